@@ -1,0 +1,90 @@
+/**
+ * An API shape on the harness side: one object that answers every question the proxy asks. The proxy asks the object,
+ * never its name.
+ */
+import type { AlidadeError } from "../errors.ts";
+import type { FinishReason, NeutralRequest, Turn, Usage } from "../schema/message.ts";
+import type { RequestClass } from "../schema/session-log.ts";
+
+/** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
+export type SseFrame = { event?: string; data: string };
+
+/** Lower-case header names. */
+export type Headers = Record<string, string | undefined>;
+
+export type Route = {
+  method: "GET" | "POST";
+  /** Hono path pattern below the session's base, such as `/v1/chat/completions`. */
+  path: string;
+  /** generate: a call. count_tokens, models: answered from the engine, never recorded as a call. */
+  kind: "generate" | "count_tokens" | "models";
+};
+
+/** What a harness's headers and body fields say about the call. Labels only: never who may call. */
+export type CallLabels = { agent: string; request_class: RequestClass; labels: Record<string, string> };
+
+/** What an answer needs to know beside the turn: all of it is in the record, so that answers can be rebuilt. */
+export type AnswerContext = {
+  call_id: string;
+  /** Unix seconds. */
+  created: number;
+  model: string;
+  /** The request's own fields that shape its answer (`native` of the neutral request). */
+  native: Record<string, unknown>;
+  /** Tool kinds by name: `custom` ones go out in the dialect's own form. */
+  custom_tools: ReadonlySet<string>;
+};
+
+/** A turn on its way out. Ids in `tool-call` are the minted ones. */
+export type TurnEvent =
+  | { type: "text-delta"; text: string }
+  | { type: "reasoning-delta"; text: string }
+  | { type: "tool-call"; id: string; name: string; arguments: string }
+  | { type: "end"; finish_reason: FinishReason; stop: string | number | null; usage: Usage };
+
+/**
+ * Writes one streamed answer: `open`, then an `event` each, the last of which is `end`. One short method an event.
+ * In settled relay the stored turn is played through it as events; in live relay the engine's own events are.
+ */
+export interface StreamWriter {
+  open(): SseFrame[];
+  event(event: TurnEvent): SseFrame[];
+  /** A harmless frame of the dialect's own that counts as activity (SSE comments are not enough, harnesses.md §1.8). */
+  keepAlive(): SseFrame[];
+  /** After headers are out a failure can only be said in-stream. */
+  error(error: AlidadeError): SseFrame[];
+}
+
+export type HttpAnswer = { status: number; headers: Record<string, string>; body: unknown };
+
+export interface Dialect {
+  readonly name: string;
+  readonly title: string;
+  readonly routes: readonly Route[];
+  /** Where the key is carried: header name, and the scheme in front of it. */
+  readonly credential: readonly { header: string; scheme?: "Bearer" }[];
+  /** Variables that point an SDK of this dialect at us. `base` has no trailing slash and no `/v1`. */
+  env(base: string, key: string): Record<string, string>;
+  /** Throws AlidadeError `request_invalid` with `param` naming the field. */
+  parse(body: unknown, headers: Headers): NeutralRequest;
+  labels(headers: Headers, body: Record<string, unknown>): CallLabels;
+  /** The whole turn as one JSON body. */
+  answer(turn: Turn, context: AnswerContext): Record<string, unknown>;
+  writer(context: AnswerContext): StreamWriter;
+  /** An error in this dialect's own shape, with the truth about retrying. */
+  error(error: AlidadeError): HttpAnswer;
+  /** Bodies of the routes that are no calls. */
+  countTokens?(count: number): Record<string, unknown>;
+  models?(models: string[]): Record<string, unknown>;
+}
+
+/** A stored turn as the events of its answer, tool-call ids replaced by ours: the same way out for every relay. */
+export function* toEvents(turn: Turn, mintId: (index: number) => string): Generator<TurnEvent> {
+  let index = 0;
+  for (const part of turn.message.parts) {
+    if (part.type === "text") yield { type: "text-delta", text: part.text };
+    else if (part.type === "reasoning") yield { type: "reasoning-delta", text: part.text };
+    else if (part.type === "tool_call") yield { type: "tool-call", id: mintId(index++), name: part.name, arguments: part.arguments };
+  }
+  yield { type: "end", finish_reason: turn.finish_reason, stop: turn.stop, usage: turn.usage };
+}

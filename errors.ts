@@ -1,0 +1,105 @@
+/**
+ * Every failure that crosses a boundary of Alidade carries a code from this list. A code is stable: records keep it,
+ * `--json` prints it, and tests match on it. The message is a sentence with the value in it that says what to do next.
+ *
+ * `owner` answers the question that decides what happens to a rollout: a failure of the `policy` is a result and is
+ * graded, a failure of the `infrastructure` is retried and its reward is null, a mistake of the `user` stops the run.
+ */
+export const errorCodes = {
+  config_invalid: "user",
+  task_invalid: "user",
+  harness_unknown: "user",
+  plugin_unknown: "user",
+  request_invalid: "user",
+  model_unknown: "user",
+  unauthorized: "user",
+  not_found: "user",
+  unsafe_host_refused: "user",
+  engine_without_token_ids: "user",
+  no_call_seen: "user",
+  session_sealed: "policy",
+  budget_spent: "policy",
+  context_length_exceeded: "policy",
+  harness_failed: "policy",
+  harness_timeout: "policy",
+  sandbox_out_of_memory: "policy",
+  sandbox_disk_full: "policy",
+  output_too_large: "policy",
+  engine_unreachable: "infrastructure",
+  engine_error: "infrastructure",
+  engine_aborted: "infrastructure",
+  engine_misaligned: "infrastructure",
+  sandbox_unavailable: "infrastructure",
+  sandbox_died: "infrastructure",
+  sandbox_error: "infrastructure",
+  pack_failed: "infrastructure",
+  grader_error: "infrastructure",
+  grader_timeout: "infrastructure",
+  store_full: "infrastructure",
+  store_error: "infrastructure",
+  cancelled: "infrastructure",
+  internal: "infrastructure",
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+export type ErrorOwner = (typeof errorCodes)[ErrorCode];
+
+/** A failure with a stable code. `status` is the HTTP status a caller of the API sees; `param` names the field at fault. */
+export class AlidadeError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly param: string | null;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; status?: number; param?: string | null } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "AlidadeError";
+    this.code = code;
+    this.status = options.status ?? defaultStatus[code] ?? (errorCodes[code] === "user" ? 400 : 500);
+    this.param = options.param ?? null;
+  }
+
+  get owner(): ErrorOwner {
+    return errorCodes[this.code];
+  }
+
+  toJSON(): { code: ErrorCode; message: string; param: string | null } {
+    return { code: this.code, message: this.message, param: this.param };
+  }
+}
+
+/** SDKs retry 408, 409, 429 and 5xx, so what must not be retried stays outside them (DESIGN §3.1). */
+const defaultStatus: Partial<Record<ErrorCode, number>> = {
+  unauthorized: 401,
+  not_found: 404,
+  model_unknown: 404,
+  session_sealed: 400,
+  budget_spent: 400,
+  context_length_exceeded: 400,
+  engine_unreachable: 503,
+  engine_error: 502,
+  engine_aborted: 502,
+  engine_misaligned: 502,
+  store_full: 503,
+  store_error: 503,
+};
+
+/** The error itself when it is ours, otherwise one with `code` and the original as its cause. */
+export function asAlidadeError(error: unknown, code: ErrorCode, prefix = ""): AlidadeError {
+  if (error instanceof AlidadeError) return error;
+  return new AlidadeError(code, `${prefix}${messageOf(error)}`, { cause: error });
+}
+
+/** One line for people, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+/** Runs `body` and names the boundary that broke: plug-ins throw plain errors, this says where they crossed. */
+export async function boundary<T>(code: ErrorCode, what: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    throw asAlidadeError(error, code, `${what}: `);
+  }
+}

@@ -1,0 +1,23 @@
+/** A grader turns the work that was taken out of an agent's sandbox into a verdict. */
+
+import type { Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import type { GraderSpec, Task } from "../schema/task.ts";
+
+export type GradeContext = {
+  task: Task;
+  /** The workdir as the agent left it, read from outside after everything inside was ended. */
+  work: SandboxFile[];
+  /** The workdir as it was delivered to the agent. */
+  base: SandboxFile[];
+  /** A fresh sandbox of the task's environment, with an empty workdir; released by the caller of `grade`. */
+  fresh(): Promise<Sandbox>;
+  signal: AbortSignal;
+};
+
+export interface Grader<Spec extends GraderSpec = GraderSpec> {
+  readonly kind: Spec["kind"];
+  readonly title: string;
+  /** Never throws for what the work did; throws AlidadeError for what the infrastructure did. */
+  grade(spec: Spec, context: GradeContext): Promise<Verdict>;
+}

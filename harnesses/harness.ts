@@ -1,0 +1,47 @@
+/**
+ * An agent harness: an unmodified CLI that we install, configure and start, and nothing else. A new one is a file here
+ * and a line in index.ts.
+ */
+
+/** Where a harness runs and whom it calls; all paths as its own process sees them. */
+export type HarnessContext = {
+  instruction: string;
+  /** The proxy without a trailing slash and without `/v1`. */
+  baseUrl: string;
+  apiKey: string;
+  model: string;
+  home: string;
+  workdir: string;
+  /** Folder of the installed pack: `<pack>/node_modules/.bin/...` and `<pack>/node/bin/node`. */
+  pack: string;
+  /** Tokens that fit into the engine; null is unknown. */
+  contextWindow: number | null;
+};
+
+export type HarnessLaunch = {
+  argv: string[];
+  env: Record<string, string>;
+  /** Configuration below HOME: relative path -> content. */
+  files: Record<string, string>;
+};
+
+/** What the harness says of its own end, beside the exit code. */
+export type HarnessEnd = { failed: boolean; message: string | null };
+
+export interface Harness {
+  readonly name: string;
+  readonly title: string;
+  /** The dialect it speaks here. */
+  readonly dialect: string;
+  /** npm packages of its pack, pinned. Empty: nothing to install (one's own command). */
+  readonly packages: Readonly<Record<string, string>>;
+  readonly version: string | null;
+  /** Basenames of commands that are this harness, for `alidade record -- codex …`. */
+  readonly commands: readonly string[];
+  /** How it is run headless on an instruction. */
+  launch(context: HarnessContext): HarnessLaunch;
+  /** How a person's own command line of it is pointed at us: variables and files for a temporary HOME. */
+  configure(context: Omit<HarnessContext, "instruction" | "pack">): Omit<HarnessLaunch, "argv">;
+  /** Reads the outcome where the exit code lies (Pi's JSON mode always exits 0). */
+  end(result: { exit_code: number | null; stdout: string; stderr: string }): HarnessEnd;
+}

@@ -1,0 +1,89 @@
+/** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
+import type { Duplex } from "node:stream";
+import type { Limits } from "../schema/task.ts";
+
+export type SandboxSpec = {
+  /** Labels that a reaper finds it by. */
+  run_id: string;
+  owner: string;
+  /** null: Alidade's base image. The process backend ignores it. */
+  image: string | null;
+  workdir: string;
+  /** Path inside -> folder on the host, mounted read-only (harness packs, dependencies). Host paths come from us, never from a task file. */
+  mounts: Record<string, string>;
+  env: Record<string, string>;
+  limits: Limits;
+};
+
+export type ExecOptions = {
+  /** Absolute inside the sandbox; default: the workdir. */
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Default: the sandbox's unprivileged user. */
+  user?: "agent" | "root";
+  /** Killed with its whole process tree after this. */
+  timeout_ms?: number;
+  /** Bytes kept of stdout and stderr each; the rest is counted and dropped. */
+  max_output_bytes?: number;
+  stdin?: string;
+  signal?: AbortSignal;
+};
+
+export type ExecResult = {
+  exit_code: number | null;
+  stdout: string;
+  stderr: string;
+  timed_out: boolean;
+  out_of_memory: boolean;
+  /** Bytes that were dropped over max_output_bytes. */
+  dropped_bytes: number;
+  duration_ms: number;
+};
+
+/** A file to put in or one taken out. Paths are relative and stay inside the folder they are relative to. */
+export type SandboxFile = { path: string; content: Buffer; mode: number };
+
+/** What goes into the rollout's record about where it ran. */
+export type SandboxFacts = {
+  backend: string;
+  isolation: "container" | "none";
+  image: string | null;
+  image_digest: string | null;
+  /** `name version` of the packages in the image; null where nobody could tell. */
+  packages: string[] | null;
+};
+
+/** The sandbox's one way out: connections to `url` inside it arrive at `onConnection`, already known as this sandbox's. */
+export interface Door extends AsyncDisposable {
+  /** As seen from inside, without a trailing slash: `http://127.0.0.1:4000` in Docker. */
+  readonly url: string;
+}
+
+export interface Sandbox extends AsyncDisposable {
+  readonly id: string;
+  readonly facts: SandboxFacts;
+  /**
+   * Absolute path, as the sandbox's own commands see it, of a place inside: in Docker the path itself, in the process
+   * sandbox its stand-in in a temporary folder. Mounts, the workdir and `/home/agent` can be asked for.
+   */
+  path(inside: string): string;
+  exec(argv: string[], options?: ExecOptions): Promise<ExecResult>;
+  /** Writes files below a folder inside (default: the workdir), owned by the sandbox's user. */
+  writeFiles(files: SandboxFile[], folder?: string): Promise<void>;
+  /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */
+  readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<SandboxFile[]>;
+  openDoor(onConnection: (socket: Duplex) => void): Promise<Door>;
+  /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
+  freeze(): Promise<void>;
+}
+
+export interface SandboxBackend {
+  readonly name: string;
+  readonly title: string;
+  readonly isolation: "container" | "none";
+  /** null: ready. Otherwise a sentence that says why not and what would help. */
+  unavailable(signal: AbortSignal): Promise<string | null>;
+  create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
+  /** Removes what dead processes left behind; returns what it removed. With `all`, also what living ones own. */
+  reap(options: { all?: boolean }, signal: AbortSignal): Promise<string[]>;
+}

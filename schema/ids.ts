@@ -1,0 +1,50 @@
+/**
+ * Ids. Letters and digits only and at most 40 characters, because harnesses strip or cut anything else (one keeps
+ * only alphanumerics and 40 characters). An id is public; a key is a secret of its own.
+ */
+import { createHash, randomBytes } from "node:crypto";
+
+const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+/** `prefix` and 20 random characters (103 bits). */
+export function newId(prefix: "ses" | "call" | "roll" | "run" | "traj" | "grp"): string {
+  // 252 is the largest multiple of 36 below 256: bytes above it would favour the first letters.
+  let id = "";
+  while (id.length < 20) for (const byte of randomBytes(32)) if (byte < 252 && id.length < 20) id += alphabet[byte % 36];
+  return prefix + id;
+}
+
+/** A bearer secret: 32 random bytes. The `sk-` in front is what SDKs and log scrubbers expect of one. */
+export function newKey(): string {
+  return `sk-ali-${randomBytes(32).toString("base64url")}`;
+}
+
+/** What is stored of a key: enough to recognise it, not enough to use it. */
+export function hashKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
+
+/** The id that we give a harness for the `index`-th tool call of a call; `toCallId` reads it back. */
+export function mintToolCallId(callId: string, index: number): string {
+  return `${callId}t${index}`;
+}
+
+/** The call and index named by a minted id, or null when the id is not ours. */
+export function fromToolCallId(id: string): { call_id: string; index: number } | null {
+  const match = /^(call[0-9a-z]{20})t(\d{1,4})$/.exec(id);
+  return match ? { call_id: match[1] as string, index: Number(match[2]) } : null;
+}
+
+/** Hex sha-256 of the value's canonical JSON (keys sorted), for hashes of tools, tasks and configurations. */
+export function hashOf(value: unknown): string {
+  return createHash("sha256").update(canonicalJson(value)).digest("hex");
+}
+
+/** JSON with sorted keys: equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === "object" && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : inner,
+  );
+}

@@ -1,0 +1,127 @@
+/**
+ * The neutral conversation: what every dialect is translated to and from, and what the session log stores.
+ * Order is meaning: messages and parts stay in the order of the wire.
+ */
+import { z } from "zod";
+
+export const TextPart = z.strictObject({ type: z.literal("text"), text: z.string() });
+
+export const ReasoningPart = z.strictObject({
+  type: z.literal("reasoning"),
+  text: z.string(),
+  /** The opaque value that travels with it on the wire (`signature`, `encrypted_content`); ours names the call. */
+  carrier: z.string().optional(),
+});
+
+export const ToolCallPart = z.strictObject({
+  type: z.literal("tool_call"),
+  /** In a stored turn the engine's own id; in a request the id that the harness sent. */
+  id: z.string(),
+  name: z.string(),
+  /** The raw string as sampled or as sent: JSON when all went well, and never repaired. */
+  arguments: z.string(),
+  /** `custom` is a freeform tool (Responses): the raw text is its input. */
+  kind: z.enum(["function", "custom"]).default("function"),
+});
+
+export const ImagePart = z.strictObject({
+  type: z.literal("image"),
+  /** A data: URL, or an http(s) URL as the harness sent it. */
+  url: z.string(),
+  detail: z.string().optional(),
+});
+
+export const ToolResultPart = z.strictObject({
+  type: z.literal("tool_result"),
+  call_id: z.string(),
+  content: z.array(z.discriminatedUnion("type", [TextPart, ImagePart])),
+  is_error: z.boolean().default(false),
+});
+
+export const Part = z.discriminatedUnion("type", [TextPart, ReasoningPart, ToolCallPart, ImagePart, ToolResultPart]);
+export type Part = z.infer<typeof Part>;
+export type ToolCallPart = z.infer<typeof ToolCallPart>;
+
+export const Role = z.enum(["system", "developer", "user", "assistant", "tool"]);
+export type Role = z.infer<typeof Role>;
+
+export const Message = z.strictObject({ role: Role, parts: z.array(Part) });
+export type Message = z.infer<typeof Message>;
+
+export const Tool = z.strictObject({
+  name: z.string(),
+  description: z.string().optional(),
+  /** JSON Schema of the arguments. A custom tool is shown to the model as a function with one string, `input`. */
+  parameters: z.record(z.string(), z.unknown()),
+  kind: z.enum(["function", "custom"]).default("function"),
+  strict: z.boolean().optional(),
+});
+export type Tool = z.infer<typeof Tool>;
+
+export const ToolChoice = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string() })]);
+export type ToolChoice = z.infer<typeof ToolChoice>;
+
+/**
+ * Sampling parameters under the engine's (vLLM's) names. Loose on purpose: engine extras such as
+ * `structured_outputs` ride along under their own name and are recorded as they were sent.
+ */
+export const Sampling = z.looseObject({
+  temperature: z.number().optional(),
+  top_p: z.number().optional(),
+  top_k: z.number().optional(),
+  min_p: z.number().optional(),
+  max_tokens: z.number().int().positive().optional(),
+  stop: z.array(z.string()).optional(),
+  seed: z.number().int().optional(),
+  presence_penalty: z.number().optional(),
+  frequency_penalty: z.number().optional(),
+  repetition_penalty: z.number().optional(),
+  logit_bias: z.record(z.string(), z.number()).optional(),
+  response_format: z.unknown().optional(),
+  reasoning_effort: z.string().optional(),
+  parallel_tool_calls: z.boolean().optional(),
+});
+export type Sampling = z.infer<typeof Sampling>;
+
+/** One LLM request after its dialect has been taken off. */
+export type NeutralRequest = {
+  model: string;
+  messages: Message[];
+  tools: Tool[];
+  tool_choice: ToolChoice | null;
+  /** What the harness asked for; what was really used is on the call. */
+  sampling: Sampling;
+  stream: boolean;
+  /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
+  native: Record<string, unknown>;
+};
+
+export const FinishReason = z.enum(["stop", "tool_calls", "length", "content_filter", "abort", "error"]);
+export type FinishReason = z.infer<typeof FinishReason>;
+
+/** Token counts as the engine reported them; null is unknown, never zero. */
+export const Usage = z.strictObject({
+  prompt_tokens: z.number().int().nullable(),
+  cached_tokens: z.number().int().nullable(),
+  sampled_tokens: z.number().int().nullable(),
+  reasoning_tokens: z.number().int().nullable(),
+});
+export type Usage = z.infer<typeof Usage>;
+
+/** What the model said in one call: the answer of a call before a dialect is put on. */
+export type Turn = {
+  message: Message;
+  finish_reason: FinishReason;
+  /** The stop string or stop token id that ended it; null is the end-of-turn token or unknown. */
+  stop: string | number | null;
+  usage: Usage;
+};
+
+/** The concatenated text parts of a message: what a template prints as its content. */
+export function textOf(message: Message): string {
+  return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+export function toolCallsOf(message: Message): ToolCallPart[] {
+  return message.parts.filter((part) => part.type === "tool_call");
+}

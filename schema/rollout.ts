@@ -1,0 +1,57 @@
+/** A rollout's record and its verdict, as they stand in `rollouts.jsonl` (the last line of a rollout_id and attempt wins). */
+import { z } from "zod";
+import { ErrorRecord, Time } from "./session-log.ts";
+
+export const VerdictStatus = z.enum(["graded", "no_output", "grader_error", "grader_timeout", "infra_error", "cancelled"]);
+
+/** Tier of isolation between what the agent left and what grades it (T0 shared … T3 black box); none: the host itself. */
+export const Tier = z.enum(["T0", "T1", "T2", "T3"]);
+
+export const Verdict = z.strictObject({
+  /** null where nothing was measured; never a fake 0. */
+  reward: z.number().nullable(),
+  components: z.record(z.string(), z.strictObject({ value: z.number().nullable(), weight: z.number() })),
+  status: VerdictStatus,
+  tier: Tier,
+  isolation: z.enum(["container", "none"]),
+  grader: z.string(),
+  /** What a person needs to believe it: names that failed, a tail of the output, hashes. Bounded. */
+  evidence: z.record(z.string(), z.unknown()),
+  error: ErrorRecord.nullable(),
+  duration_ms: z.number(),
+});
+export type Verdict = z.infer<typeof Verdict>;
+
+export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
+
+export const RolloutRecord = z.strictObject({
+  rollout_id: z.string(),
+  attempt: z.number().int().positive(),
+  task_id: z.string(),
+  task_hash: z.string(),
+  group_id: z.string(),
+  group_size: z.number().int(),
+  sample_index: z.number().int(),
+  harness: z.string(),
+  harness_version: z.string().nullable(),
+  state: RolloutState,
+  session_id: z.string().nullable(),
+  /** Why the harness stopped: exited, timeout, budget_spent, cancelled, or the code of an error. */
+  stop_reason: z.string().nullable(),
+  exit_code: z.number().int().nullable(),
+  verdict: Verdict.nullable(),
+  error: ErrorRecord.nullable(),
+  sandbox: z.record(z.string(), z.unknown()).nullable().describe("backend, isolation, image digest, packages"),
+  times: z.record(z.string(), Time),
+  /** Tail of what the harness printed, bounded. */
+  output_tail: z.string().nullable(),
+  summary: z
+    .strictObject({
+      turns: z.number().int(),
+      sampled_tokens: z.number().int(),
+      trainable_tokens: z.number().int(),
+      traces: z.number().int(),
+    })
+    .nullable(),
+});
+export type RolloutRecord = z.infer<typeof RolloutRecord>;

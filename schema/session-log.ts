@@ -1,0 +1,229 @@
+/**
+ * The session log: one append-only JSONL file a session, one entry a line, in the order in which things became true.
+ * It is the only source: match, restore and in-flight tables and the trajectory are rebuilt from it, and the answers
+ * that we gave are a pure function of it. A torn last line is ignored.
+ *
+ * opened, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*, sealed, rewarded*
+ */
+import { z } from "zod";
+import { FinishReason, Message, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
+
+/** Raised when a reader of an older version would misread what we write. */
+export const logSchemaVersion = 1;
+
+/** Unix time in milliseconds. */
+export const Time = z.number();
+
+export const Purpose = z.enum(["train", "eval", "live"]);
+export type Purpose = z.infer<typeof Purpose>;
+
+export const Budgets = z.strictObject({
+  max_turns: z.number().int().positive().optional().describe("calls that may be begun (replayed and joined ones are free)"),
+  max_prompt_tokens: z.number().int().positive().optional().describe("prompt tokens over all calls"),
+  max_sampled_tokens: z.number().int().positive().optional().describe("sampled tokens over all calls"),
+  max_wall_seconds: z.number().positive().optional().describe("seconds from the first call"),
+  max_concurrent_calls: z.number().int().positive().optional().describe("calls in flight at once"),
+});
+export type Budgets = z.infer<typeof Budgets>;
+
+export const Policy = z.strictObject({
+  /** The trainer's name for the weights. */
+  version: z.string(),
+  /** The trainer's step, where it gave one. */
+  step: z.number().int().nullable(),
+});
+export type Policy = z.infer<typeof Policy>;
+
+/** What a session is; given when it is opened and never changed. */
+export const SessionSpec = z.strictObject({
+  task_id: z.string().nullable().default(null),
+  group_id: z.string().nullable().default(null),
+  sample_index: z.number().int().nullable().default(null),
+  rollout_id: z.string().nullable().default(null),
+  attempt: z.number().int().positive().default(1),
+  purpose: Purpose.default("live"),
+  harness: z.string().nullable().default(null),
+  labels: z.record(z.string(), z.string()).default({}),
+  /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
+  sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
+  budgets: Budgets.default({}),
+  relay: z.enum(["settled", "live"]).default("settled"),
+  restore: z.enum(["serialisation", "full", "off"]).default("serialisation"),
+  continuity: z.enum(["auto", "off"]).default("off"),
+  policy_mode: z.enum(["pin", "float"]).default("float"),
+});
+export type SessionSpec = z.infer<typeof SessionSpec>;
+
+/** A list stored as the part that is new after the first `base_len` entries of another call's list. */
+const delta = <T extends z.ZodType>(item: T) =>
+  z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: z.array(item) });
+
+export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "sub_agent", "unknown"]);
+export type RequestClass = z.infer<typeof RequestClass>;
+
+/** What of an assistant message was put back to what we emitted, by what evidence. */
+export const Restored = z.strictObject({
+  message_index: z.number().int(),
+  from_call_id: z.string(),
+  evidence: z.enum(["tool_call_id", "carrier", "content"]),
+  /** The restored message says the same as the one sent; `edited` ones are recognised but left as sent. */
+  status: z.enum(["identical", "restored", "edited"]),
+  /** What differed: arguments, text, ids, reasoning. */
+  differences: z.array(z.string()),
+});
+export type Restored = z.infer<typeof Restored>;
+
+export const ErrorRecord = z.strictObject({ code: z.string(), message: z.string(), status: z.number().int().nullable().default(null) });
+export type ErrorRecord = z.infer<typeof ErrorRecord>;
+
+export const Opened = z.strictObject({
+  type: z.literal("opened"),
+  schema_version: z.literal(logSchemaVersion),
+  time: Time,
+  session_id: z.string(),
+  key_hash: z.string(),
+  spec: SessionSpec,
+  alidade_version: z.string(),
+});
+
+/** A tool list, once a session; calls name it by its hash. */
+export const ToolsSeen = z.strictObject({ type: z.literal("tools"), time: Time, tools_hash: z.string(), tools: z.array(Tool) });
+
+export const CallBegun = z.strictObject({
+  type: z.literal("call_begun"),
+  time: Time,
+  call_id: z.string(),
+  /** 0-based order in which the session's calls were begun. */
+  ordinal: z.number().int(),
+  dialect: z.string(),
+  agent: z.string().describe("`main`, or the harness's own id of a sub-agent"),
+  request_class: RequestClass,
+  labels: z.record(z.string(), z.string()),
+  model: z.string(),
+  stream: z.boolean(),
+  /** The conversation as the engine gets it: after restore. */
+  messages: delta(Message),
+  /** Identity of the request for match: session, agent, conversation and tools, without volatile parameters. */
+  fingerprint: z.string(),
+  restored: z.array(Restored),
+  /** The call whose answer is the last restored assistant turn: the parent by recorded identity. */
+  parent_call_id: z.string().nullable(),
+  tools_hash: z.string().nullable(),
+  tool_choice: ToolChoice.nullable(),
+  requested_sampling: Sampling,
+  effective_sampling: Sampling,
+  policy: Policy.nullable(),
+  native: z.record(z.string(), z.unknown()),
+});
+
+/** One try at an engine, written when it ends. */
+export const Tried = z.strictObject({
+  type: z.literal("tried"),
+  time: Time,
+  call_id: z.string(),
+  try: z.number().int().positive(),
+  engine: z.string(),
+  started: Time,
+  first_token: Time.nullable(),
+  status: z.number().int().nullable(),
+  error: ErrorRecord.nullable(),
+});
+
+export const LogprobSemantics = z.strictObject({
+  /** raw: log-softmax of the logits; processed: after temperature and truncation; null: the engine gave none. */
+  kind: z.enum(["raw", "processed"]).nullable(),
+  /** A grammar masked the logits before the softmax. */
+  grammar: z.boolean(),
+});
+
+export const CallFinished = z.strictObject({
+  type: z.literal("call_finished"),
+  time: Time,
+  call_id: z.string(),
+  /** What the engine conditioned on; null where it gave no ids. */
+  prompt_ids: delta(z.number().int()).nullable(),
+  /** What it sampled, the stop token included; null where it gave no ids. */
+  sampled_ids: z.array(z.number().int()).nullable(),
+  /** One for each sampled id, in nats; null where that one is missing. The whole list is null where there are none. */
+  logprobs: z.array(z.number().nullable()).nullable(),
+  logprob_semantics: LogprobSemantics,
+  /** Why there are no ids or no logprobs. */
+  missing: z.string().nullable(),
+  message: Message.nullable(),
+  finish_reason: FinishReason,
+  stop: z.union([z.string(), z.number()]).nullable(),
+  usage: Usage,
+  policy: Policy.nullable(),
+  engine: z.string().nullable(),
+  engine_model: z.string().nullable(),
+  error: ErrorRecord.nullable(),
+});
+
+/**
+ * Where a call's prompt parts from its parent's prompt and sampled ids, decoded by the engine's own tokenizer.
+ * `at` is the token position from which both sides were decoded (a little before the first difference).
+ */
+export const Decoded = z.strictObject({
+  type: z.literal("decoded"),
+  time: Time,
+  call_id: z.string(),
+  parent_call_id: z.string(),
+  position: z.number().int(),
+  at: z.number().int(),
+  parent_text: z.string(),
+  child_text: z.string(),
+  /** The child's text starts with the parent's: the same words in other tokens. */
+  same_text: z.boolean(),
+});
+
+export const Answered = z.strictObject({
+  type: z.literal("answered"),
+  time: Time,
+  call_id: z.string(),
+  /** complete: the terminal event left; cut: the client was gone before; error: an error was the answer. */
+  delivery: z.enum(["complete", "cut", "error"]),
+  status: z.number().int(),
+});
+
+/** A stored turn given again to a client that had not received it; charged to no budget. */
+export const Replayed = z.strictObject({
+  type: z.literal("replayed"),
+  time: Time,
+  call_id: z.string(),
+  delivery: z.enum(["complete", "cut"]),
+});
+
+/** Requests refused before they became a call (a spent budget, a sealed session, a bad body). */
+export const Refused = z.strictObject({ type: z.literal("refused"), time: Time, dialect: z.string(), error: ErrorRecord });
+
+export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
+
+export const Rewarded = z.strictObject({
+  type: z.literal("rewarded"),
+  time: Time,
+  revision: z.number().int(),
+  reward: z.number().nullable(),
+  components: z.record(z.string(), z.number().nullable()).default({}),
+});
+
+export const LogEntry = z.discriminatedUnion("type", [
+  Opened,
+  ToolsSeen,
+  CallBegun,
+  Tried,
+  CallFinished,
+  Decoded,
+  Answered,
+  Replayed,
+  Refused,
+  Sealed,
+  Rewarded,
+]);
+export type LogEntry = z.infer<typeof LogEntry>;
+export type Opened = z.infer<typeof Opened>;
+export type CallBegun = z.infer<typeof CallBegun>;
+export type CallFinished = z.infer<typeof CallFinished>;
+export type Tried = z.infer<typeof Tried>;
+export type Answered = z.infer<typeof Answered>;
+export type Decoded = z.infer<typeof Decoded>;
+export type LogprobSemantics = z.infer<typeof LogprobSemantics>;

@@ -1,0 +1,70 @@
+/**
+ * A task in Alidade's own shape; the loaders in tasks/ make it from the formats people have. Task files are untrusted
+ * input: they may name no host path outside their own folder and no Docker option.
+ */
+import { z } from "zod";
+
+export const Limits = z.strictObject({
+  init_seconds: z.number().positive().default(300).describe("seconds to prepare the sandbox"),
+  agent_seconds: z.number().positive().default(600).describe("seconds that the harness may run; queue and pause are not counted"),
+  grade_seconds: z.number().positive().default(300).describe("seconds that the grader may run"),
+  max_turns: z.number().int().positive().optional().describe("LLM calls"),
+  max_sampled_tokens: z.number().int().positive().optional(),
+  memory_mb: z.number().int().positive().default(2048).describe("memory of the sandbox in MiB"),
+  cpus: z.number().positive().default(1),
+  pids: z.number().int().positive().default(512),
+  disk_mb: z.number().int().positive().default(2048).describe("writable space of the sandbox in MiB"),
+  output_bytes: z.number().int().positive().default(4_000_000).describe("bytes kept of what a command prints"),
+});
+export type Limits = z.infer<typeof Limits>;
+
+export const Environment = z.strictObject({
+  /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
+  image: z.string().nullable().default(null),
+  /** Where the work is, inside the sandbox. */
+  workdir: z.string().startsWith("/").default("/work"),
+  /** Files put into the workdir before the agent starts: a folder on the host, resolved by the loader. */
+  files: z.string().nullable().default(null),
+  /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
+  mounts: z.record(z.string(), z.string()).default({}),
+  env: z.record(z.string(), z.string()).default({}),
+});
+export type Environment = z.infer<typeof Environment>;
+
+export const TestsGrader = z.strictObject({
+  kind: z.literal("tests"),
+  /** Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict. */
+  command: z.array(z.string()).min(1),
+  /** How to read the report. */
+  parser: z.enum(["tap", "junit"]).default("tap"),
+  /** Folder on the host whose files are copied over the work; they win. */
+  tests: z.string(),
+  /** Names that must be present and passed: failing before the fix, and passing before and after. */
+  fail_to_pass: z.array(z.string()),
+  pass_to_pass: z.array(z.string()),
+  /** Paths (globs from the workdir) that are put back from the base before grading, so that edits there do not count. */
+  protected: z.array(z.string()).default([]),
+});
+
+export const ScriptGrader = z.strictObject({
+  kind: z.literal("script"),
+  /** Prints one JSON object `{reward, components?}` as its last line, in a fresh sandbox with the work in place. */
+  command: z.array(z.string()).min(1),
+  files: z.string().nullable().default(null),
+});
+
+export const GraderSpec = z.discriminatedUnion("kind", [TestsGrader, ScriptGrader]);
+export type GraderSpec = z.infer<typeof GraderSpec>;
+
+export const Task = z.strictObject({
+  task_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
+  instruction: z.string().min(1),
+  environment: Environment.prefault({}),
+  limits: Limits.prefault({}),
+  grader: GraderSpec,
+  /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
+  gold_patch: z.string().nullable().default(null),
+  data_source: z.string().nullable().default(null),
+  labels: z.record(z.string(), z.string()).default({}),
+});
+export type Task = z.infer<typeof Task>;

@@ -1,0 +1,179 @@
+/**
+ * The canonical trajectory: the token tree of one session. The tree is a trie over tokens: shared prefixes are there
+ * once, and the path from the root to a sampled node is exactly what the engine saw when it sampled it. Nothing that
+ * was sampled is left out: what is not trained is here with its reason.
+ */
+import { z } from "zod";
+import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
+import { ErrorRecord, LogprobSemantics, Policy, Purpose, RequestClass, Restored, Time } from "./session-log.ts";
+
+export const trajectorySchemaVersion = 1;
+
+export const TrajectoryStatus = z.enum(["graded", "cut", "failed", "cancelled", "recorded"]);
+
+/** The edge from the parent call to this one. `root`: it has no parent. `unknown`: no ids, or nobody could decode them. */
+export const EdgeMatch = z.enum(["root", "exact", "same_text", "diverged", "unknown"]);
+export type EdgeMatch = z.infer<typeof EdgeMatch>;
+
+/** Why a child's prompt does not continue its parent token for token. */
+export const EdgeCause = z.enum([
+  "retokenised",
+  "reasoning_dropped",
+  "arguments_reserialised",
+  "edited",
+  "truncated",
+  "compacted",
+  "system_changed",
+  "tools_changed",
+  "re_rendered",
+  "unknown",
+]);
+export type EdgeCause = z.infer<typeof EdgeCause>;
+
+/** delivered, or: partial (only a part was used), undelivered, failed. */
+export const CallOutcome = z.enum(["delivered", "partial", "undelivered", "failed"]);
+export type CallOutcome = z.infer<typeof CallOutcome>;
+
+/** Why sampled tokens are not trained. */
+export const ExclusionReason = z.enum([
+  "undelivered",
+  "failed",
+  "auxiliary",
+  "forced",
+  "no_logprob",
+  "no_token_ids",
+  "misaligned",
+  "unattributed_policy",
+  "not_for_training",
+  "masked_rollout",
+]);
+export type ExclusionReason = z.infer<typeof ExclusionReason>;
+
+export const CallRecord = z.strictObject({
+  call_id: z.string(),
+  ordinal: z.number().int(),
+  parent_call_id: z.string().nullable(),
+  /** The node at whose end this call's prompt ends; null where the engine gave no ids or the prompt is empty. */
+  prompt_node_id: z.string().nullable(),
+  /** Length of the prompt and of the sample in tokens; null where the engine gave no ids. */
+  prompt_length: z.number().int().nullable(),
+  sampled_length: z.number().int().nullable(),
+  match: EdgeMatch,
+  cause: EdgeCause.nullable(),
+  /** First token position where child and parent differ, with both sides decoded around it. */
+  difference: z
+    .strictObject({ position: z.number().int(), parent_text: z.string().nullable(), child_text: z.string().nullable() })
+    .nullable(),
+  outcome: CallOutcome,
+  dialect: z.string(),
+  agent: z.string(),
+  request_class: RequestClass,
+  engine: z.string().nullable(),
+  engine_model: z.string().nullable(),
+  tries: z.array(
+    z.strictObject({ try: z.number().int(), engine: z.string(), status: z.number().int().nullable(), error: ErrorRecord.nullable() }),
+  ),
+  finish_reason: FinishReason.nullable(),
+  stop: z.union([z.string(), z.number()]).nullable(),
+  requested_sampling: Sampling,
+  sampling: Sampling,
+  logprob_semantics: LogprobSemantics,
+  missing: z.string().nullable(),
+  policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable() }),
+  input: z.array(z.string()).describe("message ids, in order"),
+  output: z.string().nullable().describe("message id of what was sampled"),
+  tools_hash: z.string().nullable(),
+  restored: z.array(Restored),
+  labels: z.record(z.string(), z.string()),
+  usage: Usage.nullable(),
+  error: ErrorRecord.nullable(),
+  times: z.strictObject({ begun: Time, first_token: Time.nullable(), finished: Time.nullable(), answered: Time.nullable() }),
+});
+export type CallRecord = z.infer<typeof CallRecord>;
+
+/** A run of tokens of one kind. A sampled node belongs to one call; a split keeps that call on both halves. */
+export const TreeNode = z.strictObject({
+  node_id: z.string(),
+  parent_id: z.string().nullable(),
+  /** The call that sampled it (sampled), or that first brought it (prompt, observation). */
+  call_id: z.string(),
+  /** prompt: before anything was sampled on this path; observation: after something was. */
+  kind: z.enum(["prompt", "sampled", "observation"]),
+  token_ids: z.array(z.number().int()),
+  /** One for each token; null for a missing one; null as a whole on nodes that were not sampled, or had none. */
+  logprobs: z.array(z.number().nullable()).nullable(),
+  /** One for each token: a grammar left no choice. Absent where there was no grammar. */
+  forced: z.array(z.boolean()).optional(),
+  policy_version: z.string().nullable(),
+  /** Where not forced: may these tokens be trained? */
+  trainable: z.boolean(),
+  reason: ExclusionReason.nullable(),
+});
+export type TreeNode = z.infer<typeof TreeNode>;
+
+export const Trace = z.strictObject({ trace_id: z.string(), leaf_node_id: z.string(), agent: z.string() });
+export type Trace = z.infer<typeof Trace>;
+
+export const Value = z.strictObject({
+  scope: z.enum(["rollout", "agent", "trace", "call", "token"]),
+  target: z.string().nullable(),
+  name: z.string(),
+  value: z.number().nullable(),
+  weight: z.number().nullable(),
+});
+
+export const Fidelity = z.strictObject({
+  calls: z.number().int(),
+  sampled_tokens: z.number().int(),
+  trainable_tokens: z.number().int(),
+  excluded: z.record(z.string(), z.number().int()).describe("reason -> sampled tokens"),
+  matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
+  causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
+  outcomes: z.record(z.string(), z.number().int()),
+  /** Second tries after the engine had begun to sample: always 0 unless somebody broke DESIGN §3.6. */
+  resampled: z.number().int(),
+  /** Sampled tokens with a logprob / sampled tokens; null where nothing was sampled. */
+  logprob_coverage: z.number().nullable(),
+  policy_versions: z.array(z.string()),
+  /** Tokens in flat rows / tokens in the tree: the trainer's bill for branches; null without tokens. */
+  row_inflation: z.number().nullable(),
+  /** Hashes that change when engine, template or tools do. */
+  fingerprints: z.record(z.string(), z.string()),
+});
+export type Fidelity = z.infer<typeof Fidelity>;
+
+export const Trajectory = z.strictObject({
+  schema_version: z.literal(trajectorySchemaVersion),
+  trajectory_id: z.string(),
+  session_id: z.string(),
+  rollout_id: z.string().nullable(),
+  attempt: z.number().int(),
+  purpose: Purpose,
+  status: TrajectoryStatus,
+  task: z.strictObject({ id: z.string().nullable(), hash: z.string().nullable(), data_source: z.string().nullable() }),
+  group: z.strictObject({ id: z.string().nullable(), size: z.number().int().nullable(), sample_index: z.number().int().nullable() }),
+  harness: z.strictObject({ name: z.string().nullable(), version: z.string().nullable(), config_hash: z.string().nullable() }),
+  stop_reason: z.string().nullable(),
+  in_loss: z.boolean(),
+  in_baseline: z.boolean(),
+  mask_reason: z.string().nullable(),
+  reward: z.number().nullable(),
+  values: z.array(Value),
+  calls: z.array(CallRecord),
+  messages: z.record(z.string(), Message),
+  tools: z.record(z.string(), z.array(Tool)),
+  nodes: z.array(TreeNode),
+  traces: z.array(Trace),
+  blobs: z.array(
+    z.strictObject({
+      name: z.string(),
+      dtype: z.string(),
+      shape: z.array(z.number()),
+      node_id: z.string(),
+      span: z.tuple([z.number(), z.number()]),
+      ref: z.string(),
+    }),
+  ),
+  fidelity: Fidelity,
+});
+export type Trajectory = z.infer<typeof Trajectory>;
