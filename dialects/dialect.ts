@@ -5,9 +5,9 @@
 import type { AlidadeError } from "../errors.ts";
 import type { FinishReason, NeutralRequest, Turn, Usage } from "../schema/message.ts";
 import type { RequestClass } from "../schema/session-log.ts";
+import type { SseFrame } from "../wire/sse.ts";
 
-/** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
-export type SseFrame = { event?: string; data: string };
+export type { SseFrame };
 
 /** Lower-case header names. */
 export type Headers = Record<string, string | undefined>;
