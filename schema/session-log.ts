@@ -54,7 +54,11 @@ export const SessionSpec = z.strictObject({
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
 
-/** A list stored as the part that is new after the first `base_len` entries of another call's list. */
+/**
+ * A list stored as what is new after the first `base_len` entries of the base call's list. That list is the base
+ * call's own input followed by its output: prompt ids ‖ sampled ids, or input messages ‖ [its message] where it has
+ * one. So a conversation that only grows stores every message and token once. A base is always earlier in the log.
+ */
 const delta = <T extends z.ZodType>(item: T) =>
   z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: z.array(item) });
 
@@ -108,6 +112,8 @@ export const CallBegun = z.strictObject({
   restored: z.array(Restored),
   /** The call whose answer is the last restored assistant turn: the parent by recorded identity. */
   parent_call_id: z.string().nullable(),
+  /** The failed call of which this is the harness's next try: same fingerprint, answered with an error before. */
+  retry_of: z.string().nullable(),
   tools_hash: z.string().nullable(),
   tool_choice: ToolChoice.nullable(),
   requested_sampling: Sampling,
