@@ -1,0 +1,26 @@
+/** Logs in memory, for tests and for people who record nothing. */
+import type { LogEntry } from "../schema/session-log.ts";
+import type { SessionLog, Store } from "./store.ts";
+
+export class MemoryStore implements Store {
+  readonly name = "memory";
+  readonly #logs = new Map<string, LogEntry[]>();
+
+  async open(sessionId: string): Promise<SessionLog> {
+    const entries = this.#logs.get(sessionId) ?? [];
+    this.#logs.set(sessionId, entries);
+    return {
+      sessionId,
+      append: async (...added) => void entries.push(...structuredClone(added)),
+      [Symbol.asyncDispose]: async () => undefined,
+    };
+  }
+
+  async read(sessionId: string): Promise<LogEntry[]> {
+    return structuredClone(this.#logs.get(sessionId) ?? []);
+  }
+
+  async list(): Promise<string[]> {
+    return [...this.#logs.keys()];
+  }
+}
