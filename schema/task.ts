@@ -33,10 +33,13 @@ export type Environment = z.infer<typeof Environment>;
 
 export const TestsGrader = z.strictObject({
   kind: z.literal("tests"),
-  /** Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict. */
+  /**
+   * Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict.
+   * `{runner}` stands for the path of the parser's own runner (tape, node-test), `{report}` for that of the report (junit).
+   */
   command: z.array(z.string()).min(1),
-  /** How to read the report. */
-  parser: z.enum(["tap", "junit"]).default("tap"),
+  /** How to read the report: one of the list in graders/parsers/. */
+  parser: z.enum(["tap", "junit", "tape", "node-test"]).default("tap"),
   /** Folder on the host whose files are copied over the work; they win. */
   tests: z.string(),
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
@@ -64,6 +67,8 @@ export const Task = z.strictObject({
   grader: GraderSpec,
   /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
   gold_patch: z.string().nullable().default(null),
+  /** Or a folder on the host whose files are put over the base; resolved by the loader. */
+  gold_files: z.string().nullable().default(null),
   data_source: z.string().nullable().default(null),
   labels: z.record(z.string(), z.string()).default({}),
 });

@@ -1,0 +1,92 @@
+/** A tree of files in memory: what is put into a sandbox and what is taken out of one. */
+import { createHash } from "node:crypto";
+import { lstat, readdir, readFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { AlidadeError } from "../errors.ts";
+import type { SandboxFile } from "./sandbox.ts";
+
+/** More than any task of the formats that we read holds; a folder over it was named by mistake. */
+const folderBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
+
+/**
+ * The regular files below a folder of the host, sorted by path. A link is refused, for a task file is untrusted and a
+ * link in its folder could name any file of the host.
+ */
+export async function readFolder(folder: string, bounds: Partial<typeof folderBounds> = {}): Promise<SandboxFile[]> {
+  const { max_files, max_bytes } = { ...folderBounds, ...bounds };
+  const files: SandboxFile[] = [];
+  let bytes = 0;
+  const walk = async (below: string): Promise<void> => {
+    const names = (await readdir(join(folder, below))).sort();
+    for (const name of names) {
+      const path = below ? `${below}/${name}` : name;
+      const found = await lstat(join(folder, path));
+      if (found.isDirectory()) {
+        await walk(path);
+      } else if (found.isFile()) {
+        bytes += found.size;
+        if (files.length >= max_files) throw tooLarge(folder, `${max_files} files`);
+        if (bytes > max_bytes) throw tooLarge(folder, `${max_bytes} bytes`);
+        files.push({ path, content: await readFile(join(folder, path)), mode: found.mode & 0o111 ? 0o755 : 0o644 });
+      } else {
+        throw new AlidadeError(
+          "task_invalid",
+          `${join(folder, path)} is neither a file nor a folder (links are not followed): put the file itself there`,
+        );
+      }
+    }
+  };
+  await walk("");
+  return files.sort(byPath);
+}
+
+function tooLarge(folder: string, bound: string): AlidadeError {
+  return new AlidadeError("task_invalid", `${folder} holds more than ${bound}: name a smaller folder`);
+}
+
+/** The path itself when it is relative, normal and stays inside; null otherwise. */
+export function insidePath(path: string): string | null {
+  if (path === "" || path.includes("\0") || path.includes("\\") || posix.isAbsolute(path)) return null;
+  const parts = path.split("/");
+  return parts.some((part) => part === "" || part === "." || part === "..") ? null : path;
+}
+
+/** `over` on `base`: same paths are replaced. Sorted by path. */
+export function overlay(base: SandboxFile[], over: SandboxFile[]): SandboxFile[] {
+  const files = new Map(base.map((file) => [file.path, file]));
+  for (const file of over) files.set(file.path, file);
+  return [...files.values()].sort(byPath);
+}
+
+/** Globs know `*`, `?` and `**`. Dot files match too: Node's own matchesGlob skips them, and a protected folder has no blind spot. */
+export function matchesAny(path: string, globs: string[]): boolean {
+  return globs.some((glob) => path === glob || globPattern(glob).test(path));
+}
+
+function globPattern(glob: string): RegExp {
+  const pattern = glob.replace(/\*\*\/|\*\*|\*|\?|[\\^$.+()|[\]{}]/g, (found) => {
+    if (found === "**/") return "(?:.*/)?";
+    if (found === "**") return ".*";
+    if (found === "*") return "[^/]*";
+    return found === "?" ? "[^/]" : `\\${found}`;
+  });
+  return new RegExp(`^${pattern}$`, "s");
+}
+
+/** Hex sha-256 over paths, the executable bit and contents; what else a mode says differs between sandboxes. */
+export function hashTree(files: SandboxFile[]): string {
+  const hash = createHash("sha256");
+  for (const file of [...files].sort(byPath)) {
+    const content = createHash("sha256").update(file.content).digest("hex");
+    hash.update(`${JSON.stringify(file.path)} ${isExecutable(file) ? "x" : "-"} ${content}\n`);
+  }
+  return hash.digest("hex");
+}
+
+export function isExecutable(file: SandboxFile): boolean {
+  return (file.mode & 0o111) !== 0;
+}
+
+function byPath(a: SandboxFile, b: SandboxFile): number {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+}
