@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs a real vLLM that serves a tiny model on a CPU: no GPU, no account, no model hub, 2.5 GB, about a minute.
+# It goes below ~/.cache/alidade/vllm/<hash of the pins> (ALIDADE_CACHE moves it), so a second run finds it ready.
+#
+#   bash test/interop/vllm/install.sh            prints the folder on its last line
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Same name as vllmPlace() in place.ts: the first 12 digits over everything that goes in.
+hash=$(cat requirements.txt stub_cuda.py make_tiny_model.py | sha256sum | cut -c1-12)
+place=${ALIDADE_CACHE:-$HOME/.cache/alidade}/vllm/$hash
+uv_version=0.13.9
+
+# numactl's library is what vLLM's CPU kernels link against; gcc and readelf make the stand-ins of stub_cuda.py.
+for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
+  command -v "${need%%:*}" >/dev/null || { echo "${need%%:*} is missing: sudo apt-get install -y ${need##*:}" >&2; exit 1; }
+done
+if ! /sbin/ldconfig -p 2>/dev/null | grep -q 'libnuma\.so\.1'; then
+  echo "libnuma.so.1 is missing: sudo apt-get install -y libnuma1" >&2
+  exit 1
+fi
+
+mkdir -p "$place"
+exec 9>"$place/lock"
+flock 9
+if [ ! -f "$place/ready" ]; then
+  rm -rf "$place/tools" "$place/venv" "$place/tiny-qwen2"
+  echo "vLLM for the tests: installing into $place" >&2
+  if ! python3 -m venv "$place/tools" >&2; then
+    echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
+    exit 1
+  fi
+  "$place/tools/bin/pip" install --quiet --disable-pip-version-check "uv==$uv_version" >&2
+  uv=$place/tools/bin/uv
+  # The pins are wheels for 3.11. --no-deps: torch asks for 2.7 GB of CUDA libraries that a CPU never calls.
+  "$uv" venv --quiet --python 3.11 "$place/venv" >&2
+  "$uv" pip install --quiet --python "$place/venv" --no-deps --requirement requirements.txt >&2
+  "$place/venv/bin/python" stub_cuda.py "$place/venv/lib/python3.11/site-packages" >&2
+  "$place/venv/bin/python" make_tiny_model.py "$place/tiny-qwen2" >&2
+  touch "$place/ready"
+fi
+echo "$place"

@@ -1,0 +1,73 @@
+/**
+ * What a test may need that a machine may lack. `npm test` runs what this machine can run; `test/run.ts` reads the skip
+ * reasons written here and says at the end what was left out and how to add it. With ALIDADE_TEST_ALL=1 (CI) a missing
+ * need fails the test: nothing may be left out quietly.
+ *
+ *     test("pi solves the task in Docker", async (t) => {
+ *       if (!(await need(t, "docker")) || !(await need(t, "harness:pi"))) return;
+ */
+import { execFile } from "node:child_process";
+import type { TestContext } from "node:test";
+import { vllmMissing } from "./interop/vllm/place.ts";
+
+type NeedKind = {
+  /** null: it is here. Otherwise a few words that say what is missing. Must be cheap: it runs once in every test file. */
+  missing: () => Promise<string | null>;
+  /** The one command that adds it. */
+  add: string;
+};
+
+const kinds = {
+  docker: { missing: dockerMissing, add: "install Docker and start it: sudo systemctl start docker" },
+  python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
+  "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+  vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
+  /** Harness packs install themselves on first use, so all that they ask of a machine is a registry. */
+  "harness:pi": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+  "harness:codex": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+  "harness:claude-code": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+} as const satisfies Record<string, NeedKind>;
+
+export type Need = keyof typeof kinds;
+export const needs = Object.keys(kinds) as Need[];
+
+const found = new Map<() => Promise<string | null>, Promise<string | null>>();
+
+/** True when `what` is here. Otherwise skips the test with a reason that the runner groups by, or fails it under ALIDADE_TEST_ALL=1. */
+export async function need(t: Pick<TestContext, "skip">, what: Need): Promise<boolean> {
+  const reason = await missing(what);
+  if (reason === null) return true;
+  const sentence = `${what}: ${reason}; ${kinds[what].add}`;
+  if (process.env.ALIDADE_TEST_ALL === "1") throw new Error(`Needed under ALIDADE_TEST_ALL=1. ${sentence}`);
+  t.skip(sentence);
+  return false;
+}
+
+/** null when `what` is here, otherwise why not. Asked once a process. */
+export function missing(what: Need): Promise<string | null> {
+  const { missing: probe } = kinds[what];
+  const known = found.get(probe) ?? probe();
+  found.set(probe, known);
+  return known;
+}
+
+async function dockerMissing(): Promise<string | null> {
+  const { ok, output } = await run("docker", ["info", "--format", "{{.ServerVersion}}"], 5_000);
+  return ok && output !== "" ? null : "no Docker engine answers";
+}
+
+async function pythonMissing(): Promise<string | null> {
+  const { ok } = await run("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"], 5_000);
+  return ok ? null : "no python3 of version 3.9 or newer on the path";
+}
+
+async function registryMissing(): Promise<string | null> {
+  const { ok } = await run("npm", ["ping"], 20_000);
+  return ok ? null : "the npm registry does not answer";
+}
+
+function run(command: string, args: string[], timeout: number): Promise<{ ok: boolean; output: string }> {
+  return new Promise((resolve) => {
+    execFile(command, args, { timeout }, (error, stdout) => resolve({ ok: error === null, output: String(stdout).trim() }));
+  });
+}
