@@ -3,6 +3,10 @@
  * and a line in index.ts.
  */
 
+/** Where a pack runs: Docker wants `linux-…` whatever the host is, the process sandbox wants the host's own. */
+export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
+export type PackPlatform = (typeof packPlatforms)[number];
+
 /** Where a harness runs and whom it calls; all paths as its own process sees them. */
 export type HarnessContext = {
   instruction: string;
@@ -12,7 +16,7 @@ export type HarnessContext = {
   model: string;
   home: string;
   workdir: string;
-  /** Folder of the installed pack: `<pack>/node_modules/.bin/...` and `<pack>/node/bin/node`. */
+  /** Folder of the installed pack (pack.ts): `<pack>/bin/<harness>` starts it, `<pack>/node/bin/node` is its Node. */
   pack: string;
   /** Tokens that fit into the engine; null is unknown. */
   contextWindow: number | null;
@@ -36,6 +40,10 @@ export interface Harness {
   /** npm packages of its pack, pinned. Empty: nothing to install (one's own command). */
   readonly packages: Readonly<Record<string, string>>;
   readonly version: string | null;
+  /** Its program below the pack; a `.js` one runs on the pack's Node. Absent where there is nothing to install. */
+  program?(platform: PackPlatform): string;
+  /** Folders below the pack that no headless run needs: they are left out of it. */
+  unneeded?(platform: PackPlatform): readonly string[];
   /** Basenames of commands that are this harness, for `alidade record -- codex …`. */
   readonly commands: readonly string[];
   /** How it is run headless on an instruction. */

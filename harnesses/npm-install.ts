@@ -1,0 +1,96 @@
+/** Installs pinned npm packages into a folder, for a platform that need not be this machine's, and runs none of their scripts. */
+import { spawn } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { AlidadeError } from "../errors.ts";
+import type { PackPlatform } from "./harness.ts";
+
+/** npm's own words that are kept for the error: its last lines say what went wrong. */
+const keptOutput = 2000;
+
+export type NpmInstall = {
+  folder: string;
+  packages: Readonly<Record<string, string>>;
+  platform: PackPlatform;
+  signal: AbortSignal;
+};
+
+/** Throws `pack_failed` with the end of npm's output, `cancelled` when the signal fired. */
+export async function npmInstall({ folder, packages, platform, signal }: NpmInstall): Promise<void> {
+  // As optional dependencies: for others npm refuses a platform that is not the machine's. The caller checks what came.
+  await writeFile(join(folder, "package.json"), `${JSON.stringify({ private: true, optionalDependencies: packages }, null, 2)}\n`);
+  const [os = "", cpu = ""] = platform.split("-");
+  const { code, output } = await run(
+    [
+      "install",
+      // Nothing that a package brings runs on the host; what its scripts would do, program() and pack.ts do.
+      "--ignore-scripts",
+      `--os=${os}`,
+      `--cpu=${cpu}`,
+      "--libc=glibc",
+      `--prefix=${folder}`,
+      "--prefer-offline",
+      "--no-audit",
+      "--no-fund",
+      "--no-progress",
+      "--update-notifier=false",
+      "--loglevel=warn",
+    ],
+    folder,
+    signal,
+  );
+  if (signal.aborted) throw new AlidadeError("cancelled", "The installation was cancelled.", { cause: signal.reason });
+  if (code !== 0) {
+    throw new AlidadeError("pack_failed", `npm ended with ${code === null ? "a signal" : `exit code ${code}`}:\n${output.trim()}`);
+  }
+  await checkInstalled(folder, packages, output);
+}
+
+/** npm passes over an optional dependency that it cannot get, so each is looked for. */
+async function checkInstalled(folder: string, packages: Readonly<Record<string, string>>, output: string): Promise<void> {
+  for (const [name, version] of Object.entries(packages)) {
+    const found = await installedVersion(join(folder, "node_modules", name, "package.json"));
+    if (found === version) continue;
+    const what = found === null ? "did not install it" : `installed ${found}`;
+    throw new AlidadeError("pack_failed", `npm was asked for ${name}@${version} and ${what}:\n${output.trim()}`);
+  }
+}
+
+async function installedVersion(path: string): Promise<string | null> {
+  try {
+    return String(JSON.parse(await readFile(path, "utf8")).version);
+  } catch {
+    return null;
+  }
+}
+
+function run(args: string[], cwd: string, signal: AbortSignal): Promise<{ code: number | null; output: string }> {
+  const [command, ...before] = npmCommand();
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, [...before, ...args], { cwd, env: environment(), stdio: ["ignore", "pipe", "pipe"], signal });
+    let output = "";
+    const keep = (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-keptOutput);
+    };
+    child.stdout.on("data", keep);
+    child.stderr.on("data", keep);
+    child.on("error", (error) => {
+      if (signal.aborted) return;
+      reject(new AlidadeError("pack_failed", `npm could not be started (${error.message}). Install Node with npm.`, { cause: error }));
+    });
+    child.on("close", (code) => resolve({ code, output }));
+  });
+}
+
+/** Under `npm run` the very npm that runs us, else the one on the PATH. */
+function npmCommand(): [string, ...string[]] {
+  const path = process.env.npm_execpath;
+  if (path !== undefined && basename(path) === "npm-cli.js") return [process.execPath, path];
+  return ["npm"];
+}
+
+/** The user's own settings stay (registry, proxy, certificates); those of the `npm run` around us speak of its folder. */
+function environment(): NodeJS.ProcessEnv {
+  const { npm_config_local_prefix: _, npm_config_prefix: __, npm_config_global: ___, ...env } = process.env;
+  return env;
+}

