@@ -1,0 +1,192 @@
+/** The rules of the house that a linter can only keep if it is asked to: that they are on, and those it does not know. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, globSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+
+/** Imports point to earlier tiers only; folders of one tier never see each other. */
+const tiers = [
+  ["schema"],
+  ["tokens", "wire"],
+  ["dialects", "engines", "store", "reconstruct", "sandboxes"],
+  ["exporters", "harnesses", "graders", "tasks", "proxy"],
+  ["rollouts"],
+];
+const folders = tiers.flat();
+/** Nobody below may import these. */
+const tops = ["commands/record.ts", "config.ts", "index.ts", "cli.ts"];
+
+const sources = globSync(["*.ts", ...[...folders, "commands", "examples", "bench", "test"].map((folder) => `${folder}/**/*.ts`)], {
+  cwd: root,
+});
+const production = sources.filter((path) => !/^(test|bench)\//.test(path));
+
+test("the linter refuses every import that points up or sideways, and no other", async () => {
+  const probes = Object.fromEntries(
+    folders.flatMap((folder) => [`${folder}/probe.ts`, `${folder}/nested/probe.ts`].map((path) => [path, importEverything(path)])),
+  );
+  const refused = await lint(probes, "lint/style/noRestrictedImports");
+  for (const [path, source] of Object.entries(probes)) {
+    const from = path.split("/")[0] ?? "";
+    const forbidden = source.split("\n").flatMap((line, index) => (mayImport(from, target(line)) ? [] : [index + 1]));
+    assert.deepEqual(refused.get(path) ?? [], forbidden, `${path}: lines of forbidden imports`);
+    assert.ok(forbidden.length >= tops.length, path);
+  }
+});
+
+test("the linter refuses cycles", async () => {
+  const cycles = await lint(
+    {
+      "tokens/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;\n`,
+      "tokens/b.ts": `import { a } from "./a.ts";\nexport const b = () => a;\n`,
+    },
+    "lint/suspicious/noImportCycles",
+  );
+  assert.deepEqual([...cycles.keys()], ["tokens/a.ts", "tokens/b.ts"]);
+});
+
+test("no source lies deeper than the import rule reaches", () => {
+  const deep = production.filter((path) => folders.includes(path.split("/")[0] ?? "") && path.split("/").length > 3);
+  assert.deepEqual(deep, []);
+});
+
+test("dockerode is imported in sandboxes only, vendor SDKs in engines only, tests aside", async () => {
+  const homes: Record<string, RegExp> = {
+    dockerode: /^sandboxes\//,
+    "tar-stream": /^(sandboxes|tasks|harnesses)\//,
+    openai: /^engines\//,
+    "@anthropic-ai/sdk": /^engines\//,
+    commander: /^(cli\.ts$|commands\/)/,
+  };
+  for (const path of production) {
+    for (const name of importedPackages(await readFile(join(root, path), "utf8"))) {
+      const home = homes[name];
+      if (home !== undefined) assert.match(path, home, `${path} imports ${name}`);
+    }
+  }
+});
+
+test("production code imports only what is in dependencies", async () => {
+  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  for (const path of production) {
+    for (const name of importedPackages(await readFile(join(root, path), "utf8")))
+      assert.ok(name in manifest.dependencies, `${path} imports ${name}, which is not in dependencies`);
+  }
+});
+
+test("a file is named after its idea, in kebab-case", () => {
+  for (const path of sources) {
+    const name = basename(path).replace(/(\.test)?\.ts$/, "");
+    assert.match(name, /^[a-z0-9]+(-[a-z0-9]+)*$/, path);
+    assert.doesNotMatch(name, /^(utils?|helpers?|misc|common|stuff)$/, `${path}: what is its idea?`);
+  }
+});
+
+test("every test file mirrors a source or is in a folder of its own kind", () => {
+  const own = /^test\/(contracts|docker|e2e|harness|interop)\//;
+  const whole = ["test/house.test.ts", "test/package.test.ts", "test/public.test.ts", "test/bootstrap.test.ts"];
+  for (const path of sources.filter((path) => path.endsWith(".test.ts") && !own.test(path) && !whole.includes(path))) {
+    const mirrored = path.replace(/^test\//, "").replace(/\.test\.ts$/, "");
+    assert.ok(
+      existsSync(join(root, `${mirrored}.ts`)) || existsSync(join(root, mirrored)) || existsSync(join(root, dirname(mirrored))),
+      `${path} mirrors nothing`,
+    );
+  }
+});
+
+test("no string names a .ts file: the published package has .js there", async () => {
+  for (const path of production.filter((path) => !path.startsWith("examples/"))) {
+    const lines = (await readFile(join(root, path), "utf8")).split("\n");
+    const named = lines.filter((line) => /["'`/][\w./-]*\w\.ts["'`]/.test(line) && !/\b(from|import)\b|^\s*(\*|\/\/|\/\*)/.test(line));
+    assert.deepEqual(named, [], `${path}: take the extension from import.meta.filename`);
+  }
+});
+
+test("each folder of plug-ins says what one is, and lists them under unique names", async () => {
+  const nouns: Record<string, string> = {
+    dialects: "dialect",
+    engines: "engine",
+    sandboxes: "sandbox",
+    harnesses: "harness",
+    graders: "grader",
+    exporters: "exporter",
+  };
+  for (const [folder, noun] of Object.entries(nouns)) {
+    assert.ok((await readdir(join(root, folder))).includes(`${noun}.ts`), `${folder}/${noun}.ts says what a ${noun} is`);
+    const { [folder]: registry } = (await import(join(root, folder, "index.ts"))) as Record<
+      string,
+      readonly { name: string }[] | undefined
+    >;
+    assert.ok(Array.isArray(registry) && registry.length > 0, `${folder}/index.ts exports the list ${folder}`);
+    const names = registry.map(({ name }) => name);
+    assert.deepEqual([...new Set(names)], names, `${folder}: names are unique`);
+  }
+});
+
+test("the lock file names no host of a registry, and every dependency is pinned", async () => {
+  assert.doesNotMatch(await readFile(join(root, "package-lock.json"), "utf8"), /"resolved": "https?:/);
+  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }))
+    assert.match(String(version), /^\d+\.\d+\.\d+$/, `${name} ${version}`);
+  assert.equal((await readFile(join(root, ".node-version"), "utf8")).trim(), manifest.devDependencies.node);
+});
+
+/** One import of every folder's file and of the tops, a line each. */
+function importEverything(path: string): string {
+  const up = path.split("/").length === 2 ? ".." : "../..";
+  return [...folders.map((folder) => `${folder}/x.ts`), ...tops, "errors.ts"].map((file) => `import "${up}/${file}";`).join("\n");
+}
+
+function target(line: string): string {
+  return /"(?:\.\.\/)+(.*)"/.exec(line)?.[1] ?? "";
+}
+
+function mayImport(from: string, file: string): boolean {
+  if (file === "errors.ts") return true;
+  const to = file.split("/")[0] ?? "";
+  if (!folders.includes(to)) return false;
+  const tier = (folder: string) => tiers.findIndex((names) => names.includes(folder));
+  return from === to || tier(to) < tier(from);
+}
+
+/** Bare package names of a source's imports. */
+function importedPackages(source: string): string[] {
+  const specifiers = [...source.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^".][^"]*)"/g)].map((match) => match[1] ?? "");
+  const outside = specifiers.filter((specifier) => !specifier.startsWith("node:"));
+  return outside.map((specifier) =>
+    specifier
+      .split("/")
+      .slice(0, specifier.startsWith("@") ? 2 : 1)
+      .join("/"),
+  );
+}
+
+/** Runs the linter with our rules over files in a folder of their own: path -> lines that `category` complains of, sorted. */
+async function lint(files: Record<string, string>, category: string): Promise<Map<string, number[]>> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-lint-"));
+  try {
+    await copyFile(join(root, "biome.json"), join(folder, "biome.json"));
+    for (const [path, source] of Object.entries(files)) {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), source);
+    }
+    const biome = join(root, "node_modules/.bin/biome");
+    const output = await new Promise<string>((resolve) => {
+      execFile(biome, ["lint", "--max-diagnostics=none", "--reporter=json", "."], { cwd: folder, maxBuffer: 1 << 26 }, (_error, stdout) =>
+        resolve(stdout),
+      );
+    });
+    const found = new Map<string, number[]>();
+    for (const { category: kind, location } of JSON.parse(output).diagnostics) {
+      if (kind === category) found.set(location.path, [...(found.get(location.path) ?? []), location.start.line]);
+    }
+    return new Map([...found].sort().map(([path, lines]) => [path, lines.sort((a, b) => a - b)]));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * `npm test`: every test file that this machine can run, each in a process of its own.
+ *
+ *     npm test                          all of them
+ *     npm test -- reconstruct wire      the files whose path contains one of these
+ *     ALIDADE_TEST_ALL=1 npm test       what is left out is a failure (CI)
+ */
+import { globSync, readFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join, relative } from "node:path";
+import { run } from "node:test";
+import { inspect } from "node:util";
+import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
+import { missing } from "./needs.ts";
+
+const root = join(import.meta.dirname, "..");
+const everythingNeeded = process.env.ALIDADE_TEST_ALL === "1";
+
+/** Real harnesses in real containers take minutes on a busy machine. This is for what hangs. */
+const TEST_LIMIT_MS = 10 * 60_000;
+/** Files run side by side. More than a few fight for the container engine, and their timeouts are not about that. */
+const CONCURRENCY = Math.min(4, Math.max(2, cpus().length));
+const HEARTBEAT_MS = 30_000;
+
+type Failure = { file: string; title: string; error: unknown };
+type Skip = { file: string; title: string; reason: string };
+type Counts = { passed: number; failed: number; skipped: number };
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(filters: string[]): Promise<number> {
+  const files = chooseFiles(filters);
+  if (files.length === 0) {
+    console.error(`No test file's path contains ${filters.map((filter) => `"${filter}"`).join(" or ")}. All of them: ls test/**/*.test.ts`);
+    return 1;
+  }
+  console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
+  await using vllm = await sharedVllm(files);
+  Object.assign(process.env, vllm?.env);
+  const { counts, failures, skips } = await runFiles(files);
+  return close(counts, failures, skips);
+}
+
+function chooseFiles(filters: string[]): string[] {
+  const all = globSync("test/**/*.test.ts", { cwd: root }).sort();
+  const chosen = all.filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+  // Those that wait for the shared vLLM come last: it takes a minute to load, beside the others.
+  return [...chosen.filter((file) => !usesVllm(file)), ...chosen.filter(usesVllm)];
+}
+
+function usesVllm(file: string): boolean {
+  return readFileSync(join(root, file), "utf8").includes("startVllm(");
+}
+
+/** One server for all files that want it. Where it is not installed, `need` says so in each of them. */
+async function sharedVllm(files: string[]): Promise<LaunchedVllm | undefined> {
+  if (process.env.ALIDADE_TEST_VLLM_URL || !files.some(usesVllm) || (await missing("vllm")) !== null) return undefined;
+  return await launchVllm();
+}
+
+async function runFiles(files: string[]): Promise<{ counts: Counts; failures: Failure[]; skips: Skip[] }> {
+  const failures: Failure[] = [];
+  const skips: Skip[] = [];
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const output = new Map<string, string[]>();
+  const running = new Map<string, number>();
+  const seconds = new Map<string, number>();
+  const heartbeat = startHeartbeat(running);
+
+  const events = run({
+    files: files.map((file) => join(root, file)),
+    cwd: root,
+    concurrency: CONCURRENCY,
+    timeout: TEST_LIMIT_MS,
+    execArgv: ["--import", join(import.meta.dirname, "end-of-file.ts")],
+  });
+  for await (const { type, data } of events) {
+    const file = "file" in data && data.file ? relative(root, data.file) : "";
+    const isFile = "name" in data && data.name === join(root, file);
+    if (type === "test:dequeue" && isFile) running.set(file, Date.now());
+    else if (type === "test:complete" && isFile) {
+      clock(file);
+    } else if (type === "test:stdout" || type === "test:stderr") {
+      output.set(file, [...(output.get(file) ?? []), data.message]);
+    } else if (type === "test:fail" && data.details.type !== "suite") {
+      failures.push({ file, title: isFile ? "(the file itself)" : data.name, error: data.details.error.cause ?? data.details.error });
+      if (isFile) reportFile(file, { passed: 0, failed: 1, skipped: 0 });
+    } else if (type === "test:pass" && data.skip !== undefined && data.details.type !== "suite") {
+      skips.push({ file, title: data.name, reason: typeof data.skip === "string" ? data.skip : "" });
+    } else if (type === "test:summary") {
+      const { passed, failed, cancelled, skipped, todo } = data.counts;
+      const seen = { passed: passed + todo, failed: failed + cancelled, skipped };
+      if (file === "") Object.assign(counts, seen);
+      else reportFile(file, seen);
+    }
+  }
+  clearInterval(heartbeat);
+  return { counts, failures, skips };
+
+  /** Seconds of a file. Reports come in the order of the files, so it may have ended before its own is due. */
+  function clock(file: string): number {
+    const since = running.get(file);
+    if (since !== undefined) seconds.set(file, (Date.now() - since) / 1000);
+    running.delete(file);
+    return seconds.get(file) ?? 0;
+  }
+
+  function reportFile(file: string, { passed, failed, skipped }: Counts): void {
+    const parts = [`${passed} passed`, failed > 0 ? `${failed} failed` : "", skipped > 0 ? `${skipped} left out` : ""].filter(Boolean);
+    console.log(`${failed > 0 ? "✖" : "✔"} ${file}  ${parts.join(", ")}  ${clock(file).toFixed(1)} s`);
+    if (failed === 0) return;
+    for (const failure of failures.filter((one) => one.file === file))
+      console.log(`\n  ✖ ${failure.title}\n${indent(describe(failure.error))}\n`);
+    const said = output.get(file)?.join("") ?? "";
+    if (said.trim() !== "") console.log(`  What it printed:\n${indent(said)}\n`);
+  }
+}
+
+/** Message, own frames and cause; an assertion's other fields are in its message already. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return inspect(error, { depth: 6 });
+  const own = (error.stack ?? error.message).split("\n").filter((line) => !/^\s+at .*\(?node:internal/.test(line));
+  return own.join("\n") + (error.cause === undefined ? "" : `\nCause: ${inspect(error.cause, { depth: 6 })}`);
+}
+
+/** A run that is silent for minutes looks dead; says what it is at. */
+function startHeartbeat(running: Map<string, number>): NodeJS.Timeout {
+  return setInterval(() => {
+    const names = [...running].map(([file, since]) => `${file} (${Math.round((Date.now() - since) / 1000)} s)`);
+    if (names.length > 0) console.log(`… at ${names.join(", ")}`);
+  }, HEARTBEAT_MS);
+}
+
+/** The closing lines; the last one is the count. Returns the exit code. */
+function close(counts: Counts, failures: Failure[], skips: Skip[]): number {
+  console.log("");
+  for (const [reason, titles] of groupByReason(skips)) {
+    const [what, add] = splitAtLast(reason, "; ");
+    console.log(`Left out: ${titles.length} ${titles.length === 1 ? "test" : "tests"} (${what})${add === "" ? "" : `. To add: ${add}`}`);
+  }
+  if (skips.length > 0 && everythingNeeded) console.log("With ALIDADE_TEST_ALL=1 nothing may be left out.");
+  for (const { file, title } of failures) console.log(`Failed: ${file} › ${title}`);
+  console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+  return counts.failed > 0 || counts.passed === 0 || (everythingNeeded && counts.skipped > 0) ? 1 : 0;
+}
+
+function groupByReason(skips: Skip[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { file, title, reason } of skips) {
+    const name = reason || "no reason given";
+    groups.set(name, [...(groups.get(name) ?? []), `${file} › ${title}`]);
+  }
+  return groups;
+}
+
+function splitAtLast(text: string, separator: string): [string, string] {
+  const at = text.lastIndexOf(separator);
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+function indent(text: string): string {
+  return text.replace(/^(?=.)/gm, "    ");
+}
