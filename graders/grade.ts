@@ -1,0 +1,72 @@
+/** The one way from work to verdict, for rollouts and for `alidade check`. */
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { specOf } from "../sandboxes/task-spec.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import type { GradeContext } from "./grader.ts";
+import { graderOf } from "./index.ts";
+
+/** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
+const aroundSeconds = 120;
+
+/**
+ * Grades, and turns whatever the infrastructure did into a verdict without a reward. Rejects never: a grading that went
+ * wrong is data.
+ */
+export async function grade(context: GradeContext): Promise<Verdict> {
+  const started = performance.now();
+  const deadline = AbortSignal.timeout((context.task.limits.grade_seconds + aroundSeconds) * 1_000);
+  const signal = AbortSignal.any([context.signal, deadline]);
+  try {
+    signal.throwIfAborted();
+    return await untilAborted(graderOf(context.task.grader).grade(context.task.grader, { ...context, signal }), signal);
+  } catch (error) {
+    return unmeasured(
+      context,
+      deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: "),
+      performance.now() - started,
+    );
+  }
+}
+
+/** A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. */
+export function freshSandbox(
+  context: Pick<GradeContext, "task" | "signal">,
+  backend: SandboxBackend,
+  owner: { run_id: string; owner: string },
+) {
+  return () => backend.create(specOf(context.task, owner), context.signal);
+}
+
+function timeoutError({ task }: GradeContext): AlidadeError {
+  return new AlidadeError("grader_timeout", `grading was not finished after ${task.limits.grade_seconds + aroundSeconds} seconds`);
+}
+
+/** A backend that ignores its signal must not hold the rollout; what it still does is released by its own scope. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
+}
+
+function unmeasured(context: GradeContext, error: AlidadeError, duration_ms: number): Verdict {
+  return {
+    reward: null,
+    components: {},
+    status: context.signal.aborted ? "cancelled" : statusOf(error),
+    // No sandbox was seen, so no isolation is claimed.
+    tier: "T0",
+    isolation: "none",
+    grader: context.task.grader.kind,
+    evidence: {},
+    error: { code: context.signal.aborted ? "cancelled" : error.code, message: error.message, status: null },
+    duration_ms,
+  };
+}
+
+function statusOf(error: AlidadeError): Verdict["status"] {
+  if (error.code === "grader_timeout" || error.code === "grader_error") return error.code;
+  if (error.code === "cancelled") return "cancelled";
+  return error.owner === "infrastructure" ? "infra_error" : "grader_error";
+}

@@ -1,0 +1,40 @@
+/** Reads what a test command reported. A parser sees bounded text and never throws for what is in it. */
+import type { GraderSpec } from "../../schema/task.ts";
+
+/** XFAIL and a failed TODO count as passed, as their frameworks say; a skipped test has shown nothing. */
+export type Outcome = "passed" | "failed" | "skipped";
+
+export type Report = {
+  /** Full test name -> outcome. The same name with two outcomes is failed. */
+  outcomes: Map<string, Outcome>;
+  /** The test command said itself that this is all: a plan that was kept, a closing tag, a last row. */
+  complete: boolean;
+  /** A sealed report's runner has spoken: the command itself could be started. null: this parser cannot know. */
+  begun: boolean | null;
+  /** What is wrong with the report, in words; null when nothing is. */
+  problem: string | null;
+};
+
+export interface ReportParser {
+  readonly name: Extract<GraderSpec, { kind: "tests" }>["parser"];
+  readonly title: string;
+  /** Program of graders/runners/ that stands for `{runner}` in the command; null: the command reports by itself. */
+  readonly runner: string | null;
+  /** Where the report is: what the command prints, or the file that stands for `{report}`. */
+  readonly source: "stdout" | "file";
+  /** Rows carry a seal that the work does not know: printing test results does not make any. */
+  readonly sealed: boolean;
+  /** `key` is the seal's secret. */
+  parse(text: string, key: string): Report;
+}
+
+/** Adds an outcome; a name that has another one already is failed, whichever came first. */
+export function addOutcome(outcomes: Map<string, Outcome>, name: string, outcome: Outcome): void {
+  const earlier = outcomes.get(name);
+  outcomes.set(name, earlier === undefined || earlier === outcome ? outcome : "failed");
+}
+
+/** Parents and name of a nested test as one name. */
+export function fullName(path: string[]): string {
+  return path.join(" > ");
+}

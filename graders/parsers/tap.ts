@@ -1,0 +1,140 @@
+/**
+ * TAP on stdout, in the two forms that JavaScript writes: nested subtests (node:test, tap) where each point is a test,
+ * and tape's flat form where `# name` opens a test and the points are its assertions.
+ *
+ * The work can print here too. Points out of order, a second plan or a plan that was not kept betray most of that and
+ * make the report incomplete; a work that prints a whole report of its own and ends the process is not noticed. The
+ * sealed parsers are for tests that must not be fooled by that.
+ */
+import { addOutcome, fullName, type Outcome, type Report, type ReportParser } from "./report-parser.ts";
+
+export const tap: ReportParser = {
+  name: "tap",
+  title: "TAP on stdout (node:test, tape and others)",
+  runner: null,
+  source: "stdout",
+  sealed: false,
+  parse: (text) => new TapReader().read(text),
+};
+
+/** What tape and node:test print after the plan; a test of that name in tape's form would be ambiguous anyway. */
+const summary = /^(?:tests|suites|pass|fail|cancelled|skipped|skip|todo|duration_ms)\s+[\d.]+$|^ok$/;
+
+/** Deeper than any real suite; bounds what an indented line can make us keep. */
+const deepest = 50;
+
+type Level = { count: number; plan: number | null };
+
+class TapReader {
+  readonly #outcomes = new Map<string, Outcome>();
+  readonly #names: string[] = [];
+  readonly #levels: Level[] = [{ count: 0, plan: null }];
+  #nested = false;
+  /** tape's open test; null before the first one and in the nested form. */
+  #group: string | null = null;
+  #groupFailed = false;
+  #problem: string | null = null;
+
+  read(text: string): Report {
+    let diagnostic: string | null = null;
+    for (const raw of text.split("\n")) {
+      const line = raw.replace(/\r$/, "");
+      if (diagnostic !== null) {
+        if (line === `${diagnostic}...`) diagnostic = null;
+        continue;
+      }
+      const opens = /^(\s+)---$/.exec(line);
+      if (opens) diagnostic = opens[1] as string;
+      else this.#line(line);
+    }
+    this.#closeGroup();
+    return this.#end();
+  }
+
+  #line(line: string): void {
+    const indent = /^ */.exec(line)?.[0].length ?? 0;
+    const depth = indent / 4;
+    if (!Number.isInteger(depth) || depth > deepest) return;
+    const rest = line.slice(indent);
+    const point = /^(not )?ok\b(?: +(\d+))?(?: +-)?(?: +(.*))?$/.exec(rest);
+    const plan = /^1\.\.(\d+)(?: *#.*)?$/.exec(rest);
+    if (point) this.#point(depth, point[1] === undefined, point[2], point[3] ?? "");
+    else if (plan) this.#plan(depth, Number(plan[1]));
+    else if (rest.startsWith("# ")) this.#comment(depth, rest.slice(2));
+    else if (/^Bail out!/.test(rest)) this.#complain(`the test run gave up: ${rest.slice(0, 200)}`);
+  }
+
+  #comment(depth: number, text: string): void {
+    const subtest = /^Subtest: (.*)$/.exec(text);
+    if (subtest) {
+      this.#nested = true;
+      this.#names[depth] = unescapeTap(subtest[1] as string);
+      this.#names.length = depth + 1;
+      this.#levels.length = Math.min(this.#levels.length, depth + 1);
+    } else if (!this.#nested && depth === 0 && !(this.#level(0).plan !== null && summary.test(text))) {
+      this.#closeGroup();
+      const skipped = /^SKIP\b:? *(.*)$/.exec(text);
+      if (skipped) addOutcome(this.#outcomes, skipped[1] as string, "skipped");
+      else if (!summary.test(text)) this.#group = text.replace(/^TODO\b:? */, "");
+    }
+  }
+
+  #point(depth: number, ok: boolean, number: string | undefined, text: string): void {
+    const level = this.#level(depth);
+    level.count++;
+    if (number !== undefined && Number(number) !== level.count) this.#complain(`test point ${number} came where ${level.count} was due`);
+    this.#closeLevel(depth + 1);
+    const { name, directive } = readDescription(text);
+    const outcome: Outcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
+    if (this.#nested || this.#group === null) addOutcome(this.#outcomes, fullName([...this.#names.slice(0, depth), name]), outcome);
+    else if (outcome === "failed") this.#groupFailed = true;
+  }
+
+  #plan(depth: number, count: number): void {
+    const level = this.#level(depth);
+    if (level.plan !== null) this.#complain("there are two plans");
+    level.plan = count;
+    // tape's plan is its last word on the tests.
+    if (depth === 0 && level.count > 0) this.#closeGroup();
+  }
+
+  #level(depth: number): Level {
+    while (this.#levels.length <= depth) this.#levels.push({ count: 0, plan: null });
+    return this.#levels[depth] as Level;
+  }
+
+  /** The point of a parent ends the level of its children, whose plan must have been kept. */
+  #closeLevel(depth: number): void {
+    const level = this.#levels[depth];
+    if (level && level.plan !== level.count)
+      this.#complain(`${level.plan ?? "no number of"} subtests were planned and ${level.count} reported`);
+    this.#levels.length = Math.min(this.#levels.length, depth);
+  }
+
+  #closeGroup(): void {
+    if (this.#group !== null) addOutcome(this.#outcomes, this.#group, this.#groupFailed ? "failed" : "passed");
+    this.#group = null;
+    this.#groupFailed = false;
+  }
+
+  #complain(problem: string): void {
+    this.#problem ??= problem;
+  }
+
+  #end(): Report {
+    const { plan, count } = this.#level(0);
+    if (plan === null) this.#complain("there is no plan: the test process ended before its tests did");
+    else if (plan !== count) this.#complain(`${plan} tests were planned and ${count} reported`);
+    return { outcomes: this.#outcomes, complete: this.#problem === null, begun: null, problem: this.#problem };
+  }
+}
+
+function readDescription(text: string): { name: string; directive: "skip" | "todo" | null } {
+  const found = /^(.*?)(?:^|(?<!\\)\s)# *(skip|todo)\b.*$/i.exec(text);
+  const name = unescapeTap((found ? (found[1] as string) : text).replace(/^- /, "").trim());
+  return { name, directive: found ? ((found[2] as string).toLowerCase() as "skip" | "todo") : null };
+}
+
+function unescapeTap(text: string): string {
+  return text.replace(/\\([\\#])/g, "$1");
+}

@@ -1,0 +1,87 @@
+/** Grades by a command of the task's: it sees the work in a fresh sandbox and prints `{"reward": 0.5, "components": {…}}` as its last line. */
+import { z } from "zod";
+import { messageOf } from "../errors.ts";
+import { overlay, readFolder } from "../sandboxes/file-tree.ts";
+import { envInside } from "../sandboxes/task-spec.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import type { ScriptGrader as ScriptSpec } from "../schema/task.ts";
+import type { Grader } from "./grader.ts";
+import { diffWork } from "./work.ts";
+
+/**
+ * What the last line must be. A component is a number, or a value with its weight; components explain the reward, they
+ * do not make it.
+ */
+const Line = z.strictObject({
+  reward: z.number(),
+  components: z
+    .record(z.string(), z.union([z.number(), z.strictObject({ value: z.number().nullable(), weight: z.number().default(0) })]))
+    .default({}),
+});
+
+/** For a person; a record must stay readable. */
+const evidenceOutput = 4_000;
+
+export const script: Grader<z.infer<typeof ScriptSpec>> = {
+  kind: "script",
+  title: "A command that prints the reward as its last line",
+
+  async grade(spec, { task, work, base, fresh, signal }) {
+    const started = performance.now();
+    const files = spec.files === null ? [] : await readFolder(spec.files);
+    await using sandbox = await fresh();
+    await sandbox.writeFiles(overlay(work, files));
+    const result = await sandbox.exec(spec.command, {
+      user: "agent",
+      env: envInside(task.environment, sandbox),
+      stdin: "",
+      timeout_ms: task.limits.grade_seconds * 1_000,
+      max_output_bytes: task.limits.output_bytes,
+      signal,
+    });
+    const { patch_sha256, tree_sha256, no_change } = diffWork(base, work);
+    const output_tail = (result.stdout + result.stderr).slice(-evidenceOutput);
+    const rest = {
+      // The script may run the work, and the work may print: nothing here tells their lines apart.
+      tier: sandbox.facts.isolation === "none" ? "T0" : "T1",
+      isolation: sandbox.facts.isolation,
+      grader: "script",
+      evidence: { patch_sha256, tree_sha256, no_change, exit_code: result.exit_code, output_tail },
+      duration_ms: performance.now() - started,
+    } as const;
+    if (result.timed_out)
+      return failed(
+        rest,
+        "grader_timeout",
+        `the script was not finished after ${task.limits.grade_seconds} seconds (limits.grade_seconds)`,
+      );
+    try {
+      const { reward, components } = Line.parse(JSON.parse(lastLine(result.stdout)));
+      return { ...rest, reward, components: withWeights(components), status: "graded", error: null };
+    } catch (error) {
+      return failed(
+        rest,
+        "grader_error",
+        `the script's last line is not {"reward": number, "components": {…}}: ${messageOf(error).slice(0, 500)}`,
+      );
+    }
+  },
+};
+
+function failed(
+  rest: Omit<Verdict, "reward" | "components" | "status" | "error">,
+  code: "grader_timeout" | "grader_error",
+  message: string,
+): Verdict {
+  return { ...rest, reward: null, components: {}, status: code, error: { code, message, status: null } };
+}
+
+function lastLine(text: string): string {
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+function withWeights(components: z.infer<typeof Line>["components"]): Verdict["components"] {
+  return Object.fromEntries(
+    Object.entries(components).map(([name, part]) => [name, typeof part === "number" ? { value: part, weight: 0 } : part]),
+  );
+}

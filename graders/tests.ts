@@ -1,0 +1,186 @@
+/**
+ * Grades by the project's own tests: the work in a fresh sandbox, protected paths put back, the hidden tests copied
+ * over it, the test command run as the unprivileged user, and its report held against the names that must pass.
+ *
+ * A required name counts when the report is complete and says that it passed; absent, skipped and failed are all the
+ * same, extra names are ignored, and the exit code says nothing. With a sealed parser in a container that is tier T2:
+ * printed results, an early exit, a process left behind and a planted test framework all give 0. What it does not
+ * stop: the tests load the work into their own process, so work that tampers with the framework's or the assertions'
+ * objects, or equals everything, can pass (T3, a black box, would stop that).
+ */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { z } from "zod";
+import { AlidadeError } from "../errors.ts";
+import { hashTree, matchesAny, overlay, readFolder } from "../sandboxes/file-tree.ts";
+import type { ExecResult, Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import { envInside } from "../sandboxes/task-spec.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import type { TestsGrader as TestsSpec } from "../schema/task.ts";
+import type { GradeContext, Grader } from "./grader.ts";
+import { parserNamed } from "./parsers/index.ts";
+import type { Report, ReportParser } from "./parsers/report-parser.ts";
+import { diffWork } from "./work.ts";
+
+type Spec = z.infer<typeof TestsSpec>;
+
+/** Runner and report live outside the workdir: no file of the work can stand in their place. */
+const runnerFolder = "/home/agent/.alidade-grader";
+const reportFolder = "/home/agent/.alidade-report";
+
+/** Names and output in a verdict are for a person; a record must stay readable. */
+const evidenceNames = 50;
+const evidenceOutput = 4_000;
+
+export const tests: Grader<Spec> = {
+  kind: "tests",
+  title: "The project's own tests: every required name present and passed",
+
+  async grade(spec, context) {
+    const started = performance.now();
+    const parser = parserNamed(spec.parser);
+    const hidden = await readFolder(spec.tests);
+    await using sandbox = await context.fresh();
+    await sandbox.writeFiles(placeTests(spec, context, hidden));
+    const key = randomBytes(32).toString("hex");
+    const result = await runTests(spec, parser, key, sandbox, context);
+    const report = await readReport(parser, key, sandbox, result);
+    const facts = { tier: tierOf(parser, sandbox), isolation: sandbox.facts.isolation, grader: `tests/${parser.name}` } as const;
+    const evidence = { ...workEvidence(context, hidden), ...resultEvidence(result, report) };
+    const duration_ms = performance.now() - started;
+    if (result.timed_out) {
+      const message = `the tests were not finished after ${context.task.limits.grade_seconds} seconds (limits.grade_seconds)`;
+      return {
+        ...facts,
+        reward: null,
+        components: {},
+        status: "grader_timeout",
+        evidence,
+        error: { code: "grader_timeout", message, status: null },
+        duration_ms,
+      };
+    }
+    await refuseUnstarted(spec, sandbox, result, report, context);
+    const { reward, components, names } = judge(spec, report);
+    return { ...facts, reward, components, status: "graded", evidence: { ...evidence, ...names }, error: null, duration_ms };
+  },
+};
+
+/** The work, with protected paths as they were delivered and the hidden tests on top: they win. */
+function placeTests(spec: Spec, { work, base }: GradeContext, hidden: SandboxFile[]): SandboxFile[] {
+  const isProtected = (file: SandboxFile) => matchesAny(file.path, spec.protected);
+  return overlay([...work.filter((file) => !isProtected(file)), ...base.filter(isProtected)], hidden);
+}
+
+async function runTests(
+  spec: Spec,
+  parser: ReportParser,
+  key: string,
+  sandbox: Sandbox,
+  { task, signal }: GradeContext,
+): Promise<ExecResult> {
+  const runner = parser.runner === null ? "" : await placeRunner(parser.runner, sandbox);
+  // The folder is there before the command: a report writer need not make one.
+  if (parser.source === "file") await sandbox.writeFiles([{ path: ".keep", content: Buffer.alloc(0), mode: 0o644 }], reportFolder);
+  const report = `${sandbox.path("/home/agent")}${reportFolder.slice("/home/agent".length)}/report.xml`;
+  const argv = spec.command.map((word) => word.replaceAll("{runner}", runner).replaceAll("{report}", report));
+  return sandbox.exec(argv, {
+    user: "agent",
+    env: envInside(task.environment, sandbox),
+    stdin: parser.sealed ? `${key}\n` : "",
+    timeout_ms: task.limits.grade_seconds * 1_000,
+    max_output_bytes: task.limits.output_bytes,
+    signal,
+  });
+}
+
+/** The runner's files as they lie beside this one: TypeScript in the source tree, JavaScript in the published one. */
+async function placeRunner(name: string, sandbox: Sandbox): Promise<string> {
+  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+  const names = [name, "sealed-report", "test-files"].map((file) => file + extension);
+  const files = await Promise.all(
+    names.map(async (path) => ({ path, content: await readFile(new URL(`./runners/${path}`, import.meta.url)), mode: 0o644 })),
+  );
+  const manifest = { path: "package.json", content: Buffer.from('{"type":"module"}\n'), mode: 0o644 };
+  await sandbox.writeFiles([...files, manifest], runnerFolder);
+  return `${sandbox.path("/home/agent")}${runnerFolder.slice("/home/agent".length)}/${name}${extension}`;
+}
+
+async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, result: ExecResult): Promise<Report> {
+  if (parser.source === "stdout") return parser.parse(result.stdout, key);
+  // Nothing that the tests left running may write while the report is read.
+  await sandbox.freeze();
+  const files = await sandbox.readFiles(reportFolder, { max_files: 100, max_bytes: 32 * 1024 * 1024 });
+  return parser.parse(files.find((file) => file.path === "report.xml")?.content.toString("utf8") ?? "", key);
+}
+
+/** T0 where agent and grader share the host; T2 needs a report that the work cannot write. */
+function tierOf(parser: ReportParser, sandbox: Sandbox): Verdict["tier"] {
+  if (sandbox.facts.isolation === "none") return "T0";
+  return parser.sealed ? "T2" : "T1";
+}
+
+/**
+ * A command that could not be started is our failure and not the work's. With a sealed parser the runner speaks before
+ * it loads any of the work; otherwise the command is looked for, in a sandbox that holds none of it.
+ */
+async function refuseUnstarted(spec: Spec, sandbox: Sandbox, result: ExecResult, report: Report, context: GradeContext): Promise<void> {
+  if (result.out_of_memory) return;
+  const failed =
+    report.begun === false || (report.begun === null && report.outcomes.size === 0 && (await isMissing(spec, result, context)));
+  if (!failed) return;
+  const tail = (result.stderr || result.stdout).slice(-500).trim();
+  throw new AlidadeError(
+    "grader_error",
+    `the test command ${JSON.stringify(spec.command)} could not be started in ${sandbox.facts.image ?? sandbox.facts.backend}: ${tail || `exit code ${result.exit_code}`}`,
+  );
+}
+
+async function isMissing(spec: Spec, result: ExecResult, { task, fresh, signal }: GradeContext): Promise<boolean> {
+  if (result.exit_code !== 126 && result.exit_code !== 127) return false;
+  await using empty = await fresh();
+  const argv = ["sh", "-c", 'command -v -- "$0"', spec.command[0] as string];
+  const found = await empty.exec(argv, { env: envInside(task.environment, empty), timeout_ms: 30_000, signal });
+  return found.exit_code !== 0;
+}
+
+type Judgement = { reward: number; components: Verdict["components"]; names: Record<string, unknown> };
+
+function judge(spec: Spec, report: Report): Judgement {
+  const passed = (name: string) => report.complete && report.outcomes.get(name) === "passed";
+  const share = (names: string[]) => (names.length === 0 ? null : names.filter(passed).length / names.length);
+  const required = [...new Set([...spec.fail_to_pass, ...spec.pass_to_pass])];
+  const failed = required.filter((name) => !passed(name));
+  return {
+    reward: report.complete && failed.length === 0 ? 1 : 0,
+    // Shown beside the reward and no part of it: all or nothing is what the tests mean.
+    components: {
+      fail_to_pass: { value: share(spec.fail_to_pass), weight: 0 },
+      pass_to_pass: { value: share(spec.pass_to_pass), weight: 0 },
+    },
+    names: {
+      required: required.length,
+      failed_count: failed.length,
+      failed: failed.slice(0, evidenceNames).map((name) => ({ name: name.slice(0, 200), outcome: report.outcomes.get(name) ?? "absent" })),
+    },
+  };
+}
+
+function workEvidence({ base, work }: GradeContext, hidden: SandboxFile[]): Record<string, unknown> {
+  const { patch: _patch, added, modified, deleted, ...facts } = diffWork(base, work);
+  const names = (paths: string[]) => paths.slice(0, evidenceNames);
+  return { ...facts, added: names(added), modified: names(modified), deleted: names(deleted), tests_sha256: hashTree(hidden) };
+}
+
+function resultEvidence(result: ExecResult, report: Report): Record<string, unknown> {
+  const printed = `${result.stdout.replace(/^\n?@report [0-9a-f]{64} .*\n/gm, "")}${result.stderr}`;
+  return {
+    report_complete: report.complete,
+    report_problem: report.problem,
+    reported: report.outcomes.size,
+    exit_code: result.exit_code,
+    out_of_memory: result.out_of_memory,
+    dropped_bytes: result.dropped_bytes,
+    output_tail: printed.slice(-evidenceOutput),
+  };
+}

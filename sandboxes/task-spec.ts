@@ -1,0 +1,31 @@
+/** The sandbox that a task's environment asks for; agent and grader get the same one. */
+import type { Environment, Limits } from "../schema/task.ts";
+import type { Sandbox, SandboxSpec } from "./sandbox.ts";
+
+export function specOf(
+  task: { environment: Environment; limits: Limits },
+  owner: { run_id: string; owner: string },
+  more: { mounts?: Record<string, string>; env?: Record<string, string> } = {},
+): SandboxSpec {
+  return {
+    ...owner,
+    image: task.environment.image,
+    workdir: task.environment.workdir,
+    mounts: { ...task.environment.mounts, ...more.mounts },
+    env: { ...task.environment.env, ...more.env },
+    limits: task.limits,
+  };
+}
+
+/**
+ * The environment's variables as commands inside must see them: where the sandbox keeps a mount or the workdir at
+ * another path (the process sandbox), the entries of path lists that begin with it are rewritten.
+ */
+export function envInside(environment: Environment, sandbox: Sandbox): Record<string, string> {
+  const places = [environment.workdir, ...Object.keys(environment.mounts)].sort((a, b) => b.length - a.length);
+  const inside = (entry: string) => {
+    const place = places.find((candidate) => entry === candidate || entry.startsWith(`${candidate}/`));
+    return place === undefined ? entry : sandbox.path(place) + entry.slice(place.length);
+  };
+  return Object.fromEntries(Object.entries(environment.env).map(([name, value]) => [name, value.split(":").map(inside).join(":")]));
+}

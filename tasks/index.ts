@@ -1,0 +1,38 @@
+/** The task formats; a new one is a file here and a line below. */
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { AlidadeError } from "../errors.ts";
+import type { Task } from "../schema/task.ts";
+import { native } from "./native.ts";
+import { sweRow } from "./swe-row.ts";
+import type { LoadOptions, TaskFormat } from "./task-format.ts";
+
+export const taskFormats = [native, sweRow] as const satisfies readonly TaskFormat[];
+
+/**
+ * The tasks at a path, ready to run: sources fetched, host paths absolute. `path#id` names one of them.
+ *
+ *     const tasks = await loadTasks("examples/tasks/swe-npm.jsonl#minimist-constructor-pollution");
+ */
+export async function loadTasks(path: string, options: LoadOptions = {}): Promise<Task[]> {
+  const [place, id] = splitId(path);
+  if (!(await stat(place).catch(() => null)))
+    throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
+  const format = await formatOf(place);
+  const tasks = await format.load(place, id === null ? options : { ...options, only: new Set([id]) });
+  if (id !== null && tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no task ${id}`, { param: "tasks" });
+  const twice = tasks.find((task, index) => tasks.some((other, at) => at < index && other.task_id === task.task_id));
+  if (twice) throw new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${twice.task_id}`, { param: "task_id" });
+  return tasks;
+}
+
+function splitId(path: string): [string, string | null] {
+  const at = path.lastIndexOf("#");
+  return at === -1 ? [resolve(path), null] : [resolve(path.slice(0, at)), path.slice(at + 1)];
+}
+
+async function formatOf(path: string): Promise<TaskFormat> {
+  for (const format of taskFormats) if (await format.matches(path)) return format;
+  const known = taskFormats.map((format) => `${format.name} (${format.title})`).join("; ");
+  throw new AlidadeError("task_invalid", `${path} is in no task format that is known: ${known}`, { param: "tasks" });
+}

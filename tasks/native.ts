@@ -1,0 +1,109 @@
+/**
+ * Alidade's own form: a folder with `task.yaml`, a folder of such folders, or a .yaml or .json file of one task. Host
+ * paths in it are relative to the file.
+ *
+ *     task_id: parse-duration
+ *     instruction: |
+ *       Fix parseDuration: …
+ *     environment: { files: files, mounts: { /opt/alidade/node: alidade:node } }
+ *     grader: { kind: tests, parser: node-test, command: [node, "{runner}", test], tests: tests, … }
+ */
+import { access, readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { parse } from "yaml";
+import { messageOf } from "../errors.ts";
+import { nodeInside } from "../sandboxes/node-mount.ts";
+import { type Environment, type GraderSpec, Task } from "../schema/task.ts";
+import { folderBelow } from "./host-path.ts";
+import { nodeWord, withNode } from "./node-environment.ts";
+import { parseTask, taskError } from "./task-error.ts";
+import type { TaskFormat } from "./task-format.ts";
+
+const fileName = "task.yaml";
+
+export const native: TaskFormat = {
+  name: "native",
+  title: "a folder with task.yaml, a folder of such folders, or one task as .yaml or .json",
+
+  async matches(path) {
+    const found = await stat(path).catch(() => null);
+    if (found?.isDirectory()) return (await taskFiles(path)).length > 0;
+    return found !== null && /\.(?:ya?ml|json)$/.test(path) && !(await isList(path));
+  },
+
+  async load(path, { only }) {
+    const files = (await stat(path)).isDirectory() ? await taskFiles(path) : [path];
+    const tasks = await Promise.all(files.map(readTask));
+    return Promise.all(tasks.filter(({ task }) => only?.has(task.task_id) ?? true).map(resolvePaths));
+  },
+};
+
+/** The folder's own task file, else those of its folders. */
+async function taskFiles(folder: string): Promise<string[]> {
+  if (await isFile(join(folder, fileName))) return [join(folder, fileName)];
+  const entries = await readdir(folder, { withFileTypes: true });
+  const inside = entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name, fileName));
+  const found = await Promise.all(inside.map(isFile));
+  return inside.filter((_, index) => found[index]).sort();
+}
+
+function isFile(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** A .json file that begins as a list holds SWE rows. */
+async function isList(path: string): Promise<boolean> {
+  return path.endsWith(".json") && /^\s*\[/.test(await readFile(path, "utf8"));
+}
+
+type Read = { task: Task; file: string };
+
+async function readTask(file: string): Promise<Read> {
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw taskError(file, "the file", `cannot be read (${messageOf(error)})`);
+  });
+  return { task: parseTask(Task, readDocument(text, file), file), file };
+}
+
+function readDocument(text: string, file: string): unknown {
+  try {
+    return file.endsWith(".json") ? JSON.parse(text) : parse(text, { maxAliasCount: 100 });
+  } catch (error) {
+    throw taskError(file, "the file", `is not ${file.endsWith(".json") ? "JSON" : "YAML"}: ${messageOf(error)}`);
+  }
+}
+
+async function resolvePaths({ task, file }: Read): Promise<Task> {
+  const folder = (path: string | null, field: string) => (path === null ? null : folderBelow(dirname(file), path, file, field));
+  return {
+    ...task,
+    environment: await resolveEnvironment(task.environment, file),
+    grader: await resolveGrader(task.grader, file),
+    gold_files: await folder(task.gold_files, "gold_files"),
+  };
+}
+
+async function resolveEnvironment(environment: Environment, file: string): Promise<Environment> {
+  const own = Object.entries(environment.mounts).filter(([, path]) => path !== nodeWord);
+  for (const [inside, path] of Object.entries(environment.mounts)) {
+    if (path === nodeWord && inside !== nodeInside) {
+      throw taskError(file, `environment.mounts.${inside}`, `${nodeWord} is mounted at ${nodeInside} and nowhere else`);
+    }
+    if (!inside.startsWith("/")) throw taskError(file, `environment.mounts.${inside}`, "a mount's path inside begins with /");
+  }
+  const mounts = await Promise.all(
+    own.map(async ([inside, path]) => [inside, await folderBelow(dirname(file), path, file, `environment.mounts.${inside}`)] as const),
+  );
+  const files = environment.files === null ? null : await folderBelow(dirname(file), environment.files, file, "environment.files");
+  const resolved = { ...environment, files, mounts: Object.fromEntries(mounts) };
+  return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
+}
+
+async function resolveGrader(grader: GraderSpec, file: string): Promise<GraderSpec> {
+  const folder = (path: string, field: string) => folderBelow(dirname(file), path, file, field);
+  if (grader.kind === "tests") return { ...grader, tests: await folder(grader.tests, "grader.tests") };
+  return { ...grader, files: grader.files === null ? null : await folder(grader.files, "grader.files") };
+}

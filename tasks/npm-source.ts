@@ -1,0 +1,115 @@
+/**
+ * Code from the npm registry, fetched once and kept in the cache: published versions as file trees, and installed
+ * dependencies. Whatever the registry is, the content is what its pinned hash says. npm itself talks to the registry,
+ * with the user's own configuration; no script of a package runs.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
+import { extract } from "tar-stream";
+import { AlidadeError, messageOf } from "../errors.ts";
+import { cached } from "../sandboxes/cache-folder.ts";
+import { insidePath } from "../sandboxes/file-tree.ts";
+import { taskError } from "./task-error.ts";
+import type { LoadOptions } from "./task-format.ts";
+
+/** Packages whose sources make a task are small; a larger one is a mistake or an attack. */
+const bounds = { files: 5_000, bytes: 100 * 1024 * 1024 };
+/** A registry that has not answered by then will not. */
+const npmSeconds = 300;
+
+/** The tree of a published version, as a folder of the cache. `integrity` is the registry's `sha512-…` of the tarball. */
+export function packageSource(name: string, version: string, integrity: string, options: LoadOptions): Promise<string> {
+  const key = createHash("sha256").update(`${name}@${version} ${integrity}`).digest("hex").slice(0, 32);
+  return cached(`sources/${key}`, async (folder) => {
+    options.progress?.(`fetching ${name}@${version}`);
+    await using packed = await temporaryFolder();
+    // The spec cannot be read as an option: package names do not begin with a dash, and the row's schema says so.
+    await npm(["pack", `${name}@${version}`, "--pack-destination", packed.path], packed.path, options);
+    const tarball = (await readdir(packed.path)).find((entry) => entry.endsWith(".tgz"));
+    if (!tarball) throw new AlidadeError("pack_failed", `npm packed nothing for ${name}@${version}`);
+    const content = await readFile(join(packed.path, tarball));
+    const found = `sha512-${createHash("sha512").update(content).digest("base64")}`;
+    if (found !== integrity)
+      throw taskError(`${name}@${version}`, "source.integrity", `the registry's tarball is ${found}, the task pins ${integrity}`);
+    await unpack(content, folder);
+  });
+}
+
+/** `node_modules` for a folder with package.json and package-lock.json, installed into the cache. */
+export async function installedPackages(manifest: string, options: LoadOptions): Promise<string> {
+  const names = ["package.json", "package-lock.json"];
+  const contents = await Promise.all(
+    names.map((name) =>
+      readFile(join(manifest, name)).catch(() => {
+        throw taskError(manifest, "source.dependencies", `${name} is missing: dependencies are pinned by both files`);
+      }),
+    ),
+  );
+  const hash = createHash("sha256");
+  for (const content of contents) hash.update(createHash("sha256").update(content).digest());
+  return cached(`dependencies/${hash.digest("hex").slice(0, 32)}`, async (folder) => {
+    options.progress?.("installing the dependencies of the tests");
+    for (const name of names) await copyFile(join(manifest, name), join(folder, name));
+    await npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, options);
+  });
+}
+
+async function npm(args: string[], cwd: string, { signal }: LoadOptions): Promise<void> {
+  const limit = AbortSignal.timeout(npmSeconds * 1_000);
+  const child = spawn("npm", [...args, "--loglevel=error"], {
+    cwd,
+    stdio: ["ignore", "ignore", "pipe"],
+    signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    // npm is a script on Windows, and scripts want a shell there; the arguments are names and versions of a checked form.
+    shell: process.platform === "win32",
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>();
+  child.once("error", reject).once("close", resolve);
+  let errors = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    errors = (errors + chunk).slice(-2_000);
+  });
+  const code = await promise.catch((error: unknown) => {
+    throw new AlidadeError(
+      "pack_failed",
+      `npm ${args.join(" ")} could not be run: ${messageOf(error)}. It is needed once, with a registry in reach; afterwards the cache is used.`,
+      { cause: error },
+    );
+  });
+  if (code !== 0) throw new AlidadeError("pack_failed", `npm ${args.join(" ")} ended with ${code}: ${errors.trim()}`);
+}
+
+/** Regular files only, and the registry's outer folder dropped. */
+async function unpack(tarball: Buffer, folder: string): Promise<void> {
+  const entries = Readable.from([tarball])
+    .pipe(createGunzip())
+    .on("error", (error) => entries.destroy(error))
+    .pipe(extract());
+  let [files, bytes] = [0, 0];
+  for await (const entry of entries) {
+    const { name, type, size = 0, mode = 0 } = entry.header;
+    const path = insidePath(name.split("/").slice(1).join("/"));
+    if (type === "file" && path !== null) {
+      files++;
+      bytes += size;
+      if (files > bounds.files || bytes > bounds.bytes)
+        throw new AlidadeError("task_invalid", `the package is larger than ${bounds.files} files or ${bounds.bytes} bytes`);
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry) chunks.push(chunk as Buffer);
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), Buffer.concat(chunks), { mode: mode & 0o111 ? 0o755 : 0o644 });
+    } else {
+      entry.resume();
+    }
+  }
+}
+
+async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "alidade-npm-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}

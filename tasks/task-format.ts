@@ -1,0 +1,19 @@
+/** A form in which people keep tasks. A loader reads it into our Task; what it reads is untrusted. */
+import type { Task } from "../schema/task.ts";
+
+export type LoadOptions = {
+  /** Only these tasks are prepared (sources fetched, dependencies installed); all of them when absent. */
+  only?: ReadonlySet<string>;
+  signal?: AbortSignal;
+  /** One line for people about something slow. */
+  progress?: (line: string) => void;
+};
+
+export interface TaskFormat {
+  readonly name: string;
+  readonly title: string;
+  /** Does this format claim the path? Looks at names and at the beginning of a file, and runs nothing. */
+  matches(path: string): Promise<boolean>;
+  /** Errors are `task_invalid` and name file and field. */
+  load(path: string, options: LoadOptions): Promise<Task[]>;
+}
