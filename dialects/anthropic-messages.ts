@@ -1,0 +1,30 @@
+/** Anthropic Messages: Claude Code, and harnesses pointed at an Anthropic base URL. */
+import { mintToolCallId } from "../schema/ids.ts";
+import { anthropicError } from "./anthropic-messages/error.ts";
+import { labelsOfMessages } from "./anthropic-messages/labels.ts";
+import { parseAnthropic } from "./anthropic-messages/parse.ts";
+import { MessagesWriter } from "./anthropic-messages/writer.ts";
+import { type Dialect, toEvents } from "./dialect.ts";
+import { modelsBody } from "./models-body.ts";
+
+export const anthropicMessages: Dialect = {
+  name: "anthropic-messages",
+  title: "Anthropic Messages",
+  routes: [
+    { method: "POST", path: "/v1/messages", kind: "generate" },
+    { method: "POST", path: "/v1/messages/count_tokens", kind: "count_tokens" },
+  ],
+  credential: [{ header: "x-api-key" }, { header: "authorization", scheme: "Bearer" }],
+  env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),
+  parse: (body) => parseAnthropic(body),
+  labels: labelsOfMessages,
+  answer(turn, context) {
+    const writer = new MessagesWriter(context);
+    for (const event of toEvents(turn, (index) => mintToolCallId(context.call_id, index))) writer.event(event);
+    return writer.body();
+  },
+  writer: (context) => new MessagesWriter(context),
+  error: anthropicError,
+  countTokens: (count) => ({ input_tokens: count }),
+  models: modelsBody,
+};

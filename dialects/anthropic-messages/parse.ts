@@ -1,0 +1,81 @@
+/** A Messages request as the neutral one. */
+import { z } from "zod";
+import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { parseMessages, parseSystem } from "./messages.ts";
+import { parseToolChoice, parseTools } from "./tools.ts";
+
+const Body = z.looseObject({
+  model: z.string(),
+  messages: z.array(z.unknown()).min(1),
+  stream: z.boolean().nullish(),
+  // Demanded by the real API; optional here, because counting tokens sends the same body without it.
+  max_tokens: z.number().int().positive().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  top_k: z.number().int().nullish(),
+  stop_sequences: z.array(z.string()).nullish(),
+  output_config: z.looseObject({ effort: z.string().nullish() }).nullish(),
+  thinking: z.looseObject({ type: z.string() }).nullish(),
+});
+
+const mapped = [
+  "model",
+  "messages",
+  "system",
+  "tools",
+  "tool_choice",
+  "stream",
+  "max_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "stop_sequences",
+];
+
+export function parseAnthropic(value: unknown): NeutralRequest {
+  const body = checked(Body, value);
+  const { messages, omitted, referenced } = parseMessages(body.messages);
+  refusePrefill(messages);
+  const tools = parseTools(body.tools, referenced);
+  const choice = parseToolChoice(body.tool_choice, tools.tools);
+  return {
+    model: body.model,
+    messages: [...parseSystem(body.system, "system"), ...messages],
+    tools: tools.tools,
+    tool_choice: choice.tool_choice,
+    sampling: { ...parseSampling(body), ...(choice.single && { parallel_tool_calls: false }) },
+    stream: body.stream ?? false,
+    native: {
+      ...rest(body, mapped),
+      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
+      ...(tools.deferred.length > 0 && { deferred_tools: tools.deferred }),
+      ...(omitted.length > 0 && { omitted_blocks: omitted }),
+    },
+  };
+}
+
+/** To go on with the assistant's own last words is another request than to answer: sampled as a new turn it would be wrong. */
+function refusePrefill(messages: Message[]): void {
+  if (messages.at(-1)?.role === "assistant")
+    throw invalid("messages", "the last message is the assistant's, and continuing it (prefill) is not supported; end with a user message");
+}
+
+function parseSampling(body: z.output<typeof Body>): Sampling {
+  return present({
+    max_tokens: body.max_tokens,
+    temperature: body.temperature,
+    top_p: body.top_p,
+    top_k: body.top_k,
+    stop: body.stop_sequences?.length ? body.stop_sequences : undefined,
+    reasoning_effort: body.thinking?.type === "disabled" ? "none" : body.output_config?.effort,
+    response_format: responseFormat(body.output_config?.format ?? body.output_format),
+  });
+}
+
+/** In the shape that engines take, which wants a name. */
+function responseFormat(format: unknown): unknown {
+  return isObject(format) && format.type === "json_schema"
+    ? { type: "json_schema", json_schema: { name: "output", schema: format.schema } }
+    : undefined;
+}

@@ -1,0 +1,15 @@
+/** What every dialect's error answer has in common: our code in a header, and the truth about retrying. */
+import type { AlidadeError, ErrorCode } from "../errors.ts";
+
+/** Codes that end a session: no retry, and no second try by the harness, can change them. */
+const final: readonly ErrorCode[] = ["session_sealed", "budget_spent"];
+
+export function isFinal(error: AlidadeError): boolean {
+  return final.includes(error.code);
+}
+
+/** `x-should-retry` is read by both vendors' SDKs, before the status. Only what the infrastructure did is worth a retry. */
+export function errorHeaders(error: AlidadeError): Record<string, string> {
+  const retryable = error.owner === "infrastructure" || error.status === 429;
+  return { "x-alidade-error": error.code, ...(!retryable && { "x-should-retry": "false" }) };
+}

@@ -1,0 +1,6 @@
+/** The API shapes that harnesses may speak. */
+import { anthropicMessages } from "./anthropic-messages.ts";
+import { openaiChat } from "./openai-chat.ts";
+import { openaiResponses } from "./openai-responses.ts";
+
+export const dialects = [openaiChat, openaiResponses, anthropicMessages] as const;

@@ -1,0 +1,29 @@
+/** OpenAI Chat Completions: what most harnesses and nearly every library speak. */
+import { mintToolCallId } from "../schema/ids.ts";
+import { type Dialect, toEvents } from "./dialect.ts";
+import { modelsBody } from "./models-body.ts";
+import { labelsOfChat } from "./openai-chat/labels.ts";
+import { parseChat } from "./openai-chat/parse.ts";
+import { ChatWriter } from "./openai-chat/writer.ts";
+import { openaiError } from "./openai-error.ts";
+
+export const openaiChat: Dialect = {
+  name: "openai-chat",
+  title: "OpenAI Chat Completions",
+  routes: [
+    { method: "POST", path: "/v1/chat/completions", kind: "generate" },
+    { method: "GET", path: "/v1/models", kind: "models" },
+  ],
+  credential: [{ header: "authorization", scheme: "Bearer" }],
+  env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
+  parse: (body) => parseChat(body),
+  labels: labelsOfChat,
+  answer(turn, context) {
+    const writer = new ChatWriter(context);
+    for (const event of toEvents(turn, (index) => mintToolCallId(context.call_id, index))) writer.event(event);
+    return writer.body();
+  },
+  writer: (context) => new ChatWriter(context),
+  error: openaiError,
+  models: modelsBody,
+};

@@ -1,0 +1,21 @@
+/** Chat harnesses that name themselves: opencode and its forks by session headers, Copilot by the kind of interaction. */
+import type { RequestClass } from "../../schema/session-log.ts";
+import type { CallLabels, Headers } from "../dialect.ts";
+import { callLabels, classOfSystemPrompt, firstText, hasTools } from "../request-labels.ts";
+
+export function labelsOfChat(headers: Headers, body: Record<string, unknown>): CallLabels {
+  const agent = agentOf(headers);
+  return callLabels(agent, classOf(headers, body, agent), headers, body);
+}
+
+/** Copilot's sub-agents have no id on the wire: they share one name, and lineage tells them apart. */
+function agentOf(headers: Headers): string {
+  if (headers["x-parent-session-id"]) return headers["x-session-id"] ?? "sub_agent";
+  return headers["x-interaction-type"] === "conversation-subagent" ? "sub_agent" : "main";
+}
+
+function classOf(headers: Headers, body: Record<string, unknown>, agent: string): RequestClass {
+  if (headers["x-interaction-type"] === "conversation-compaction") return "compaction";
+  const side = hasTools(body) ? null : classOfSystemPrompt(firstText(body.messages, ["system", "developer"]));
+  return side ?? (agent === "main" ? "main" : "sub_agent");
+}

@@ -1,0 +1,125 @@
+/** The messages of a chat completions request, in order, whoever wrote them. */
+import { z } from "zod";
+import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
+import { checked, invalid, isObject } from "../edge.ts";
+
+type ContentPart = Extract<Part, { type: "text" | "image" }>;
+
+const WireMessage = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
+  name: z.string().nullish(),
+  refusal: z.string().nullish(),
+  tool_call_id: z.string().nullish(),
+  tool_calls: z.array(z.looseObject({ id: z.string().nullish(), type: z.string().nullish() })).nullish(),
+});
+type WireMessage = z.output<typeof WireMessage>;
+
+const FunctionCall = z.looseObject({ name: z.string(), arguments: z.unknown() });
+const CustomCall = z.looseObject({ name: z.string(), input: z.string() });
+
+export function parseMessages(values: unknown[]): Message[] {
+  const open = new OpenCalls();
+  return values.map((value, index) => {
+    const at = `messages[${index}]`;
+    const message = checked(WireMessage, value, at);
+    if (message.role === "assistant") return parseAssistant(message, at, open);
+    if (message.role === "tool" || message.role === "function") return parseResult(message, at, open);
+    return { role: message.role, parts: parseContent(message.content, `${at}.content`) };
+  });
+}
+
+/** Order on the wire has no place for interleaving: reasoning, text, calls is the order in which models say them. */
+function parseAssistant(message: WireMessage, at: string, open: OpenCalls): Message {
+  const reasoning = [message.reasoning_content, message.reasoning].find((text) => typeof text === "string" && text !== "");
+  const content = parseContent(message.content, `${at}.content`);
+  const refusal = content.length === 0 ? textParts(message.refusal ?? "") : [];
+  const calls = (message.tool_calls ?? []).map((call, index) => parseCall(call, `${at}.tool_calls[${index}]`));
+  if (isObject(message.function_call)) calls.push(parseLegacyCall(message.function_call, at));
+  for (const call of calls) open.add(call);
+  return {
+    role: "assistant",
+    parts: [...(typeof reasoning === "string" ? [{ type: "reasoning" as const, text: reasoning }] : []), ...content, ...refusal, ...calls],
+  };
+}
+
+function parseCall(call: Record<string, unknown>, at: string): ToolCallPart {
+  const id = typeof call.id === "string" ? call.id : "";
+  if (call.type === "custom") {
+    const custom = checked(CustomCall, call.custom, `${at}.custom`);
+    return { type: "tool_call", id, name: custom.name, arguments: custom.input, kind: "custom" };
+  }
+  const called = checked(FunctionCall, call.function, `${at}.function`);
+  return { type: "tool_call", id, name: called.name, arguments: rawArguments(called.arguments), kind: "function" };
+}
+
+/** The form before tool calls had ids. */
+function parseLegacyCall(value: Record<string, unknown>, at: string): ToolCallPart {
+  const called = checked(FunctionCall, value, `${at}.function_call`);
+  return { type: "tool_call", id: "", name: called.name, arguments: rawArguments(called.arguments), kind: "function" };
+}
+
+/** Some clients send the object instead of its text. */
+function rawArguments(value: unknown): string {
+  return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+function parseResult(message: WireMessage, at: string, open: OpenCalls): Message {
+  const content = parseContent(message.content, `${at}.content`);
+  return { role: "tool", parts: [{ type: "tool_result", call_id: open.take(message), content, is_error: false }] };
+}
+
+export function parseContent(content: unknown, at: string): ContentPart[] {
+  if (content === null || content === undefined) return [];
+  if (typeof content === "string") return textParts(content);
+  if (!Array.isArray(content)) throw invalid(at, `expected a string or a list of parts, received ${typeof content}`);
+  return content.flatMap((part: unknown, index) => parsePart(part, `${at}[${index}]`));
+}
+
+const WirePart = z.looseObject({ type: z.string() });
+const Text = z.looseObject({ text: z.string() });
+const ImageUrl = z.looseObject({ url: z.string(), detail: z.string().nullish() });
+
+function parsePart(value: unknown, at: string): ContentPart[] {
+  const part = checked(WirePart, value, at);
+  switch (part.type) {
+    case "text":
+    case "input_text":
+    case "output_text":
+      return textParts(checked(Text, part, at).text);
+    case "refusal":
+      return textParts(checked(z.string(), part.refusal, `${at}.refusal`));
+    case "image_url": {
+      const image = checked(ImageUrl, typeof part.image_url === "string" ? { url: part.image_url } : part.image_url, `${at}.image_url`);
+      return [{ type: "image", url: image.url, ...(image.detail && { detail: image.detail }) }];
+    }
+    default:
+      throw invalid(`${at}.type`, `content of type "${part.type}" is not supported; text and image_url are`);
+  }
+}
+
+/** Empty text is no part: `null`, `""` and an empty list say the same. */
+function textParts(text: string): ContentPart[] {
+  return text === "" ? [] : [{ type: "text", text }];
+}
+
+/** Calls that wait for their result, for clients that do not name the call by `tool_call_id`. */
+class OpenCalls {
+  #calls: ToolCallPart[] = [];
+
+  add(call: ToolCallPart): void {
+    this.#calls.push(call);
+  }
+
+  /** The id of the call that a tool message answers: as named, else the oldest open call of that name, else the oldest. */
+  take(message: WireMessage): string {
+    const extra = isObject(message.extra) ? message.extra.function_id : undefined;
+    const named = [message.tool_call_id, extra, message.id].find(
+      (id) => typeof id === "string" && this.#calls.some((call) => call.id === id),
+    );
+    const found =
+      this.#calls.find((call) => call.id === named) ??
+      (message.tool_call_id ? undefined : (this.#calls.find((call) => call.name === message.name) ?? this.#calls[0]));
+    this.#calls = this.#calls.filter((call) => call !== found);
+    return found?.id ?? message.tool_call_id ?? "";
+  }
+}

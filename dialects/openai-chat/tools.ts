@@ -1,0 +1,53 @@
+/** Tools and tool choice of a chat completions request. */
+import { z } from "zod";
+import type { Tool, ToolChoice } from "../../schema/message.ts";
+import { customTool } from "../custom-tool.ts";
+import { checked, invalid, isObject } from "../edge.ts";
+import { functionTool } from "../function-tool.ts";
+
+const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
+const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: z.array(z.unknown()) });
+
+/** Hosted tools run at the vendor, so the model here is not told of them; they are named in `omitted_tools`. */
+export function parseTools(tools: unknown, functions: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
+  const omitted: string[] = isObject(webSearch) ? ["web_search"] : [];
+  const parsed: Tool[] = [];
+  for (const [index, value] of checked(z.array(z.looseObject({})).nullish(), tools, "tools")?.entries() ?? []) {
+    const at = `tools[${index}]`;
+    const type = value.type ?? "function";
+    if (type === "function") parsed.push(functionTool(value.function, `${at}.function`));
+    else if (type === "custom") {
+      const custom = checked(CustomTool, value.custom, `${at}.custom`);
+      parsed.push(customTool(custom.name, custom.description ?? undefined, custom.format));
+    } else omitted.push(checked(z.string(), type, `${at}.type`));
+  }
+  for (const [index, value] of checked(z.array(z.unknown()).nullish(), functions, "functions")?.entries() ?? [])
+    parsed.push(functionTool(value, `functions[${index}]`));
+  return { tools: parsed, native: omitted.length === 0 ? {} : { omitted_tools: omitted } };
+}
+
+/** `allowed_tools` says which of the tools may be called now: the others are not shown, for nothing else would stop the model. */
+export function parseToolChoice(value: unknown, legacy: unknown, tools: Tool[]): { tool_choice: ToolChoice | null; tools: Tool[] } {
+  const choice = value ?? legacyChoice(legacy) ?? null;
+  if (choice === null) return { tool_choice: null, tools };
+  if (choice === "auto" || choice === "none" || choice === "required") return { tool_choice: choice, tools };
+  if (!isObject(choice))
+    throw invalid("tool_choice", `expected "auto", "none", "required" or an object, received ${JSON.stringify(choice)}`);
+  if (choice.type === "allowed_tools") {
+    const allowed = checked(AllowedTools, choice.allowed_tools, "tool_choice.allowed_tools");
+    const names = allowed.tools.map((tool, index) => namedTool(tool, `tool_choice.allowed_tools.tools[${index}]`, tools));
+    return { tool_choice: allowed.mode, tools: tools.filter((tool) => names.includes(tool.name)) };
+  }
+  return { tool_choice: { name: namedTool(choice, "tool_choice", tools) }, tools };
+}
+
+function legacyChoice(value: unknown): unknown {
+  return isObject(value) ? { type: "function", function: value } : value;
+}
+
+function namedTool(value: unknown, at: string, tools: Tool[]): string {
+  const choice = checked(z.looseObject({ type: z.enum(["function", "custom"]) }), value, at);
+  const { name } = checked(z.looseObject({ name: z.string() }), choice[choice.type], `${at}.${choice.type}`);
+  if (!tools.some((tool) => tool.name === name)) throw invalid(at, `no tool is named "${name}"`);
+  return name;
+}

@@ -1,0 +1,121 @@
+/** A chat completion, chunk by chunk or whole. */
+import type { AlidadeError } from "../../errors.ts";
+import type { Usage } from "../../schema/message.ts";
+import { type AnswerableFinish, answerable } from "../answerable.ts";
+import { customInput } from "../custom-tool.ts";
+import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
+import { isObject } from "../edge.ts";
+import { openaiErrorBody } from "../openai-error.ts";
+
+/** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
+export class ChatWriter implements StreamWriter {
+  readonly #context: AnswerContext;
+  readonly #reasoningField: string;
+  #opened = false;
+  #text = "";
+  #reasoning = "";
+  #calls: Record<string, unknown>[] = [];
+  #finish: AnswerableFinish | null = null;
+  #usage: Record<string, unknown> | null = null;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#reasoningField = context.native.reasoning_field === "reasoning" ? "reasoning" : "reasoning_content";
+  }
+
+  open(): SseFrame[] {
+    if (this.#opened) return [];
+    this.#opened = true;
+    return [this.#chunk({ role: "assistant", content: "" })];
+  }
+
+  event(event: TurnEvent): SseFrame[] {
+    return [...this.open(), ...this.#write(event)];
+  }
+
+  /** An empty delta: comments do not count as activity with every client. */
+  keepAlive(): SseFrame[] {
+    return [...this.open(), this.#chunk({})];
+  }
+
+  /** No `[DONE]` after it: the stream did not come to its end. */
+  error(error: AlidadeError): SseFrame[] {
+    return [{ data: JSON.stringify({ error: openaiErrorBody(error) }) }];
+  }
+
+  /** The answer as one body, once the end was written. */
+  body(): Record<string, unknown> {
+    const message = {
+      role: "assistant",
+      // As OpenAI does: null beside calls, and a string where there is nothing else.
+      content: this.#text === "" && this.#calls.length > 0 ? null : this.#text,
+      refusal: null,
+      ...(this.#reasoning !== "" && { [this.#reasoningField]: this.#reasoning }),
+      ...(this.#calls.length > 0 && { tool_calls: this.#calls }),
+    };
+    return {
+      ...this.#head("chat.completion"),
+      choices: [{ index: 0, message, logprobs: null, finish_reason: this.#finish }],
+      ...(this.#usage && { usage: this.#usage }),
+    };
+  }
+
+  #write(event: TurnEvent): SseFrame[] {
+    switch (event.type) {
+      case "text-delta":
+        this.#text += event.text;
+        return event.text === "" ? [] : [this.#chunk({ content: event.text })];
+      case "reasoning-delta":
+        this.#reasoning += event.text;
+        return event.text === "" ? [] : [this.#chunk({ [this.#reasoningField]: event.text })];
+      case "tool-call":
+        return [this.#toolCall(event)];
+      case "end":
+        return this.#end(event);
+    }
+  }
+
+  /** Each call whole in one chunk: some clients put fragments of arguments together wrongly. */
+  #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): SseFrame {
+    const call = this.#context.custom_tools.has(event.name)
+      ? { id: event.id, type: "custom", custom: { name: event.name, input: customInput(event.arguments) } }
+      : { id: event.id, type: "function", function: { name: event.name, arguments: event.arguments } };
+    const index = this.#calls.push(call) - 1;
+    return this.#chunk({ tool_calls: [{ index, ...call }] });
+  }
+
+  #end(event: Extract<TurnEvent, { type: "end" }>): SseFrame[] {
+    const reason = answerable(event.finish_reason);
+    // An engine that was told which tool to call ends with "stop"; clients look for calls under "tool_calls".
+    this.#finish = reason === "stop" && this.#calls.length > 0 ? "tool_calls" : reason;
+    this.#usage = usageOf(event.usage);
+    const options = this.#context.native.stream_options;
+    const wanted = isObject(options) && options.include_usage === true && this.#usage !== null;
+    return [
+      this.#chunk({}, this.#finish),
+      ...(wanted ? [{ data: JSON.stringify({ ...this.#head("chat.completion.chunk"), choices: [], usage: this.#usage }) }] : []),
+      { data: "[DONE]" },
+    ];
+  }
+
+  #chunk(delta: Record<string, unknown>, finish: AnswerableFinish | null = null): SseFrame {
+    const choices = [{ index: 0, delta, logprobs: null, finish_reason: finish }];
+    return { data: JSON.stringify({ ...this.#head("chat.completion.chunk"), choices }) };
+  }
+
+  #head(object: string): Record<string, unknown> {
+    return { id: `chatcmpl-${this.#context.call_id}`, object, created: this.#context.created, model: this.#context.model };
+  }
+}
+
+/** Usage is left out where the engine did not count: this API allows that. */
+function usageOf(usage: Usage): Record<string, unknown> | null {
+  if (usage.prompt_tokens === null || usage.sampled_tokens === null) return null;
+  return {
+    prompt_tokens: usage.prompt_tokens,
+    completion_tokens: usage.sampled_tokens,
+    total_tokens: usage.prompt_tokens + usage.sampled_tokens,
+    ...(usage.cached_tokens !== null && { prompt_tokens_details: { cached_tokens: usage.cached_tokens } }),
+    ...(usage.reasoning_tokens !== null && { completion_tokens_details: { reasoning_tokens: usage.reasoning_tokens } }),
+  };
+}

@@ -1,0 +1,138 @@
+/**
+ * Input items as messages. One sampled turn is several items here (reasoning, message, calls), so neighbours on the
+ * assistant's side are put together again: rendered as messages of their own they would be another context.
+ */
+import { z } from "zod";
+import type { Message, Part } from "../../schema/message.ts";
+import { fromCarrier } from "../carrier.ts";
+import { checked, invalid } from "../edge.ts";
+import { callOfItem } from "./item-id.ts";
+import type { ToolList } from "./tools.ts";
+
+type ContentPart = Extract<Part, { type: "text" | "image" }>;
+
+const Item = z.looseObject({ type: z.string().nullish(), role: z.string().nullish(), id: z.string().nullish() });
+type Item = z.output<typeof Item>;
+const MessageItem = z.looseObject({ role: z.enum(["system", "developer", "user", "assistant"]) });
+const Reasoning = z.looseObject({
+  summary: z.array(z.looseObject({ text: z.string() })).nullish(),
+  content: z.array(z.looseObject({ text: z.string() })).nullish(),
+  encrypted_content: z.string().nullish(),
+});
+const FunctionCall = z.looseObject({ call_id: z.string(), name: z.string(), arguments: z.string(), namespace: z.string().nullish() });
+const CustomCall = z.looseObject({ call_id: z.string(), name: z.string(), input: z.string(), namespace: z.string().nullish() });
+const Output = z.looseObject({ call_id: z.string() });
+
+export function parseItems(values: unknown[], tools: ToolList): { messages: Message[]; omitted: string[] } {
+  const turns = new TurnBuilder();
+  const omitted: string[] = [];
+  for (const [index, value] of values.entries()) {
+    const at = `input[${index}]`;
+    const item = checked(Item, value, at);
+    switch (item.type ?? "message") {
+      case "message":
+        addMessage(item, at, turns);
+        break;
+      case "reasoning":
+        addReasoning(item, at, turns);
+        break;
+      case "function_call": {
+        const call = checked(FunctionCall, item, at);
+        const name = tools.nameOf(call.name, call.namespace);
+        turns.add({ type: "tool_call", id: call.call_id, name, arguments: call.arguments, kind: "function" }, callOfItem(item.id));
+        break;
+      }
+      case "custom_tool_call": {
+        const call = checked(CustomCall, item, at);
+        const name = tools.nameOf(call.name, call.namespace);
+        turns.add({ type: "tool_call", id: call.call_id, name, arguments: call.input, kind: "custom" }, callOfItem(item.id));
+        break;
+      }
+      case "function_call_output":
+      case "custom_tool_call_output": {
+        const { call_id } = checked(Output, item, at);
+        const content = parseContent(item.output, `${at}.output`);
+        turns.push({ role: "tool", parts: [{ type: "tool_result", call_id, content, is_error: false }] });
+        break;
+      }
+      case "additional_tools":
+        // The tools themselves were read before the items: names in the history need them.
+        break;
+      case "item_reference":
+        throw invalid(at, "items are not kept here, so a reference to one cannot be followed; send the item itself");
+      default:
+        // What hosted tools did at another vendor: no template has a place for it, and no session should end for it.
+        omitted.push(String(item.type));
+    }
+  }
+  return { messages: turns.messages, omitted };
+}
+
+function addMessage(item: Item, at: string, turns: TurnBuilder): void {
+  const { role } = checked(MessageItem, item, at);
+  const parts = parseContent(item.content, `${at}.content`);
+  if (role !== "assistant") turns.push({ role, parts });
+  else turns.add(parts, callOfItem(item.id));
+}
+
+/** The text itself where it was given; a summary is all that other vendors let out. */
+function addReasoning(item: Item, at: string, turns: TurnBuilder): void {
+  const reasoning = checked(Reasoning, item, at);
+  const texts = reasoning.content?.length ? reasoning.content : (reasoning.summary ?? []);
+  const carrier = reasoning.encrypted_content ?? undefined;
+  const callId = callOfItem(item.id) ?? (carrier === undefined ? null : fromCarrier(carrier));
+  turns.add({ type: "reasoning", text: texts.map((part) => part.text).join(""), ...(carrier !== undefined && { carrier }) }, callId);
+}
+
+/** Gathers messages; items of the assistant join its last message unless their ids say that they are another call's. */
+class TurnBuilder {
+  readonly messages: Message[] = [];
+  #callId: string | null = null;
+
+  push(message: Message): void {
+    this.messages.push(message);
+    this.#callId = null;
+  }
+
+  add(parts: Part | Part[], callId: string | null): void {
+    const last = this.messages.at(-1);
+    const another = callId !== null && this.#callId !== null && callId !== this.#callId;
+    if (last?.role === "assistant" && !another) last.parts.push(...[parts].flat());
+    else this.push({ role: "assistant", parts: [parts].flat() });
+    this.#callId = callId ?? this.#callId;
+  }
+}
+
+function parseContent(content: unknown, at: string): ContentPart[] {
+  if (content === null || content === undefined) return [];
+  if (typeof content === "string") return textParts(content);
+  if (!Array.isArray(content)) throw invalid(at, `expected a string or a list of parts, received ${typeof content}`);
+  return content.flatMap((part: unknown, index) => parsePart(part, `${at}[${index}]`));
+}
+
+const WirePart = z.looseObject({ type: z.string() });
+const Text = z.looseObject({ text: z.string() });
+const Image = z.looseObject({ image_url: z.string(), detail: z.string().nullish() });
+
+function parsePart(value: unknown, at: string): ContentPart[] {
+  const part = checked(WirePart, value, at);
+  switch (part.type) {
+    case "input_text":
+    case "output_text":
+    case "text":
+      return textParts(checked(Text, part, at).text);
+    case "refusal":
+      return textParts(checked(z.string(), part.refusal, `${at}.refusal`));
+    case "input_image": {
+      const image = checked(Image, part, at);
+      return [{ type: "image", url: image.image_url, ...(image.detail && { detail: image.detail }) }];
+    }
+    default:
+      throw invalid(`${at}.type`, `content of type "${part.type}" is not supported; input_text, output_text and input_image are`);
+  }
+}
+
+/** Empty text is no part. */
+function textParts(text: string): ContentPart[] {
+  return text === "" ? [] : [{ type: "text", text }];
+}

@@ -1,0 +1,88 @@
+/** A Responses request as the neutral one. */
+import { z } from "zod";
+import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { parseItems } from "./items.ts";
+import { ToolList } from "./tools.ts";
+
+const Body = z.looseObject({
+  model: z.string(),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  max_output_tokens: z.number().int().positive().nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  reasoning: z.looseObject({ effort: z.string().nullish() }).nullish(),
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+});
+
+/** Fields that point at something kept at the vendor: without it the conversation would silently be another one. */
+const stateful: Record<string, string> = {
+  previous_response_id: "responses are not kept here; send the whole conversation in `input`",
+  conversation: "conversations are not kept here; send the whole conversation in `input`",
+  prompt: "stored prompts are not kept here; send the text itself",
+};
+
+export function parseResponses(value: unknown): NeutralRequest {
+  const body = checked(Body, value);
+  refuseUnsupported(body);
+  const values = inputItems(body.input);
+  const tools = new ToolList();
+  tools.add(body.tools, "tools");
+  for (const [index, item] of values.entries())
+    if (isObject(item) && item.type === "additional_tools") tools.add(item.tools, `input[${index}].tools`);
+  const { messages, omitted } = parseItems(values, tools);
+  const choice = tools.choose(body.tool_choice);
+  return {
+    model: body.model,
+    messages: [...instructions(body.instructions), ...messages],
+    tools: choice.tools,
+    tool_choice: choice.tool_choice,
+    sampling: parseSampling(body),
+    stream: body.stream ?? false,
+    native: {
+      // What the answer repeats (temperature, text, metadata, …) stays under its own name.
+      ...rest(body, ["model", "input", "instructions", "tools", "stream"]),
+      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
+      ...(omitted.length > 0 && { omitted_items: omitted }),
+      ...(Object.keys(tools.namespaced).length > 0 && { namespaced_tools: tools.namespaced }),
+    },
+  };
+}
+
+function refuseUnsupported(body: Record<string, unknown>): void {
+  for (const [field, why] of Object.entries(stateful)) if (body[field] !== null && body[field] !== undefined) throw invalid(field, why);
+  if (body.background === true) throw invalid("background", "is not supported; leave it out");
+}
+
+function inputItems(input: unknown): unknown[] {
+  if (typeof input === "string") return [{ role: "user", content: input }];
+  if (!Array.isArray(input))
+    throw invalid("input", `expected a string or a list of items, received ${input === null ? "null" : typeof input}`);
+  if (input.length === 0) throw invalid("input", "is empty");
+  return input;
+}
+
+function instructions(text: string | null | undefined): Message[] {
+  return text ? [{ role: "system", parts: [{ type: "text", text }] }] : [];
+}
+
+function parseSampling(body: z.output<typeof Body>): Sampling {
+  return present({
+    temperature: body.temperature,
+    top_p: body.top_p,
+    max_tokens: body.max_output_tokens,
+    parallel_tool_calls: body.parallel_tool_calls,
+    reasoning_effort: body.reasoning?.effort,
+    response_format: responseFormat(body.text?.format),
+  });
+}
+
+/** Chat's shape is the one that engines take: there the schema is one level deeper. */
+function responseFormat(format: Record<string, unknown> | null | undefined): unknown {
+  if (!format || format.type === "text") return undefined;
+  if (format.type !== "json_schema") return format;
+  const { type, ...schema } = format;
+  return { type, json_schema: schema };
+}

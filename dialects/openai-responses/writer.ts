@@ -1,0 +1,178 @@
+/** A response, event by event or whole. */
+import type { AlidadeError } from "../../errors.ts";
+import { type AnswerableFinish, answerable } from "../answerable.ts";
+import { carrierOf } from "../carrier.ts";
+import { customInput } from "../custom-tool.ts";
+import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
+import { isObject } from "../edge.ts";
+import { itemId } from "./item-id.ts";
+import { failure, responseObject, usageOf } from "./response-object.ts";
+
+/** The item that deltas go to. A tool call is never open: it comes whole. */
+type OpenItem = { kind: "msg" | "rs"; id: string; text: string };
+type Fields = Record<string, unknown>;
+
+/** What differs between a text and a reasoning item: the same events under other names. */
+const forms = {
+  msg: {
+    event: "response.output_text",
+    part: (text: string): Fields => ({ type: "output_text", text, annotations: [], logprobs: [] }),
+    extra: { logprobs: [] as unknown[] },
+  },
+  rs: { event: "response.reasoning_text", part: (text: string): Fields => ({ type: "reasoning_text", text }), extra: {} },
+};
+
+/** Builds the stream's events, and the same answer as one body: they cannot differ. */
+export class ResponsesWriter implements StreamWriter {
+  readonly #context: AnswerContext;
+  #sequence = 0;
+  #opened = false;
+  #open: OpenItem | null = null;
+  #output: Fields[] = [];
+  #final: Fields | null = null;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+  }
+
+  open(): SseFrame[] {
+    if (this.#opened) return [];
+    this.#opened = true;
+    return ["response.created", "response.in_progress"].map((type) => this.#frame(type, { response: this.#response("in_progress") }));
+  }
+
+  event(event: TurnEvent): SseFrame[] {
+    return [...this.open(), ...this.#write(event)];
+  }
+
+  /**
+   * `response.in_progress` counts as activity with Codex, comments do not. Within an item an empty delta is said
+   * instead: a client that takes the response of a lifecycle event for the state so far would lose the open item.
+   */
+  keepAlive(): SseFrame[] {
+    const first = this.open();
+    if (first.length > 0) return first;
+    return [
+      this.#open === null ? this.#frame("response.in_progress", { response: this.#response("in_progress") }) : this.#delta(this.#open, ""),
+    ];
+  }
+
+  error(error: AlidadeError): SseFrame[] {
+    return [...this.open(), this.#frame("response.failed", { response: this.#response("failed", { error: failure(error) }) })];
+  }
+
+  /** The answer as one body, once the end was written. */
+  body(): Fields {
+    return this.#final ?? this.#response("in_progress");
+  }
+
+  #write(event: TurnEvent): SseFrame[] {
+    switch (event.type) {
+      case "text-delta":
+        return this.#text("msg", event.text);
+      case "reasoning-delta":
+        return this.#text("rs", event.text);
+      case "tool-call":
+        return [...this.#closeItem("completed"), ...this.#toolCall(event)];
+      case "end":
+        return this.#end(event);
+    }
+  }
+
+  #text(kind: OpenItem["kind"], text: string): SseFrame[] {
+    if (text === "") return [];
+    const frames = this.#open?.kind === kind ? [] : [...this.#closeItem("completed"), ...this.#openItem(kind)];
+    const open = this.#open as OpenItem;
+    open.text += text;
+    return [...frames, this.#delta(open, text)];
+  }
+
+  #openItem(kind: OpenItem["kind"]): SseFrame[] {
+    this.#open = { kind, id: itemId(kind, this.#context.call_id, this.#output.length), text: "" };
+    return [
+      this.#frame("response.output_item.added", { output_index: this.#output.length, item: this.#item(this.#open, "in_progress", []) }),
+      this.#frame("response.content_part.added", { ...this.#place(this.#open), part: forms[kind].part("") }),
+    ];
+  }
+
+  #delta(open: OpenItem, delta: string): SseFrame {
+    return this.#frame(`${forms[open.kind].event}.delta`, { ...this.#place(open), delta, ...forms[open.kind].extra });
+  }
+
+  #closeItem(status: "completed" | "incomplete"): SseFrame[] {
+    const open = this.#open;
+    if (open === null) return [];
+    this.#open = null;
+    const form = forms[open.kind];
+    const part = form.part(open.text);
+    const frames = [
+      this.#frame(`${form.event}.done`, { ...this.#place(open), text: open.text, ...form.extra }),
+      this.#frame("response.content_part.done", { ...this.#place(open), part }),
+    ];
+    return [...frames, this.#done(this.#item(open, status, [part]))];
+  }
+
+  #item(open: OpenItem, status: string, content: Fields[]): Fields {
+    if (open.kind === "msg") return { id: open.id, type: "message", status, role: "assistant", content };
+    return { id: open.id, type: "reasoning", status, summary: [], content, encrypted_content: carrierOf(this.#context.call_id) };
+  }
+
+  /** Arguments go out in one delta, exactly as they were sampled. */
+  #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): SseFrame[] {
+    const custom = this.#context.custom_tools.has(event.name);
+    const field = custom ? "input" : "arguments";
+    const value = custom ? customInput(event.arguments) : event.arguments;
+    const id = itemId(custom ? "ctc" : "fc", this.#context.call_id, this.#output.length);
+    const item = { id, type: custom ? "custom_tool_call" : "function_call", call_id: event.id, ...this.#toolName(event.name) };
+    const place = { item_id: id, output_index: this.#output.length };
+    const form = custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
+    return [
+      this.#frame("response.output_item.added", {
+        output_index: this.#output.length,
+        item: { ...item, [field]: "", status: "in_progress" },
+      }),
+      ...(value === "" ? [] : [this.#frame(`${form}.delta`, { ...place, delta: value })]),
+      this.#frame(`${form}.done`, { ...place, [field]: value }),
+      this.#done({ ...item, [field]: value, status: "completed" }),
+    ];
+  }
+
+  /** A flattened name goes out as the namespace and name that it was made from. */
+  #toolName(name: string): { name: string; namespace?: string } {
+    const known = isObject(this.#context.native.namespaced_tools) ? this.#context.native.namespaced_tools : {};
+    const tool = Object.hasOwn(known, name) ? known[name] : null;
+    return isObject(tool) ? { name: String(tool.name), namespace: String(tool.namespace) } : { name };
+  }
+
+  #done(item: Fields): SseFrame {
+    const frame = this.#frame("response.output_item.done", { output_index: this.#output.length, item });
+    this.#output.push(item);
+    return frame;
+  }
+
+  #end(event: Extract<TurnEvent, { type: "end" }>): SseFrame[] {
+    const reason = incompleteReason(answerable(event.finish_reason));
+    const status = reason === null ? "completed" : "incomplete";
+    const frames = this.#closeItem(status);
+    const details = reason === null ? null : { reason };
+    this.#final = this.#response(status, { incomplete_details: details, usage: usageOf(event.usage) });
+    return [...frames, this.#frame(`response.${status}`, { response: this.#final })];
+  }
+
+  #place(open: OpenItem): Fields {
+    return { item_id: open.id, output_index: this.#output.length, content_index: 0 };
+  }
+
+  #response(status: string, fields: Fields = {}): Fields {
+    return responseObject(this.#context, { status, output: [...this.#output], ...fields });
+  }
+
+  #frame(type: string, fields: Fields): SseFrame {
+    return { event: type, data: JSON.stringify({ type, sequence_number: this.#sequence++, ...fields }) };
+  }
+}
+
+function incompleteReason(reason: AnswerableFinish): string | null {
+  if (reason === "length") return "max_output_tokens";
+  return reason === "content_filter" ? "content_filter" : null;
+}
