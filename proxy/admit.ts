@@ -1,0 +1,76 @@
+/** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
+import { AlidadeError } from "../errors.ts";
+import type { Sampling } from "../schema/message.ts";
+import type { SessionSpec } from "../schema/session-log.ts";
+import type { Session } from "./session.ts";
+
+/**
+ * What a training call is sampled with, whatever the harness asked for: the distribution whose logprobs are recorded.
+ * All are sent explicitly, because a server's generation_config.json changes what is left out.
+ */
+export const neutralSampling = {
+  temperature: 1,
+  top_p: 1,
+  top_k: -1,
+  min_p: 0,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  repetition_penalty: 1,
+} as const satisfies Sampling;
+
+/** Throws `budget_spent` naming the budget, its limit and what was used. */
+export function assertWithinBudgets(session: Session, now: number): void {
+  const { budgets } = session.spec;
+  const spent = spentBy(session);
+  const over = (name: keyof typeof budgets, used: number, reached = used >= (budgets[name] ?? Number.POSITIVE_INFINITY)): void => {
+    if (!reached) return;
+    session.stopReason = "budget_spent";
+    throw new AlidadeError("budget_spent", `session ${session.id} has spent its budget ${name}: ${used} of ${budgets[name]}`, {
+      param: name,
+    });
+  };
+  over("max_turns", session.turns);
+  over("max_prompt_tokens", spent.promptTokens);
+  over("max_sampled_tokens", spent.sampledTokens);
+  over("max_wall_seconds", spent.firstCall === null ? 0 : Math.floor((now - spent.firstCall) / 1000));
+  over("max_concurrent_calls", session.inFlight.length);
+}
+
+function spentBy(session: Session): { promptTokens: number; sampledTokens: number; firstCall: number | null } {
+  let promptTokens = 0;
+  let sampledTokens = 0;
+  let firstCall: number | null = null;
+  for (const call of session.calls.values()) {
+    promptTokens += call.finished?.usage.prompt_tokens ?? call.promptLength;
+    sampledTokens += call.finished?.sampled_ids?.length ?? call.finished?.usage.sampled_tokens ?? 0;
+    firstCall = Math.min(firstCall ?? call.begun.time, call.begun.time);
+  }
+  return { promptTokens, sampledTokens, firstCall };
+}
+
+/**
+ * The sampling that the engine gets. `turn` is the 0-based turn of the main agent, or null for any other call: forced
+ * parameters given as a list are a play of the main agent and none of anybody else's.
+ */
+export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
+  return { ...requested, ...(spec.purpose === "train" ? withoutBias(requested) : {}), ...forcedSampling(spec, turn) };
+}
+
+function withoutBias(requested: Sampling): Sampling {
+  return { ...neutralSampling, ...(requested.logit_bias === undefined ? {} : { logit_bias: undefined }) };
+}
+
+function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {
+  if (!Array.isArray(spec.sampling)) return spec.sampling;
+  if (turn === null) return {};
+  return spec.sampling[Math.min(turn, spec.sampling.length - 1)] ?? {};
+}
+
+/** How many turns the main agent has begun; a repetition of a failed call is the same turn. */
+export function mainTurn(session: Session, agent: string, requestClass: string): number | null {
+  if (agent !== "main" || requestClass !== "main") return null;
+  let turn = 0;
+  for (const { begun } of session.calls.values())
+    if (begun.agent === "main" && begun.request_class === "main" && begun.retry_of === null) turn++;
+  return turn;
+}

@@ -1,0 +1,69 @@
+/** A call as the proxy holds it: its log entries, with the deltas unfolded, and the generation while it runs. */
+import { canonicalJson } from "../schema/ids.ts";
+import { type Message, type Turn, textOf } from "../schema/message.ts";
+import type { CallBegun, CallFinished } from "../schema/session-log.ts";
+import type { Generation } from "./generation.ts";
+
+/** Whether the client got the answer: `none` is unknown or still being written. */
+export type Delivery = "none" | "complete" | "cut" | "error";
+
+export class Call {
+  readonly begun: CallBegun;
+  /** The whole conversation as the engine gets it; shares its objects with the calls before it. */
+  readonly messages: Message[];
+  finished: CallFinished | null = null;
+  /** prompt ids ‖ sampled ids; null where the engine gave none. */
+  tokens: number[] | null = null;
+  promptLength = 0;
+  delivery: Delivery = "none";
+  generation: Generation | null = null;
+  /** Resolves when the generation's outcome is durable; rejects with the call's failure. */
+  settled: Promise<void> | null = null;
+  /** Writes down what was sampled; there only until that has worked. */
+  unsaved: (() => Promise<void>) | null = null;
+  /** Client connections that are waiting for this call's answer. */
+  readonly connections = new Set<{ readonly closed: Promise<void>; readonly isClosed: boolean }>();
+
+  constructor(begun: CallBegun, messages: Message[]) {
+    this.begun = begun;
+    this.messages = messages;
+  }
+
+  get id(): string {
+    return this.begun.call_id;
+  }
+
+  /** What the model said, or null when there is nothing to answer with. */
+  get turn(): Turn | null {
+    const finished = this.finished;
+    if (!finished?.message || finished.error) return null;
+    return { message: finished.message, finish_reason: finished.finish_reason, stop: finished.stop, usage: finished.usage };
+  }
+
+  /** The list that a later call's messages may be a delta of. */
+  get conversation(): Message[] {
+    return this.finished?.message ? [...this.messages, this.finished.message] : this.messages;
+  }
+
+  finish(finished: CallFinished, promptIds: number[] | null): void {
+    this.finished = finished;
+    this.tokens = promptIds && finished.sampled_ids ? [...promptIds, ...finished.sampled_ids] : promptIds;
+    this.promptLength = promptIds?.length ?? 0;
+  }
+}
+
+/** Equal messages give equal keys; order of JSON keys does not count. */
+export function messageKey(message: Message): string {
+  const known = keys.get(message);
+  if (known !== undefined) return known;
+  const key = canonicalJson(message);
+  keys.set(message, key);
+  return key;
+}
+
+const keys = new WeakMap<Message, string>();
+
+/** The text of a message as harnesses leave it: outer white space is theirs to trim. */
+export function normalText(message: Message): string {
+  return textOf(message).trim();
+}

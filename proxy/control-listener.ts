@@ -1,0 +1,113 @@
+/**
+ * The HTTP face for trainers and operators: sessions are minted, sealed, rewarded and read, and the policy is named.
+ * It is another listener with a token of its own, on loopback unless told otherwise, and no sandbox can reach it.
+ */
+
+import { timingSafeEqual } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { z } from "zod";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { hashKey } from "../schema/ids.ts";
+import { Policy, SessionSpec } from "../schema/session-log.ts";
+import { parseJson } from "../wire/json.ts";
+import type { HarnessProxy } from "./harness-proxy.ts";
+import { readBody } from "./read-body.ts";
+
+const Reward = z.strictObject({ reward: z.number().nullable(), components: z.record(z.string(), z.number().nullable()).default({}) });
+const Seal = z.strictObject({ reason: z.string().max(200).default("sealed over the control listener") });
+
+type Env = { Bindings: HttpBindings };
+
+export class ControlListener implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #proxy: HarnessProxy;
+  readonly #tokenHash: string;
+
+  constructor(proxy: HarnessProxy, token: string) {
+    this.#proxy = proxy;
+    this.#tokenHash = hashKey(token);
+    this.#server = createServer(
+      { headersTimeout: 30_000, requestTimeout: 60_000 },
+      getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
+    );
+  }
+
+  async listen(host: string, port: number): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", (error) => reject(asAlidadeError(error, "config_invalid", `cannot listen on ${host}:${port}: `)));
+      this.#server.listen(port, host, resolve);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new AlidadeError("internal", "the control listener has no port");
+    return `http://${host}:${address.port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #app(): Hono<Env> {
+    const proxy = this.#proxy;
+    const app = new Hono<Env>();
+    app.use(async (context, next) => {
+      if (!this.#mayEnter(context.req.header("authorization")))
+        throw new AlidadeError("unauthorized", "the control listener wants its token as `Authorization: Bearer …`");
+      await next();
+    });
+    app.get("/health", (context) =>
+      context.json({ status: "ok", engine: proxy.facts, policy: proxy.policy, sessions: proxy.sessions.all().length }),
+    );
+    app.get("/sessions", (context) =>
+      context.json({
+        sessions: proxy.sessions
+          .all()
+          .map((session) => ({ session_id: session.id, purpose: session.spec.purpose, calls: session.calls.size, sealed: session.sealed })),
+      }),
+    );
+    app.post("/sessions", async (context) => {
+      const { session, key } = await proxy.openSession(await body(context, SessionSpec));
+      return context.json({ session_id: session.id, key, env: proxy.envOf(key) }, 201);
+    });
+    app.post("/sessions/:id/seal", async (context) => {
+      const { reason } = await body(context, Seal);
+      await proxy.session(context.req.param("id")).seal(reason);
+      return context.json({ session_id: context.req.param("id"), sealed: reason });
+    });
+    app.post("/sessions/:id/reward", async (context) => {
+      const session = proxy.session(context.req.param("id"));
+      const reward = await body(context, Reward);
+      return context.json({ session_id: session.id, revision: await session.reward(reward.reward, reward.components) });
+    });
+    app.get("/sessions/:id/trajectory", async (context) => context.json(await proxy.trajectory(context.req.param("id"))));
+    app.put("/policy", async (context) => {
+      proxy.policy = await body(context, Policy);
+      return context.json({ policy: proxy.policy });
+    });
+    app.notFound((context) =>
+      answerError(context, new AlidadeError("not_found", `${context.req.method} ${context.req.path} is no route of the control listener`)),
+    );
+    app.onError((error, context) => answerError(context, asAlidadeError(error, "internal")));
+    return app;
+  }
+
+  #mayEnter(header: string | undefined): boolean {
+    const token = header?.replace(/^Bearer +/i, "") ?? "";
+    return timingSafeEqual(Buffer.from(hashKey(token)), Buffer.from(this.#tokenHash));
+  }
+}
+
+async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
+  const bytes = await readBody((context.env as HttpBindings).incoming);
+  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const param = issue?.code === "unrecognized_keys" ? issue.keys.join(", ") : (issue?.path.join(".") ?? "");
+  throw new AlidadeError("request_invalid", `${param || "body"}: ${issue?.message ?? "invalid"}`, { param: param || null });
+}
+
+function answerError(context: Context<Env>, error: AlidadeError): Response {
+  return context.json({ error: error.toJSON() }, error.status as 400);
+}

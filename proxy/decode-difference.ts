@@ -1,0 +1,41 @@
+/**
+ * Where a call's prompt parts from its parent's tokens, both sides are decoded by the engine's own tokenizer and
+ * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
+ */
+import type { Engine } from "../engines/index.ts";
+import type { Call } from "./call.ts";
+import type { Session } from "./session.ts";
+import { commonLength } from "./storage-base.ts";
+
+/** A character can be cut over several tokens; decoding begins this many before the difference. UTF-8 has at most 4 bytes. */
+const backUp = 4;
+/** Longer tails are compared up to here; beyond, the class stays unknown rather than costing seconds of tokenizer. */
+const maxDecodedTokens = 65_536;
+/** What a person is shown of either side. */
+const shownCharacters = 400;
+
+export async function decodeDifference(session: Session, engine: Engine, call: Call, signal: AbortSignal): Promise<void> {
+  const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
+  if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
+  const prompt = call.tokens.slice(0, call.promptLength);
+  const position = commonLength(parent.tokens, prompt, (a, b) => a === b);
+  if (position === parent.tokens.length) return;
+  const at = Math.max(0, position - backUp);
+  if (parent.tokens.length - at > maxDecodedTokens || prompt.length === 0) return;
+  const model = call.finished.engine_model ?? call.begun.model;
+  const [parentText, childText] = await Promise.all([
+    engine.detokenize(model, parent.tokens.slice(at), signal),
+    at < prompt.length ? engine.detokenize(model, prompt.slice(at, at + maxDecodedTokens), signal) : "",
+  ]);
+  await session.record({
+    type: "decoded",
+    time: Date.now(),
+    call_id: call.id,
+    parent_call_id: parent.id,
+    position,
+    at,
+    parent_text: parentText.slice(0, shownCharacters),
+    child_text: childText.slice(0, shownCharacters),
+    same_text: childText.startsWith(parentText),
+  });
+}

@@ -1,0 +1,89 @@
+/** One HTTP exchange with a harness: what came in, and the ways to answer. Knows how the connection ended. */
+import type { ServerResponse } from "node:http";
+import type { Dialect, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
+import { encodeSse } from "../wire/sse.ts";
+
+export class Exchange {
+  readonly dialect: Dialect;
+  readonly headers: Headers;
+  readonly body: unknown;
+  /** Resolves when the connection is gone or the answer has left, whichever is first. */
+  readonly closed: Promise<void>;
+  /** Aborted when the client left before the answer did. */
+  readonly signal: AbortSignal;
+  readonly #response: ServerResponse;
+  #isClosed = false;
+  #handedOver = false;
+
+  constructor(dialect: Dialect, headers: Headers, body: unknown, response: ServerResponse) {
+    this.dialect = dialect;
+    this.headers = headers;
+    this.body = body;
+    this.#response = response;
+    const gone = new AbortController();
+    this.signal = gone.signal;
+    this.closed = new Promise((resolve) => {
+      response.once("finish", () => {
+        this.#handedOver = true;
+      });
+      response.once("close", () => {
+        this.#isClosed = true;
+        if (!this.delivered) gone.abort();
+        resolve();
+      });
+    });
+    if (response.destroyed || response.socket?.destroyed) gone.abort();
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get headersSent(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /**
+   * Every byte of the answer was handed to the operating system. A client that closes right after the terminal event
+   * (Codex does) is served: its close may be seen before the write's own completion.
+   */
+  get delivered(): boolean {
+    return this.#handedOver || (this.#response.writableEnded && this.#response.writableLength === 0);
+  }
+
+  /** A whole answer. Resolves when it has left or the client is gone. */
+  async send(answer: HttpAnswer): Promise<void> {
+    if (this.#isClosed) return;
+    const text = JSON.stringify(answer.body);
+    this.#response.writeHead(answer.status, {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(text),
+      ...answer.headers,
+    });
+    this.#response.end(text);
+    await this.closed;
+  }
+
+  openStream(): void {
+    if (this.#isClosed || this.headersSent) return;
+    this.#response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      "x-accel-buffering": "no",
+    });
+    this.#response.flushHeaders();
+  }
+
+  /** Writes frames as one piece; resolves when the connection can take more, or is gone. */
+  async write(frames: SseFrame[]): Promise<void> {
+    if (this.#isClosed || frames.length === 0) return;
+    if (this.#response.write(frames.map(encodeSse).join(""))) return;
+    await Promise.race([this.closed, new Promise((resolve) => this.#response.once("drain", resolve))]);
+  }
+
+  async endStream(frames: SseFrame[]): Promise<void> {
+    if (this.#isClosed) return;
+    this.#response.end(frames.map(encodeSse).join(""));
+    await this.closed;
+  }
+}

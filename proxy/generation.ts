@@ -1,0 +1,234 @@
+/**
+ * One generation: the tries at an engine and what came of them. It belongs to the call and not to a connection, so it
+ * goes on when its client leaves, for harnesses come back for it; after a while without any client it is cancelled.
+ */
+
+import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines/index.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import type { FinishReason, Message, Part, Usage } from "../schema/message.ts";
+import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
+
+/** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
+const abandonedAfterMs = 60_000;
+/** DESIGN §3.6: a second try only for faults that cannot depend on the sample, and at most twice. */
+const maxTries = 3;
+
+export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
+
+export type GenerationResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "policy"> & {
+  prompt_ids: number[] | null;
+  tries: Tried[];
+};
+
+export class Generation {
+  /** Resolves when the engine has taken the request, or when it is over. */
+  readonly accepted: Promise<void>;
+  /** What was sampled, failed or not. Never rejects. */
+  readonly result: Promise<GenerationResult>;
+  /** Everything that may be shown so far; a live relay reads on from its own position. */
+  readonly events: LiveEvent[] = [];
+  #isAccepted = false;
+  #isOver = false;
+  readonly #abort = new AbortController();
+  #listeners = new Set<() => void>();
+  #abandoned: NodeJS.Timeout | null = null;
+
+  constructor(engine: Engine, facts: EngineFacts, request: SampleRequest) {
+    let accept = (): void => undefined;
+    this.accepted = new Promise((resolve) => {
+      accept = resolve;
+    });
+    this.result = this.#run(engine, facts, request, () => {
+      this.#isAccepted = true;
+      accept();
+    });
+    void this.result.then(() => {
+      this.#isOver = true;
+      accept();
+    });
+  }
+
+  get isAccepted(): boolean {
+    return this.#isAccepted;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Stops it at the engine; what was sampled until then is kept. Resolves when the result is there. */
+  async cancel(reason: string): Promise<void> {
+    this.#abort.abort(new AlidadeError("cancelled", reason));
+    await this.result;
+  }
+
+  /** Called whenever the number of waiting clients changes. */
+  watched(clients: number): void {
+    if (this.#abandoned) clearTimeout(this.#abandoned);
+    this.#abandoned = null;
+    if (clients > 0) return;
+    this.#abandoned = setTimeout(
+      () => void this.cancel(`its client left ${abandonedAfterMs / 1000} s ago and did not come back`),
+      abandonedAfterMs,
+    );
+    this.#abandoned.unref();
+    void this.result.then(() => clearTimeout(this.#abandoned ?? undefined));
+  }
+
+  /** Resolves at the next event, or when the result is there. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#listeners.add(resolve);
+      void this.result.then(() => resolve());
+    });
+  }
+
+  #emit(event: LiveEvent): void {
+    this.events.push(event);
+    const listeners = this.#listeners;
+    this.#listeners = new Set();
+    for (const wake of listeners) wake();
+  }
+
+  async #run(engine: Engine, facts: EngineFacts, request: SampleRequest, accept: () => void): Promise<GenerationResult> {
+    const tries: Tried[] = [];
+    for (;;) {
+      const sample = new Sample(engine.name, facts, request);
+      const tried: Tried = {
+        type: "tried",
+        time: 0,
+        call_id: request.call_id,
+        try: tries.length + 1,
+        engine: engine.baseUrl,
+        started: Date.now(),
+        first_token: null,
+        status: null,
+        error: null,
+      };
+      let failure: AlidadeError | null = null;
+      try {
+        for await (const event of engine.sample(request, this.#abort.signal)) {
+          if (event.type === "accepted") {
+            tried.status = event.status;
+            accept();
+          } else if (sample.take(event)) tried.first_token ??= Date.now();
+          if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") this.#emit(event);
+        }
+      } catch (error) {
+        failure = this.#abort.signal.aborted
+          ? asAlidadeError(this.#abort.signal.reason, "cancelled")
+          : asAlidadeError(error, "engine_error");
+      }
+      failure ??= sample.complaint();
+      tried.time = Date.now();
+      tried.error = failure && toErrorRecord(failure);
+      if (failure && tried.status === null)
+        tried.status = failure.code === "engine_unreachable" || failure.code === "cancelled" ? null : failure.status;
+      tries.push(tried);
+      if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted) return sample.result(failure, tries);
+    }
+  }
+}
+
+/** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */
+function mayTryAgain(failure: AlidadeError, tried: Tried, count: number): boolean {
+  if (count >= maxTries || tried.first_token !== null) return false;
+  return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
+}
+
+export function toErrorRecord(error: unknown): ErrorRecord {
+  const ours = asAlidadeError(error, "internal");
+  return { code: ours.code, message: messageOf(ours), status: ours.status };
+}
+
+/** What one try has sampled so far. */
+class Sample {
+  readonly #engine: string;
+  readonly #facts: EngineFacts;
+  readonly #grammar: boolean;
+  #promptIds: number[] | null = null;
+  readonly #sampledIds: number[] = [];
+  readonly #logprobs: (number | null)[] = [];
+  readonly #parts: Part[] = [];
+  #end: { finish_reason: FinishReason; stop: string | number | null; usage: Usage; engine_model: string | null } | null = null;
+
+  constructor(engine: string, facts: EngineFacts, request: SampleRequest) {
+    this.#engine = engine;
+    this.#facts = facts;
+    // Fields under which an engine masks the logits with a grammar, ours and the standard ones.
+    this.#grammar = ["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"].some(
+      (key) => request.sampling[key] != null,
+    );
+  }
+
+  /** True when the event shows that something was sampled. */
+  take(event: Exclude<SampleEvent, { type: "accepted" }>): boolean {
+    switch (event.type) {
+      case "prompt":
+        this.#promptIds = event.token_ids;
+        return false;
+      case "tokens":
+        for (const id of event.token_ids) this.#sampledIds.push(id);
+        for (const logprob of event.logprobs) this.#logprobs.push(logprob);
+        return true;
+      case "text-delta":
+      case "reasoning-delta":
+        this.#grow(event.type === "text-delta" ? "text" : "reasoning", event.text);
+        return true;
+      case "tool-call":
+        this.#parts.push({ type: "tool_call", id: event.id, name: event.name, arguments: event.arguments, kind: "function" });
+        return true;
+      case "end":
+        this.#end = event;
+        return false;
+    }
+  }
+
+  /** An answer that came to its end and is none all the same. */
+  complaint(): AlidadeError | null {
+    if (this.#end?.finish_reason === "abort")
+      return new AlidadeError("engine_aborted", `the engine aborted the generation after ${this.#sampledIds.length} tokens`);
+    if (this.#end?.finish_reason === "error")
+      return new AlidadeError("engine_error", "the engine ended its answer with a finish reason of error");
+    return null;
+  }
+
+  result(failure: AlidadeError | null, tries: Tried[]): GenerationResult {
+    const hasIds = this.#promptIds !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
+    const missing = this.#missing(hasIds);
+    const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
+    return {
+      prompt_ids: hasIds ? this.#promptIds : null,
+      sampled_ids: hasIds ? this.#sampledIds : null,
+      logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
+      logprob_semantics: { kind: this.#facts.logprob_semantics, grammar: this.#grammar },
+      missing,
+      message,
+      finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),
+      stop: this.#end?.stop ?? null,
+      usage: this.#end?.usage ?? { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null },
+      engine: this.#engine,
+      engine_model: this.#end?.engine_model ?? null,
+      error: failure && toErrorRecord(failure),
+      tries,
+    };
+  }
+
+  /** Ids, logprobs and the engine's own count must agree, or nothing of the call can be trained. */
+  #missing(hasIds: boolean): string | null {
+    if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
+    if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)
+      return "no_logprob: the engine gave no logprobs for this call";
+    if (this.#logprobs.some((one) => one === null)) return "no_logprob: the logprob of at least one sampled token is missing";
+    const counted = this.#end?.usage.sampled_tokens ?? null;
+    if (counted !== null && counted !== this.#sampledIds.length)
+      return `misaligned: the engine counted ${counted} sampled tokens and gave ${this.#sampledIds.length} ids`;
+    return null;
+  }
+
+  #grow(type: "text" | "reasoning", text: string): void {
+    const last = this.#parts.at(-1);
+    if (last?.type === type) last.text += text;
+    else this.#parts.push({ type, text });
+  }
+}

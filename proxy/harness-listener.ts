@@ -1,0 +1,140 @@
+/**
+ * The HTTP face for harnesses: the dialects' routes, at the root and below `/s/<key>`. Which session a request belongs
+ * to is known by its connection (a sandbox's door), else by the path, else by the API key, and by nothing else.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { type Context, Hono } from "hono";
+import type { Dialect, Headers, Route } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { parseJson } from "../wire/json.ts";
+import { Exchange } from "./exchange.ts";
+import { type CallSurroundings, handleCall } from "./handle-call.ts";
+import { readBody } from "./read-body.ts";
+import type { Session } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+
+/** A client that has not sent its headers by then is not a harness (slowloris). */
+const headersTimeoutMs = 30_000;
+/** A 64 MiB body over a slow door still arrives in this. */
+const requestTimeoutMs = 300_000;
+
+type Env = { Bindings: HttpBindings };
+
+export class HarnessListener implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #sessions: Sessions;
+  readonly #surroundings: CallSurroundings;
+  /** Sessions of connections that came through a door. */
+  readonly #doors = new WeakMap<object, Session>();
+
+  constructor(sessions: Sessions, surroundings: CallSurroundings) {
+    this.#sessions = sessions;
+    this.#surroundings = surroundings;
+    this.#server = createServer(
+      { keepAliveTimeout: 65_000, headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs },
+      getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
+    );
+  }
+
+  async listen(host: string, port: number): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", (error) => reject(asAlidadeError(error, "config_invalid", `cannot listen on ${host}:${port}: `)));
+      this.#server.listen(port, host, resolve);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new AlidadeError("internal", "the listener has no port");
+    return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+  }
+
+  /** A connection that is known to be this session's: no key is asked of it. */
+  attach(session: Session, socket: Duplex): void {
+    this.#doors.set(socket, session);
+    this.#server.emit("connection", socket as Socket);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #app(): Hono<Env> {
+    const app = new Hono<Env>();
+    for (const dialect of dialects)
+      for (const route of dialect.routes)
+        for (const base of ["", "/s/:key"]) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
+    app.notFound((context) => {
+      const error = new AlidadeError(
+        "not_found",
+        `${context.req.method} ${context.req.path.replace(/^\/s\/[^/]+/, "/s/…")} is no route of this proxy`,
+      );
+      return context.json({ error: { message: error.message, type: "not_found_error", code: error.code } }, 404);
+    });
+    app.onError((error, context) => {
+      this.#surroundings.onError(error, "serving a harness");
+      return context.json({ error: { message: "internal error of the proxy", type: "server_error", code: "internal" } }, 500);
+    });
+    return app;
+  }
+
+  async #serve(context: Context<Env>, dialect: Dialect, route: Route): Promise<Response> {
+    const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
+    const headers = flatten(incoming);
+    let exchange = new Exchange(dialect, headers, undefined, outgoing);
+    try {
+      const session = this.#resolve(incoming, headers, context.req.param("key"), dialect);
+      if (route.kind === "models")
+        await exchange.send({ status: 200, headers: {}, body: dialect.models?.(this.#surroundings.facts.models) ?? {} });
+      else {
+        const body = parseJson(await readBody(incoming));
+        exchange = new Exchange(dialect, headers, body, outgoing);
+        if (route.kind === "count_tokens") await this.#countTokens(exchange);
+        else await handleCall(session, exchange, this.#surroundings);
+      }
+    } catch (error) {
+      if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
+    }
+    return RESPONSE_ALREADY_SENT;
+  }
+
+  async #countTokens(exchange: Exchange): Promise<void> {
+    const { engine, facts } = this.#surroundings;
+    const request = exchange.dialect.parse(exchange.body, exchange.headers);
+    if (!engine.countTokens || !exchange.dialect.countTokens)
+      throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
+    const model = facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model);
+    const count = await engine.countTokens({ model, messages: request.messages, tools: request.tools }, exchange.signal);
+    await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
+  }
+
+  #resolve(incoming: IncomingMessage, headers: Headers, pathKey: string | undefined, dialect: Dialect): Session {
+    const door = this.#doors.get(incoming.socket);
+    if (door) return door;
+    const key = pathKey ?? credential(headers, dialect);
+    if (key === null) throw new AlidadeError("unauthorized", "no session key: put it in the path (/s/<key>/…) or send it as the API key");
+    const session = this.#sessions.byKey(key);
+    if (!session)
+      throw new AlidadeError("unauthorized", "unknown session key: take one that `alidade serve` printed or POST /sessions returned");
+    return session;
+  }
+}
+
+function credential(headers: Headers, dialect: Dialect): string | null {
+  for (const { header, scheme } of dialect.credential) {
+    const value = headers[header];
+    if (value === undefined) continue;
+    if (scheme === undefined) return value;
+    if (value.toLowerCase().startsWith(`${scheme.toLowerCase()} `)) return value.slice(scheme.length + 1).trim();
+  }
+  return null;
+}
+
+function flatten(incoming: IncomingMessage): Headers {
+  return Object.fromEntries(
+    Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
+  );
+}

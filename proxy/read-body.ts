@@ -1,0 +1,27 @@
+/** Reads a request body within bounds of size and time. */
+import type { IncomingMessage } from "node:http";
+import { AlidadeError } from "../errors.ts";
+
+/** A context of a million tokens is about 8 MB of text; with images 64 MiB leaves room and bounds what a client can hold. */
+const maxBodyBytes = 64 * 1024 * 1024;
+
+/** Throws `request_invalid` (413) for a larger body, and when the client goes away in the middle of it. */
+export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+  const declared = Number(incoming.headers["content-length"] ?? 0);
+  if (declared > maxBodyBytes) throw tooLarge(declared);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBodyBytes) throw tooLarge(size);
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+}
+
+function tooLarge(size: number): AlidadeError {
+  return new AlidadeError("request_invalid", `the request body has ${size} bytes or more; at most ${maxBodyBytes} are taken`, {
+    status: 413,
+    param: "body",
+  });
+}

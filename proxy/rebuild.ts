@@ -1,0 +1,45 @@
+/** A session's tables from its log: what a crashed process knew, and nothing that it had not written down. */
+import { AlidadeError } from "../errors.ts";
+import type { LogEntry } from "../schema/session-log.ts";
+import type { Store } from "../store/index.ts";
+import { Call } from "./call.ts";
+import { Session } from "./session.ts";
+import type { Delta } from "./storage-base.ts";
+
+/** Opens a session of the store again. Finished without answered counts as undelivered; begun without finished as failed. */
+export async function rebuildSession(store: Store, sessionId: string): Promise<Session> {
+  const entries = await store.read(sessionId);
+  const opened = entries[0];
+  if (opened?.type !== "opened") throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
+  const log = await store.open(sessionId);
+  const session = new Session({ id: sessionId, keyHash: opened.key_hash, spec: opened.spec, log, started: opened.time });
+  for (const entry of entries) replay(session, entry);
+  return session;
+}
+
+function replay(session: Session, entry: LogEntry): void {
+  if (entry.type === "tools") session.tools.set(entry.tools_hash, entry.tools);
+  else if (entry.type === "call_begun")
+    session.add(
+      new Call(
+        entry,
+        unfold(session, entry.messages, (call) => call.conversation),
+      ),
+    );
+  else if (entry.type === "call_finished") {
+    const call = session.calls.get(entry.call_id);
+    call?.finish(entry, entry.prompt_ids && unfold(session, entry.prompt_ids, (base) => base.tokens ?? []));
+    if (call) session.learn(call);
+  } else if (entry.type === "answered" || entry.type === "replayed") {
+    const call = session.calls.get(entry.call_id);
+    if (call) call.delivery = entry.delivery;
+  } else if (entry.type === "sealed") session.sealed = entry.reason;
+  else if (entry.type === "rewarded") session.revision = Math.max(session.revision, entry.revision);
+}
+
+function unfold<T>(session: Session, delta: Delta<T>, listOf: (call: Call) => readonly T[]): T[] {
+  if (delta.base_call_id === null) return delta.new;
+  const base = session.calls.get(delta.base_call_id);
+  if (!base) throw new AlidadeError("store_error", `session ${session.id}: the log names call ${delta.base_call_id} before it was begun`);
+  return [...listOf(base).slice(0, delta.base_len), ...delta.new];
+}

@@ -1,0 +1,135 @@
+/**
+ * How an answer gets to the harness. *Settled*: only when the turn is complete and durable, behind keep-alives of the
+ * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
+ * that an answer is a pure function of the record.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
+import { AlidadeError } from "../errors.ts";
+import { mintToolCallId } from "../schema/ids.ts";
+import type { Call } from "./call.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Session } from "./session.ts";
+
+/** Gemini CLI gives up after 60 s without headers, idle timers of others begin at 240 s: harnesses.md §1.8. */
+const keepAliveMs = 5_000;
+/** Headers wait this long for the engine's word, so that "prompt is too long" keeps its status. */
+const headersHeldMs = 1_000;
+
+export type RelayOptions = { stream: boolean; relay: "settled" | "live" };
+
+/** Resolves when the answer has left or the client is gone, with what became of it. `settled` rejects when the call failed. */
+export async function relay(
+  session: Session,
+  call: Call,
+  exchange: Exchange,
+  settled: Promise<void>,
+  options: RelayOptions,
+): Promise<"complete" | "cut" | "error"> {
+  const context = contextOf(session, call);
+  if (!options.stream) {
+    await Promise.race([settled, exchange.closed]);
+    if (exchange.isClosed) return "cut";
+    await exchange.send({ status: 200, headers: {}, body: exchange.dialect.answer(mintedTurn(call), context) });
+    return exchange.delivered ? "complete" : "cut";
+  }
+  const writer = exchange.dialect.writer(context);
+  try {
+    await holdHeaders(call, settled, exchange);
+    exchange.openStream();
+    await exchange.write(writer.open());
+    if (options.relay === "live") await relayLive(session, call, exchange, writer, settled);
+    else await relaySettled(call, exchange, writer, settled);
+  } catch (error) {
+    // Before the headers the caller answers with a status; after them the failure can only be said in-stream.
+    if (!exchange.headersSent || exchange.isClosed) throw error;
+    await exchange.endStream(
+      writer.error(error instanceof AlidadeError ? error : new AlidadeError("internal", String(error), { cause: error })),
+    );
+    return "error";
+  }
+  return exchange.delivered ? "complete" : "cut";
+}
+
+/** All that shapes an answer beside the turn, read from the record. */
+export function contextOf(session: Session, call: Call): AnswerContext {
+  const { begun } = call;
+  const tools = begun.tools_hash === null ? [] : (session.tools.get(begun.tools_hash) ?? []);
+  return {
+    call_id: call.id,
+    created: Math.floor(begun.time / 1000),
+    model: begun.model,
+    native: begun.native,
+    custom_tools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
+  };
+}
+
+/** The call's turn with the ids that the harness sees. */
+function mintedTurn(call: Call) {
+  const turn = turnOf(call);
+  let index = 0;
+  const parts = turn.message.parts.map((part) => (part.type === "tool_call" ? { ...part, id: mintToolCallId(call.id, index++) } : part));
+  return { ...turn, message: { ...turn.message, parts } };
+}
+
+function turnOf(call: Call) {
+  const turn = call.turn;
+  if (!turn) throw new AlidadeError("internal", `call ${call.id} has no answer to give`);
+  return turn;
+}
+
+async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchange): Promise<void> {
+  const generation = call.generation;
+  if (!generation || generation.isAccepted) return;
+  const timer = new AbortController();
+  await Promise.race([
+    generation.accepted,
+    exchange.closed,
+    sleep(headersHeldMs, undefined, { signal: timer.signal }).catch(() => undefined),
+  ]);
+  timer.abort();
+  // What was refused at admission rejects here, while its status can still be told.
+  if (generation.isOver && !generation.isAccepted) await settled;
+}
+
+async function relaySettled(call: Call, exchange: Exchange, writer: StreamWriter, settled: Promise<void>): Promise<void> {
+  await withKeepAlive(exchange, writer, settled);
+  if (exchange.isClosed) return;
+  const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
+  await exchange.endStream(frames);
+}
+
+async function relayLive(session: Session, call: Call, exchange: Exchange, writer: StreamWriter, settled: Promise<void>): Promise<void> {
+  const generation = call.generation;
+  if (!generation) return relaySettled(call, exchange, writer, settled);
+  let shown = 0;
+  let toolCalls = 0;
+  let over = false;
+  const end = generation.result.then(() => {
+    over = true;
+  });
+  while (!exchange.isClosed) {
+    const fresh = generation.events.slice(shown);
+    shown += fresh.length;
+    await exchange.write(
+      fresh.flatMap((event) => writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(call.id, toolCalls++) } : event)),
+    );
+    if (over && shown === generation.events.length) break;
+    await withKeepAlive(exchange, writer, Promise.race([generation.next(), end]));
+  }
+  // The end waits until the turn is durable.
+  await Promise.race([settled, exchange.closed]);
+  if (exchange.isClosed) return;
+  const turn = session.turnOf(call.id) ?? turnOf(call);
+  await exchange.endStream(writer.event({ type: "end", finish_reason: turn.finish_reason, stop: turn.stop, usage: turn.usage }));
+}
+
+/** Waits, and sends the dialect's keep-alive every few seconds meanwhile. */
+async function withKeepAlive(exchange: Exchange, writer: StreamWriter, wait: Promise<void>): Promise<void> {
+  const timer = setInterval(() => void exchange.write(writer.keepAlive()), keepAliveMs);
+  try {
+    await Promise.race([wait, exchange.closed]);
+  } finally {
+    clearInterval(timer);
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The storage base of a list: the earlier call whose own list (input ‖ output) begins most like it, so that the log
+ * holds every message and token of a growing conversation once. It says nothing about whose turn was whose.
+ */
+
+import type { Message } from "../schema/message.ts";
+import { type Call, messageKey } from "./call.ts";
+import type { Session } from "./session.ts";
+
+export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
+
+/** Candidates are few on purpose: the parent by identity and the latest calls; a missed base costs bytes only. */
+export function storageBases(session: Session, parent: Call | null, agent: string): Call[] {
+  const all = [...session.calls.values()];
+  const latest = all.findLast((call) => call.begun.agent === agent);
+  return [...new Set([parent, latest ?? null, all.at(-1) ?? null])].filter((call) => call !== null);
+}
+
+/** The delta, and the whole list with the base's own message objects, so that a conversation is in memory once. */
+export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta<Message>; whole: Message[] } {
+  const best = longest(bases, (call) => commonLength(call.conversation, messages, (a, b) => a === b || messageKey(a) === messageKey(b)));
+  if (!best) return { delta: { base_call_id: null, base_len: 0, new: messages }, whole: messages };
+  const fresh = messages.slice(best.length);
+  return {
+    delta: { base_call_id: best.call.id, base_len: best.length, new: fresh },
+    whole: [...best.call.conversation.slice(0, best.length), ...fresh],
+  };
+}
+
+export function tokenDelta(bases: Call[], ids: number[]): Delta<number> {
+  const best = longest(bases, (call) => commonLength(call.tokens ?? [], ids, (a, b) => a === b));
+  return best
+    ? { base_call_id: best.call.id, base_len: best.length, new: ids.slice(best.length) }
+    : { base_call_id: null, base_len: 0, new: ids };
+}
+
+export function commonLength<T>(a: readonly T[], b: readonly T[], same: (x: T, y: T) => boolean): number {
+  const limit = Math.min(a.length, b.length);
+  let length = 0;
+  while (length < limit && same(a[length] as T, b[length] as T)) length++;
+  return length;
+}
+
+function longest(calls: Call[], lengthOf: (call: Call) => number): { call: Call; length: number } | null {
+  let best: { call: Call; length: number } | null = null;
+  for (const call of calls) {
+    const length = lengthOf(call);
+    if (length > (best?.length ?? 0)) best = { call, length };
+  }
+  return best;
+}

@@ -1,0 +1,3 @@
+export { attemptKey, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
+export type { ProgressEvent } from "./run-setup.ts";
+export { type RunOptions, runTasks } from "./run-tasks.ts";

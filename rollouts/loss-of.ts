@@ -1,0 +1,28 @@
+/** Does a rollout count: in the loss, in its group's baseline? DESIGN §4, "Defaults". */
+import { type ErrorCode, errorCodes } from "../errors.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import type { ErrorRecord } from "../schema/session-log.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import type { HarnessRun } from "./run-harness.ts";
+
+/** Above this share of its time a rollout that the clock cut was waiting for the engine, not for its own commands. */
+const slowEngineShare = 0.5;
+
+/** Stops that are the policy's own doing and are trained with the reward they got. */
+const cutByItself = new Set(["budget_spent", "context_length_exceeded", "harness_timeout"]);
+
+export function lossOf(
+  run: HarnessRun | null,
+  verdict: Verdict | null,
+  error: ErrorRecord | null,
+): Pick<Trajectory, "status" | "in_loss" | "in_baseline" | "mask_reason"> {
+  const masked = (status: Trajectory["status"], mask_reason: string) => ({ status, in_loss: false, in_baseline: false, mask_reason });
+  if (error && errorCodes[error.code as ErrorCode] === "infrastructure")
+    return masked(error.code === "cancelled" ? "cancelled" : "failed", error.code);
+  if (!verdict) return masked("failed", error?.code ?? "not_graded");
+  if (verdict.reward === null) return masked("failed", verdict.error?.code ?? verdict.status);
+  const status = run && cutByItself.has(run.stop_reason) ? "cut" : "graded";
+  if (run?.stop_reason === "harness_timeout" && run.engine_share > slowEngineShare)
+    return masked(status, "cut_by_the_clock_while_the_engine_was_slow");
+  return { status, in_loss: true, in_baseline: true, mask_reason: null };
+}

@@ -1,0 +1,78 @@
+/** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
+import { takeWork } from "../graders/work.ts";
+import type { HarnessLaunch } from "../harnesses/harness.ts";
+import type { Session } from "../proxy/index.ts";
+import { readFolder } from "../sandboxes/file-tree.ts";
+import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
+import type { Door, Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import { specOf } from "../sandboxes/task-spec.ts";
+import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+
+export type Prepared = AsyncDisposable & {
+  sandbox: Sandbox;
+  session: Session;
+  door: Door;
+  launch: HarnessLaunch;
+  /** The workdir as it is delivered to the agent. */
+  base: SandboxFile[];
+};
+
+const home = "/home/agent";
+/** Inside a sandbox the connection is the key; this one is what SDKs want to see, and it opens nothing. */
+const dummyKey = "sk-local";
+
+/** Everything made here is released by the returned scope, or at once when a step fails. */
+export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
+  const { task } = plan;
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(task.limits.init_seconds * 1000)]);
+  await using scope = new AsyncDisposableStack();
+  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), limit));
+  if (task.environment.files !== null) await sandbox.writeFiles(await readFolder(task.environment.files));
+  const base = await takeWork(sandbox, task);
+
+  const { session } = await setup.proxy.openSession({
+    task_id: task.task_id,
+    group_id: plan.group_id,
+    sample_index: plan.sample_index,
+    rollout_id: plan.rollout_id,
+    attempt: plan.attempt,
+    purpose: setup.purpose,
+    harness: setup.harness.name,
+    sampling: setup.samplingOf(task, plan.sample_index),
+    budgets: { ...setup.budgets, ...budgetsOf(task) },
+    relay: "settled",
+  });
+  scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
+  const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
+
+  const launch = setup.harness.launch({
+    instruction: task.instruction,
+    baseUrl: door.url,
+    apiKey: dummyKey,
+    model: setup.proxy.facts.models[0] ?? "model",
+    home: sandbox.path(home),
+    workdir: sandbox.path(task.environment.workdir),
+    pack: sandbox.path(packInside(setup)),
+    contextWindow: setup.proxy.facts.max_model_len,
+  });
+  const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
+  if (files.length > 0) await sandbox.writeFiles(files, home);
+
+  const release = scope.move();
+  return { sandbox, session, door, launch, base, [Symbol.asyncDispose]: () => release.disposeAsync() };
+}
+
+function packInside(setup: RunSetup): string {
+  return `/opt/alidade/${setup.harness.name}`;
+}
+
+async function mountsOf(setup: RunSetup): Promise<Record<string, string>> {
+  return { [nodeInside]: await nodeMount(), ...(setup.pack ? { [packInside(setup)]: setup.pack.folder } : {}) };
+}
+
+function budgetsOf({ limits }: RolloutPlan["task"]) {
+  return {
+    ...(limits.max_turns === undefined ? {} : { max_turns: limits.max_turns }),
+    ...(limits.max_sampled_tokens === undefined ? {} : { max_sampled_tokens: limits.max_sampled_tokens }),
+  };
+}

@@ -1,0 +1,99 @@
+/** RUN: the harness in its sandbox, and what its end means. */
+import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
+import { toErrorRecord } from "../proxy/index.ts";
+import type { ExecResult } from "../sandboxes/sandbox.ts";
+import type { ErrorRecord } from "../schema/session-log.ts";
+import type { Prepared } from "./prepare.ts";
+import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+
+/** What a person sees of a harness's output in the record; the calls are in the log anyway. */
+const tailCharacters = 4_000;
+
+export type HarnessRun = {
+  stop_reason: string;
+  exit_code: number | null;
+  output_tail: string;
+  /** The infrastructure's failure: nothing to grade, another attempt. */
+  infrastructure: ErrorRecord | null;
+  /** The policy's or the harness's own failure: a result. */
+  failure: ErrorRecord | null;
+  /** Share of the run during which the engine was at work on a call of this session, 0 to 1. */
+  engine_share: number;
+};
+
+/** Never throws for what the harness does. A sandbox that dies is an infrastructure failure in the result. */
+export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: Prepared, signal: AbortSignal): Promise<HarnessRun> {
+  const { sandbox, launch } = prepared;
+  const { limits, environment } = plan.task;
+  const started = Date.now();
+  let result: ExecResult;
+  try {
+    result = await sandbox.exec(launch.argv, {
+      cwd: environment.workdir,
+      env: { ...environment.env, ...launch.env },
+      timeout_ms: limits.agent_seconds * 1000,
+      max_output_bytes: limits.output_bytes,
+      signal,
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const record = toErrorRecord(
+      error instanceof AlidadeError ? error : new AlidadeError("sandbox_error", String(error), { cause: error }),
+    );
+    return { stop_reason: record.code, exit_code: null, output_tail: "", infrastructure: record, failure: null, engine_share: 0 };
+  }
+  const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
+  const engine_share = engineTime(prepared) / Math.max(1, Date.now() - started);
+  return { exit_code: result.exit_code, output_tail, engine_share, ...meaningOf(setup, plan, prepared, result) };
+}
+
+/** In order of what explains most: our own refusal, the engine's failure, the clock, memory, the harness's own word. */
+function meaningOf(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  prepared: Prepared,
+  result: ExecResult,
+): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> {
+  const stopped = (code: ErrorCode, message: string): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> => {
+    const record = toErrorRecord(new AlidadeError(code, message));
+    return errorCodes[code] === "infrastructure"
+      ? { stop_reason: code, infrastructure: record, failure: null }
+      : { stop_reason: code, infrastructure: null, failure: record };
+  };
+  const { session } = prepared;
+  const { harness } = setup;
+  const end = harness.end(result);
+  if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
+  const failedCall = lastError(prepared);
+  const ended = result.timed_out || end.failed;
+  if (ended && failedCall && errorCodes[failedCall.code as ErrorCode] === "infrastructure")
+    return stopped(failedCall.code as ErrorCode, `the last call of ${harness.name} failed: ${failedCall.message}`);
+  if (result.timed_out)
+    return stopped("harness_timeout", `${harness.name} was still running after its ${plan.task.limits.agent_seconds} s and was killed`);
+  if (result.out_of_memory)
+    return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
+  if (ended && failedCall?.code === "context_length_exceeded") return stopped("context_length_exceeded", failedCall.message);
+  if (end.failed)
+    return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${end.message ? `: ${end.message}` : ""}`);
+  return { stop_reason: "exited", infrastructure: null, failure: null };
+}
+
+/** The error of the session's last call, when it ended in one. */
+function lastError({ session }: Prepared): ErrorRecord | null {
+  return [...session.calls.values()].at(-1)?.finished?.error ?? null;
+}
+
+/** Milliseconds during which at least one call was being sampled. */
+function engineTime({ session }: Prepared): number {
+  const spans = [...session.calls.values()]
+    .map((call): [number, number] => [call.begun.time, call.finished?.time ?? Date.now()])
+    .sort((a, b) => a[0] - b[0]);
+  let total = 0;
+  let until = 0;
+  for (const [from, to] of spans) {
+    if (to <= until) continue;
+    total += to - Math.max(from, until);
+    until = to;
+  }
+  return total;
+}

@@ -1,0 +1,168 @@
+/**
+ * One attempt at a rollout, read from top to bottom: lease a sandbox, open a session, run the harness, seal the
+ * session, take the work out, grade it elsewhere, reconstruct, store. A failure at any step is a record, not an
+ * exception, and reconstruction runs whatever happened before.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { takeWork } from "../graders/work.ts";
+import { type Session, toErrorRecord } from "../proxy/index.ts";
+import { reconstruct } from "../reconstruct/index.ts";
+import type { SandboxFacts, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
+import type { ErrorRecord } from "../schema/session-log.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { gradeWork } from "./grade-work.ts";
+import { lossOf } from "./loss-of.ts";
+import { type Prepared, prepare } from "./prepare.ts";
+import { type HarnessRun, runHarness } from "./run-harness.ts";
+import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+
+/** What is known of an attempt so far: it grows from step to step and becomes the record. */
+type Attempt = {
+  session: Session | null;
+  sandbox: SandboxFacts | null;
+  run: HarnessRun | null;
+  verdict: Verdict | null;
+  error: ErrorRecord | null;
+  times: Record<string, number>;
+};
+
+export type FinishedAttempt = { record: RolloutRecord; trajectory: Trajectory | null };
+
+export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedAttempt> {
+  const attempt: Attempt = { session: null, sandbox: null, run: null, verdict: null, error: null, times: { queued: Date.now() } };
+  try {
+    const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
+    if (work !== null) {
+      await setup.slots.post.run(signal, async () => {
+        enter(setup, plan, attempt, "post");
+        attempt.verdict = await gradeWork(setup, plan, base, work, signal);
+      });
+    }
+  } catch (error) {
+    attempt.error = toErrorRecord(
+      signal.aborted ? new AlidadeError("cancelled", "the run was stopped") : asAlidadeError(error, "sandbox_error"),
+    );
+  }
+  attempt.times.done = Date.now();
+  return conclude(setup, plan, attempt);
+}
+
+/** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
+async function inSandbox(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: Attempt,
+  signal: AbortSignal,
+): Promise<{ base: SandboxFile[]; work: SandboxFile[] | null }> {
+  await using prepared = await setup.slots.init.run(signal, async () => {
+    enter(setup, plan, attempt, "init");
+    return prepare(setup, plan, signal);
+  });
+  attempt.session = prepared.session;
+  attempt.sandbox = prepared.sandbox.facts;
+  return setup.slots.run.run(signal, async () => {
+    enter(setup, plan, attempt, "run");
+    await setup.folder.record(recordOf(setup, plan, attempt, "run", null));
+    attempt.run = await runHarness(setup, plan, prepared, signal);
+    await prepared.session.seal(attempt.run.stop_reason);
+    attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
+    return { base: prepared.base, work: attempt.run.infrastructure ? null : await leftBehind(prepared, plan) };
+  });
+}
+
+async function leftBehind(prepared: Prepared, plan: RolloutPlan): Promise<SandboxFile[]> {
+  await prepared.sandbox.freeze();
+  return takeWork(prepared.sandbox, plan.task);
+}
+
+async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: Attempt): Promise<FinishedAttempt> {
+  const trajectory = await reconstructed(setup, plan, attempt).catch((error: unknown) => {
+    attempt.error ??= toErrorRecord(error);
+    return null;
+  });
+  const record = recordOf(setup, plan, attempt, "done", trajectory);
+  await whenThereIsSpace(setup, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
+  await whenThereIsSpace(setup, () => setup.folder.record(record));
+  return { record, trajectory };
+}
+
+/** On a full disk the outcome is held in memory until it can be written: a rollout's GPU time is worth the wait. */
+async function whenThereIsSpace(setup: RunSetup, write: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof AlidadeError) || error.code !== "store_full") throw error;
+      setup.onProgress({ type: "note", text: `${error.message}; trying again every ${fullDiskRetryMs / 1000} s` });
+      await sleep(fullDiskRetryMs);
+    }
+  }
+}
+
+const fullDiskRetryMs = 2_000;
+
+async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attempt): Promise<Trajectory | null> {
+  if (!attempt.session) return null;
+  await attempt.session.seal("the rollout is over");
+  const entries = await setup.proxy.sessions.store.read(attempt.session.id);
+  const { verdict, error } = attempt;
+  return reconstruct(entries, {
+    task: { id: plan.task.task_id, hash: plan.task_hash, data_source: plan.task.data_source },
+    group: { id: plan.group_id, size: setup.samples, sample_index: plan.sample_index },
+    harness: { name: setup.harness.name, version: setup.harness.version, config_hash: setup.pack?.hash ?? null },
+    stop_reason: attempt.run?.stop_reason ?? error?.code ?? null,
+    reward: verdict?.reward ?? null,
+    values: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
+      scope: "rollout" as const,
+      target: null,
+      name,
+      value,
+      weight,
+    })),
+    ...lossOf(attempt.run, verdict, error),
+  });
+}
+
+function enter(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, state: "init" | "run" | "post"): void {
+  attempt.times[state] = Date.now();
+  const { rollout_id, sample_index, task } = plan;
+  setup.onProgress({ type: "state", rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
+}
+
+function recordOf(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: Attempt,
+  state: RolloutRecord["state"],
+  trajectory: Trajectory | null,
+): RolloutRecord {
+  const { run, verdict } = attempt;
+  return {
+    rollout_id: plan.rollout_id,
+    attempt: plan.attempt,
+    task_id: plan.task.task_id,
+    task_hash: plan.task_hash,
+    group_id: plan.group_id,
+    group_size: setup.samples,
+    sample_index: plan.sample_index,
+    harness: setup.harness.name,
+    harness_version: setup.harness.version,
+    state,
+    session_id: attempt.session?.id ?? null,
+    stop_reason: run?.stop_reason ?? attempt.error?.code ?? null,
+    exit_code: run?.exit_code ?? null,
+    verdict,
+    error: attempt.error,
+    sandbox: attempt.sandbox && { ...attempt.sandbox },
+    times: attempt.times,
+    output_tail: run?.output_tail ?? null,
+    summary: trajectory && {
+      turns: trajectory.calls.length,
+      sampled_tokens: trajectory.fidelity.sampled_tokens,
+      trainable_tokens: trajectory.fidelity.trainable_tokens,
+      traces: trajectory.traces.length,
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/** The service: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
+import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
+import type { Harness } from "../harnesses/harness.ts";
+import { containerPlatform, ensurePack, hostPlatform } from "../harnesses/pack.ts";
+import type { HarnessProxy } from "../proxy/index.ts";
+import { reconstruct } from "../reconstruct/index.ts";
+import { ensureBaseImage } from "../sandboxes/images.ts";
+import { currentOwner } from "../sandboxes/owner.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { hashOf } from "../schema/ids.ts";
+import type { Sampling } from "../schema/message.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import type { Budgets, Purpose } from "../schema/session-log.ts";
+import type { Task } from "../schema/task.ts";
+import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
+import { runRollout } from "./run-rollout.ts";
+import type { ProgressEvent, RolloutPlan, RunSetup } from "./run-setup.ts";
+import { makeSlots } from "./slots.ts";
+
+export type RunOptions = {
+  run_id: string;
+  tasks: Task[];
+  samples: number;
+  harness: Harness;
+  backend: SandboxBackend;
+  proxy: HarnessProxy;
+  folder: RunFolder;
+  purpose: Purpose;
+  budgets: Budgets;
+  samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
+  concurrency: { init: number; run: number; post: number };
+  retries: number;
+  onProgress: (event: ProgressEvent) => void;
+};
+
+/**
+ * Runs what is not done yet in the folder and returns the last record of every rollout, in task order. A rollout that
+ * fails is a record; its siblings go on. Throws only for what makes every rollout impossible.
+ */
+export async function runTasks(options: RunOptions, signal: AbortSignal): Promise<RolloutRecord[]> {
+  const plans = await plansOf(options);
+  const setup = await setUp(options, signal);
+  await closeInterrupted(setup, plans.interrupted);
+  const ended = await Promise.allSettled(plans.open.map((plan) => untilDone(setup, plan, signal)));
+  for (const end of ended) if (end.status === "rejected") throw end.reason;
+  const latest = new Map<string, RolloutRecord>();
+  for (const record of await readRollouts(options.folder.path)) latest.set(record.rollout_id, record);
+  return options.tasks.flatMap((task) =>
+    [...latest.values()].filter((record) => record.task_id === task.task_id).sort((a, b) => a.sample_index - b.sample_index),
+  );
+}
+
+async function setUp(options: RunOptions, signal: AbortSignal): Promise<RunSetup> {
+  const { harness, backend, onProgress } = options;
+  const progress = (text: string): void => onProgress({ type: "note", text });
+  const unavailable = await backend.unavailable(signal);
+  if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
+  const inContainers = backend.isolation === "container";
+  if (inContainers && options.tasks.some((task) => task.environment.image === null)) await ensureBaseImage({ signal, progress });
+  const platform = inContainers ? containerPlatform() : hostPlatform();
+  const pack = Object.keys(harness.packages).length === 0 ? null : await ensurePack(harness, { signal, progress, platform });
+  return { ...options, owner: await currentOwner(), pack, slots: makeSlots(options.concurrency) };
+}
+
+/** The next attempt follows while the infrastructure is to blame and attempts are left. */
+async function untilDone(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<void> {
+  for (let next = plan; !signal.aborted; next = { ...next, attempt: next.attempt + 1 }) {
+    const { record } = await runRollout(setup, next, signal);
+    setup.onProgress({ type: "done", record });
+    if (!isInfrastructure(record) || next.attempt - plan.attempt >= setup.retries) return;
+  }
+}
+
+function isInfrastructure(record: RolloutRecord): boolean {
+  return record.error !== null && record.error.code !== "cancelled" && errorCodes[record.error.code as ErrorCode] === "infrastructure";
+}
+
+type Plans = { open: RolloutPlan[]; interrupted: RolloutRecord[] };
+
+/** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
+async function plansOf(options: RunOptions): Promise<Plans> {
+  const records = await readRollouts(options.folder.path);
+  const lastOf = new Map<string, RolloutRecord>();
+  for (const record of records) lastOf.set(record.rollout_id, record);
+  const plans = options.tasks.flatMap((task) =>
+    Array.from({ length: options.samples }, (_, sample_index) => planOf(options.run_id, task, sample_index)),
+  );
+  const open = plans.flatMap((plan): RolloutPlan[] => {
+    const last = lastOf.get(plan.rollout_id);
+    if (!last) return [plan];
+    const over = last.state === "done" && last.error?.code !== "cancelled";
+    return over ? [] : [{ ...plan, attempt: last.attempt + 1 }];
+  });
+  return { open, interrupted: records.filter((record) => record.state !== "done") };
+}
+
+/** Ids follow from run, task and index, so that a resumed run makes the same rollouts. */
+function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
+  const group_id = `${runId}-${task.task_id}`;
+  return { rollout_id: `${group_id}-${sample_index}`, attempt: 1, task, task_hash: hashOf(task).slice(0, 16), group_id, sample_index };
+}
+
+/** Attempts whose process died: what their sessions recorded is kept as a trajectory that nobody trains on. */
+async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Promise<void> {
+  for (const record of records) {
+    const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
+    const entries = record.session_id === null ? [] : await setup.proxy.sessions.store.read(record.session_id);
+    const trajectory =
+      entries.length === 0
+        ? null
+        : reconstruct(entries, {
+            status: "failed",
+            task: { id: record.task_id, hash: record.task_hash, data_source: null },
+            group: { id: record.group_id, size: record.group_size, sample_index: record.sample_index },
+            harness: { name: record.harness, version: record.harness_version, config_hash: null },
+            stop_reason: "interrupted",
+            in_loss: false,
+            in_baseline: false,
+            mask_reason: "interrupted",
+          });
+    if (trajectory) await setup.folder.keep(trajectory);
+    await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error });
+  }
+}
