@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { mergeRanges } from "../src/merge-ranges.js";
+
+test("separate ranges stay as they are", () => {
+  assert.deepEqual(mergeRanges([[1, 2], [4, 6]]), [[1, 2], [4, 6]]);
+});
+
+test("overlapping ranges are joined", () => {
+  assert.deepEqual(mergeRanges([[2, 5], [1, 3]]), [[1, 5]]);
+});
+
+test("the input is left alone", () => {
+  const input = [[2, 5], [1, 3]];
+  mergeRanges(input);
+  assert.deepEqual(input, [[2, 5], [1, 3]]);
+});
