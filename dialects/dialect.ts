@@ -45,6 +45,7 @@ export type TurnEvent =
 /**
  * Writes one streamed answer: `open`, then an `event` each, the last of which is `end`. One short method an event.
  * In settled relay the stored turn is played through it as events; in live relay the engine's own events are.
+ * An `end` with finish reason `abort` or `error` throws AlidadeError `engine_aborted`: such a turn is no answer.
  */
 export interface StreamWriter {
   open(): SseFrame[];

@@ -8,8 +8,8 @@ import { isObject } from "../edge.ts";
 export function toolInput(rawArguments: string): Record<string, unknown> | null {
   if (rawArguments.trim() === "") return {};
   try {
-    const value: unknown = JSON.parse(rawArguments, (_key, inner: unknown, context: { source?: string }) =>
-      typeof inner === "number" && context.source !== undefined && context.source !== String(inner) ? rawJson(context.source) : inner,
+    const value = json.parse(rawArguments, (_key, inner, { source }) =>
+      typeof inner === "number" && source !== undefined && source !== String(inner) ? json.rawJSON(source) : inner,
     );
     return isObject(value) ? value : null;
   } catch {
@@ -17,6 +17,8 @@ export function toolInput(rawArguments: string): Record<string, unknown> | null 
   }
 }
 
-function rawJson(source: string): unknown {
-  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source);
-}
+/** What the runtime has and the compiler's library does not know yet: ECMAScript's "JSON.parse source text access". */
+const json = JSON as unknown as {
+  parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
+  rawJSON(text: string): unknown;
+};
