@@ -1,0 +1,176 @@
+/**
+ * Requests take turns on one event loop: a token at a time while sampling, a few while a prompt is read. So a long
+ * prompt never keeps another request, or the health check, from moving.
+ */
+import { ChoiceGrammar } from "./choice-grammar.ts";
+import { blockSize, type KeyValues } from "./key-values.ts";
+import { PrefixCache } from "./prefix-cache.ts";
+import { SeededRandom } from "./random.ts";
+import { type LogprobsMode, logSoftmax, type Sampled, Sampler, type SamplingParameters, topIds } from "./sampler.ts";
+import { Transformer } from "./transformer.ts";
+import { endOfTurn, logitBias, vocabularySize } from "./vocabulary.ts";
+
+/** 4096 blocks of 32 positions are 131 072 tokens and 64 MiB: a dozen sessions of a real harness that share their start. */
+const cachedBlocks = 4096;
+/** Prompt tokens between two looks at the other requests: about 2 ms. */
+const promptStride = 16;
+
+/** The policy: weights, what they have read, and the seed of requests that bring none. */
+export type Policy = {
+  transformer: Transformer;
+  cache: PrefixCache;
+  seed: number;
+  logprobsMode: LogprobsMode;
+  /** Tokens sampled so far, over all requests. */
+  sampledTokens: number;
+};
+
+export function newPolicy(options: { seed: number; logprobsMode?: LogprobsMode }): Policy {
+  return {
+    transformer: new Transformer({ seed: options.seed, vocabularySize, bias: logitBias }),
+    cache: new PrefixCache(cachedBlocks),
+    seed: options.seed,
+    logprobsMode: options.logprobsMode ?? "raw_logprobs",
+    sampledTokens: 0,
+  };
+}
+
+export type GenerationRequest = {
+  promptIds: readonly number[];
+  sampling: SamplingParameters;
+  maxTokens: number;
+  /** The randomness of this request; the same seed after the same prompt gives the same tokens. */
+  seed: number;
+  stopTokenIds: readonly number[];
+  choices: readonly string[] | null;
+  signal: AbortSignal;
+};
+
+/** A sampled token, and why it is the last one. `stop` is the id that ended it where that is not the end of turn. */
+export type GeneratedToken = Sampled & { end: { reason: "stop" | "length"; stop: number | null } | null };
+
+/** Samples a turn. Throws the signal's reason; leaving the iteration early ends the generation. */
+export async function* generate(
+  policy: Policy,
+  request: GenerationRequest,
+  onCached: (tokens: number) => void,
+): AsyncGenerator<GeneratedToken> {
+  const { promptIds, maxTokens, signal } = request;
+  const sampler = new Sampler({
+    parameters: request.sampling,
+    random: new SeededRandom(policy.seed, request.seed, 2),
+    mode: policy.logprobsMode,
+    vocabularySize,
+    promptIds,
+  });
+  const grammar = request.choices === null ? null : new ChoiceGrammar(request.choices);
+  const sequence = new Sequence(policy);
+  onCached(await sequence.read(promptIds, signal));
+  let next = promptIds.at(-1) as number;
+  for (let count = 1; ; count += 1) {
+    sequence.append(next, true);
+    const sampled = sampler.sample(policy.transformer.logits, grammar?.allowed ?? null);
+    grammar?.advance(sampled.id);
+    policy.sampledTokens += 1;
+    const stopped = sampled.id === endOfTurn || request.stopTokenIds.includes(sampled.id);
+    const reason = stopped ? "stop" : count >= maxTokens ? "length" : null;
+    yield { ...sampled, end: reason && { reason, stop: stopped && sampled.id !== endOfTurn ? sampled.id : null } };
+    if (reason !== null) return;
+    next = sampled.id;
+    await others(signal);
+  }
+}
+
+/** For each prompt token after the first: its logprob, its rank from 1, and the likeliest others. Never from the cache. */
+export type ScoredToken = { id: number; logprob: number; rank: number; top: { id: number; logprob: number }[] };
+
+/** Teacher forcing: what the policy says of a text that is given. Raw logprobs, under no grammar. */
+export async function score(policy: Policy, ids: readonly number[], top: number, signal: AbortSignal): Promise<(ScoredToken | null)[]> {
+  const sequence = new Sequence(policy);
+  const logprobs = new Float64Array(vocabularySize);
+  const scored: (ScoredToken | null)[] = [null];
+  for (const [position, id] of ids.slice(1).entries()) {
+    sequence.append(ids[position] as number, true);
+    logSoftmax(policy.transformer.logits, logprobs);
+    const logprob = logprobs[id] as number;
+    const likeliest = top === 0 ? [] : topIds(logprobs, top).map((other) => ({ id: other, logprob: logprobs[other] as number }));
+    scored.push({ id, logprob, rank: 1 + logprobs.reduce((above, other) => above + (other > logprob ? 1 : 0), 0), top: likeliest });
+    if (position % promptStride === 0) await others(signal);
+  }
+  return scored;
+}
+
+/** Tokens that have been read, with their keys and values; full blocks are shared through the cache. */
+class Sequence {
+  readonly #policy: Policy;
+  readonly #ids: number[] = [];
+  readonly #past: KeyValues;
+
+  constructor(policy: Policy) {
+    this.#policy = policy;
+    this.#past = policy.transformer.begin();
+  }
+
+  /** Reads all but the last id, whose logits are wanted. Returns how many tokens others had read already. */
+  async read(ids: readonly number[], signal: AbortSignal): Promise<number> {
+    const end = ids.length - 1;
+    let found = 0;
+    while (this.#ids.length < end) {
+      found += this.#adopt(ids, end);
+      const { cache } = this.#policy;
+      const reading = cache.startReading(this.#past.blocks.at(-1), this.#nextBlock(ids));
+      // Another request is at this very block, for rollouts of one task start alike: it will be there in a moment.
+      if (reading === null) await others(signal);
+      else
+        try {
+          await this.#readBlock(ids, end, signal);
+        } finally {
+          cache.endReading(reading);
+        }
+    }
+    return found;
+  }
+
+  async #readBlock(ids: readonly number[], end: number, signal: AbortSignal): Promise<void> {
+    const blockEnd = Math.min(end, this.#ids.length + blockSize);
+    while (this.#ids.length < blockEnd) {
+      this.append(ids[this.#ids.length] as number, false);
+      if (this.#ids.length % promptStride === 0) await others(signal);
+    }
+  }
+
+  #nextBlock(ids: readonly number[]): readonly number[] {
+    return ids.slice(this.#ids.length, this.#ids.length + blockSize);
+  }
+
+  append(id: number, wantLogits: boolean): void {
+    this.#policy.transformer.step(id, this.#past, wantLogits);
+    this.#ids.push(id);
+    if (this.#past.length % blockSize !== 0) return;
+    const [block, previous] = [this.#past.blocks.at(-1), this.#past.blocks.at(-2)];
+    if (block !== undefined) this.#past.replaceLast(this.#policy.cache.keep(previous, this.#ids.slice(-blockSize), block));
+  }
+
+  /** Takes over the blocks that are known for the ids that come next; returns their tokens. */
+  #adopt(ids: readonly number[], end: number): number {
+    const chain = [];
+    const start = this.#ids.length;
+    while (this.#ids.length + blockSize <= end) {
+      const previous = this.#past.blocks.at(-1);
+      const tokens = this.#nextBlock(ids);
+      const block = this.#policy.cache.find(previous, tokens);
+      if (block === undefined) break;
+      chain.push({ previous, tokens });
+      this.#past.adopt(block);
+      for (const id of tokens) this.#ids.push(id);
+    }
+    this.#policy.cache.touch(chain);
+    return this.#ids.length - start;
+  }
+}
+
+/** Lets everybody else have their turn. */
+async function others(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  signal.throwIfAborted();
+}

@@ -1,0 +1,29 @@
+/** What the server serves: one policy under one name. */
+import { newPolicy, type Policy } from "./generation.ts";
+import type { LogprobsMode } from "./sampler.ts";
+import { WireError } from "./wire-error.ts";
+
+export class PracticeModel {
+  readonly name: string;
+  readonly maxModelLen: number;
+  readonly policy: Policy;
+  #requests = 0;
+
+  constructor(options: { name: string; seed: number; maxModelLen: number; logprobsMode?: LogprobsMode }) {
+    this.name = options.name;
+    this.maxModelLen = options.maxModelLen;
+    this.policy = newPolicy(options);
+  }
+
+  /** For requests without a seed: as in vLLM, the same server asked the same things in the same order says the same. */
+  nextSeed(): number {
+    this.#requests += 1;
+    return -this.#requests;
+  }
+
+  /** Refuses a request for another model. */
+  check(asked: string | null | undefined): void {
+    if (asked === undefined || asked === null || asked === this.name) return;
+    throw new WireError(404, `The model \`${asked}\` does not exist. Valid aliases: ${this.name}.`, "model");
+  }
+}
