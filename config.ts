@@ -12,25 +12,38 @@ import { backends } from "./sandboxes/index.ts";
 import { Sampling } from "./schema/message.ts";
 import { Budgets, Policy, Purpose } from "./schema/session-log.ts";
 
-const names = (items: readonly { readonly name: string }[]): [string, ...string[]] => items.map((item) => item.name) as [string, ...string[]];
+const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
+  items.map((item) => item.name) as [string, ...string[]];
 
 export const Config = z.strictObject({
   engine: z
     .strictObject({
-      url: z.string().default("practice").describe("URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one"),
+      url: z
+        .string()
+        .default("practice")
+        .describe("URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one"),
       kind: z.enum(names(engines)).default("vllm").describe("what server it is"),
-      api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
+      api_key_env: z
+        .string()
+        .optional()
+        .describe("name of the variable that holds the server's key; the key itself never stands in a file"),
     })
     .prefault({}),
   host: z.string().default("127.0.0.1").describe("address on which `serve` listens for harnesses"),
   port: z.number().int().min(0).max(65535).default(4000).describe("port on which `serve` listens for harnesses; 0 takes a free one"),
   control_port: z.number().int().min(0).max(65535).default(4001).describe("port of the control listener, on loopback; 0 takes a free one"),
-  control_token_env: z.string().default("ALIDADE_CONTROL_TOKEN").describe("name of the variable that holds the control token; where it is unset, `serve` makes one and prints it"),
+  control_token_env: z
+    .string()
+    .default("ALIDADE_CONTROL_TOKEN")
+    .describe("name of the variable that holds the control token; where it is unset, `serve` makes one and prints it"),
   harness: z
     .union([
       z.enum(names(harnesses)),
       z.strictObject({
-        command: z.array(z.string()).min(1).describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home} and {workdir} are filled in"),
+        command: z
+          .array(z.string())
+          .min(1)
+          .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home} and {workdir} are filled in"),
         env: z.record(z.string(), z.string()).default({}),
       }),
     ])
@@ -38,8 +51,14 @@ export const Config = z.strictObject({
     .describe("which harness `run` starts"),
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
-  sandbox: z.enum(["auto", ...names(backends)]).default("auto").describe("where harnesses run; auto takes Docker when an engine is reachable"),
-  unsafe_host: z.boolean().default(false).describe("allow the process sandbox, which isolates nothing: harness and tests run as you, on this machine"),
+  sandbox: z
+    .enum(["auto", ...names(backends)])
+    .default("auto")
+    .describe("where harnesses run; auto takes Docker when an engine is reachable"),
+  unsafe_host: z
+    .boolean()
+    .default(false)
+    .describe("allow the process sandbox, which isolates nothing: harness and tests run as you, on this machine"),
   concurrency: z
     .strictObject({
       init: z.number().int().positive().default(2).describe("sandboxes prepared at once"),
@@ -47,8 +66,13 @@ export const Config = z.strictObject({
       post: z.number().int().positive().default(2).describe("gradings at once"),
     })
     .prefault({}),
-  purpose: Purpose.default("train").describe("train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness"),
-  sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}).describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn"),
+  purpose: Purpose.default("train").describe(
+    "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness",
+  ),
+  sampling: z
+    .union([Sampling, z.array(Sampling).min(1)])
+    .default({})
+    .describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn"),
   budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
   policy: Policy.nullable().default(null).describe("the trainer's name for the weights, stamped on every call"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
@@ -60,7 +84,11 @@ export type Config = z.infer<typeof Config>;
  * The configuration from a file (or none), the environment and overrides (flags; undefined ones do not count).
  * Throws `config_invalid` naming the key and the value.
  */
-export async function loadConfig(options: { file?: string; env?: Record<string, string | undefined>; overrides?: Record<string, unknown> }): Promise<Config> {
+export async function loadConfig(options: {
+  file?: string;
+  env?: Record<string, string | undefined>;
+  overrides?: Record<string, unknown>;
+}): Promise<Config> {
   const fromFile = options.file === undefined ? {} : await readConfigFile(options.file);
   const merged = merge(merge(fromFile, fromEnvironment(options.env ?? process.env)), options.overrides ?? {});
   const result = Config.safeParse(merged);
@@ -95,7 +123,10 @@ export function fromEnvironment(env: Record<string, string | undefined>): Record
     const text = env[`ALIDADE_${path.join("_").toUpperCase()}`];
     if (text === undefined || text === "") continue;
     let at = out;
-    for (const key of path.slice(0, -1)) at = (at[key] ??= {}) as Record<string, unknown>;
+    for (const key of path.slice(0, -1)) {
+      at[key] ??= {};
+      at = at[key] as Record<string, unknown>;
+    }
     at[path.at(-1) as string] = scalar(text);
   }
   return out;
@@ -108,7 +139,12 @@ export function scalarPaths(): string[][] {
     if (!isPlain(schema)) return;
     const properties = schema.properties;
     if (isPlain(properties)) for (const [key, inner] of Object.entries(properties)) walk(inner, [...path, key]);
-    else if (["string", "number", "integer", "boolean"].includes(String(schema.type)) || schema.enum || (path[0] === "harness" && path.length === 1)) paths.push(path);
+    else if (
+      ["string", "number", "integer", "boolean"].includes(String(schema.type)) ||
+      schema.enum ||
+      (path[0] === "harness" && path.length === 1)
+    )
+      paths.push(path);
   };
   walk(configSchema(), []);
   return paths;
@@ -134,9 +170,14 @@ function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError
   const path = (issue?.path ?? []).map(String);
   if (issue?.code === "unrecognized_keys") {
     const key = [...path, issue.keys[0]].join(".");
-    return new AlidadeError("config_invalid", `${where}: "${key}" is no key of the configuration; \`alidade config --schema\` lists them`, { param: key });
+    return new AlidadeError("config_invalid", `${where}: "${key}" is no key of the configuration; \`alidade config --schema\` lists them`, {
+      param: key,
+    });
   }
-  const given = path.reduce<unknown>((at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined), value);
+  const given = path.reduce<unknown>(
+    (at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined),
+    value,
+  );
   const key = path.join(".");
   return new AlidadeError("config_invalid", `${where}: ${key} is ${JSON.stringify(given)}: ${issue?.message ?? "invalid"}`, { param: key });
 }

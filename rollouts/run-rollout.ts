@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { freshSandbox, grade } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { reconstruct } from "../reconstruct/index.ts";
@@ -12,7 +13,6 @@ import type { SandboxFacts, SandboxFile } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { gradeWork } from "./grade-work.ts";
 import { lossOf } from "./loss-of.ts";
 import { type Prepared, prepare } from "./prepare.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
@@ -37,7 +37,8 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     if (work !== null) {
       await setup.slots.post.run(signal, async () => {
         enter(setup, plan, attempt, "post");
-        attempt.verdict = await gradeWork(setup, plan, base, work, signal);
+        const context = { task: plan.task, base, work, signal };
+        attempt.verdict = await grade({ ...context, fresh: freshSandbox(context, setup.backend, setup) });
       });
     }
   } catch (error) {

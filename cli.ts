@@ -1,0 +1,32 @@
+/** The command line. One file a verb in commands/; this list is the help. */
+import { Command, CommanderError } from "commander";
+import { check } from "./commands/check.ts";
+import { fail } from "./commands/command-line.ts";
+import { config } from "./commands/config.ts";
+import { exportCommand } from "./commands/export.ts";
+import { reap } from "./commands/reap.ts";
+import { record } from "./commands/record.ts";
+import { run } from "./commands/run.ts";
+import { serve } from "./commands/serve.ts";
+import { show } from "./commands/show.ts";
+import { version } from "./version.ts";
+
+const verbs = [serve, record, run, check, show, exportCommand, reap, config] as const;
+
+const program = new Command("alidade")
+  .description(
+    "Records unmodified agent harnesses at token level, runs them in sandboxes on graded tasks, and hands token-faithful trajectories to RL trainers.",
+  )
+  .version(version)
+  .enablePositionalOptions()
+  .showHelpAfterError("(add --help for the options)")
+  .exitOverride();
+for (const verb of verbs) verb(program);
+for (const command of program.commands) command.exitOverride();
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  else process.exitCode = fail(error, process.argv.includes("--json"));
+}

@@ -1,0 +1,76 @@
+/** `alidade check <task>`: does the task grade what it says? Gold patch → reward 1, no change → reward 0, several times. */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { AlidadeError } from "../errors.ts";
+import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
+import { ensureBaseImage } from "../sandboxes/images.ts";
+import { pickBackend } from "../sandboxes/index.ts";
+import { currentOwner } from "../sandboxes/owner.ts";
+import { newId } from "../schema/ids.ts";
+import { loadTasks } from "../tasks/index.ts";
+import { print, say, stopSignal, table } from "./command-line.ts";
+
+export function check(program: Command): void {
+  program
+    .command("check")
+    .summary("prove that tasks grade their gold patch 1 and no change 0")
+    .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
+    .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
+    .option("--times <number>", "gradings of each", Number, 3)
+    .option("--sandbox <name>", "auto, docker or process", "auto")
+    .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
+    .option("--json", "print one JSON object")
+    .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
+    .action(async (paths: string[], flags: { times: number; sandbox: string; unsafeHost?: boolean; json?: boolean }) => {
+      const signal = stopSignal();
+      if (!Number.isInteger(flags.times) || flags.times < 1)
+        throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
+      const { backend, reason } = await pickBackend(flags.sandbox, signal);
+      if (backend.isolation === "none" && !flags.unsafeHost)
+        throw new AlidadeError(
+          "unsafe_host_refused",
+          `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
+          { param: "unsafe_host" },
+        );
+      say(`  ${reason}`);
+      const tasks = (
+        await Promise.all(
+          paths.map((path) =>
+            loadTasks(path.includes("#") ? path : resolve(path), { signal, progress: (text: string) => say(`  ${text}`) }),
+          ),
+        )
+      ).flat();
+      if (backend.isolation === "container") await ensureBaseImage({ signal, progress: (text) => say(`  ${text}`) });
+      const owner = { run_id: newId("run"), owner: await currentOwner() };
+      const results: CheckResult[] = [];
+      for (const task of tasks)
+        results.push(
+          await checkTask(task, backend, {
+            ...owner,
+            times: flags.times,
+            signal,
+            progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
+          }),
+        );
+      if (flags.json) print(JSON.stringify({ checks: results }));
+      else
+        print(
+          table(
+            ["task", "gold", "no change", "verdict"],
+            results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
+          ),
+        );
+      if (results.some((one) => !one.passed)) process.exitCode = 1;
+    });
+}
+
+function rewards(result: CheckResult, attempt: CheckRun["attempt"]): string {
+  return result.runs
+    .filter((one) => one.attempt === attempt)
+    .map(shown)
+    .join(" ");
+}
+
+function shown({ verdict }: CheckRun): string {
+  return verdict.reward === null ? verdict.status : String(verdict.reward);
+}

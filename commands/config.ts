@@ -1,0 +1,31 @@
+/** `alidade config`: what a configuration comes to, and its manual. */
+import type { Command } from "commander";
+import { stringify } from "yaml";
+import { configSchema, loadConfig, scalarPaths } from "../config.ts";
+import { print } from "./command-line.ts";
+
+export function config(program: Command): void {
+  program
+    .command("config")
+    .summary("print the configuration, or its schema")
+    .description("Prints what file and environment come to. `--schema` prints every key with its meaning, default and unit as JSON Schema.")
+    .option("-c, --config <file>", "YAML file to read")
+    .option("--schema", "print the schema")
+    .option("--variables", "print the environment variable of every key that has one")
+    .option("--json", "print JSON instead of YAML")
+    .action(async (flags: { config?: string; schema?: boolean; variables?: boolean; json?: boolean }) => {
+      if (flags.variables) {
+        const names = Object.fromEntries(scalarPaths().map((path) => [`ALIDADE_${path.join("_").toUpperCase()}`, path.join(".")]));
+        print(
+          flags.json
+            ? JSON.stringify(names)
+            : Object.entries(names)
+                .map(([name, key]) => `${name.padEnd(36)} ${key}`)
+                .join("\n"),
+        );
+        return;
+      }
+      const value = flags.schema ? configSchema() : await loadConfig({ file: flags.config });
+      print(flags.json || flags.schema ? JSON.stringify(value, null, 2) : stringify(value).trimEnd());
+    });
+}

@@ -1,0 +1,49 @@
+/** The engine that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
+import type { Config } from "../config.ts";
+import { type Engine, engines } from "../engines/index.ts";
+import { startPracticeEngine } from "../engines/practice/start.ts";
+import { AlidadeError } from "../errors.ts";
+import type { Policy } from "../schema/session-log.ts";
+
+export type OpenEngine = AsyncDisposable & {
+  engine: Engine;
+  /** We started it ourselves: what runs against it may run unsandboxed in the demo. */
+  embedded: boolean;
+  /** What we know of its weights: the practice engine's are their seed. */
+  policy: Policy | null;
+};
+
+export async function openEngine(config: Config["engine"], signal: AbortSignal): Promise<OpenEngine> {
+  const kind = engines.find((one) => one.name === config.kind);
+  if (!kind) throw new AlidadeError("plugin_unknown", `there is no engine "${config.kind}"`, { param: "engine.kind" });
+  await using scope = new AsyncDisposableStack();
+  const embedded = config.url === "practice";
+  const practice = embedded ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
+  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(config.url), apiKey: keyOf(config.api_key_env) });
+  scope.defer(() => engine.close());
+  const release = scope.move();
+  return {
+    engine,
+    embedded,
+    policy: embedded ? { version: `practice-seed-${practiceSeed}`, step: null } : null,
+    [Symbol.asyncDispose]: () => release.disposeAsync(),
+  };
+}
+
+/** Any number does; this one is what its records say. */
+const practiceSeed = 1;
+
+function urlOf(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new AlidadeError("config_invalid", `engine.url is "${text}": give an http(s) URL such as http://127.0.0.1:8000, or "practice"`, {
+    param: "engine.url",
+  });
+}
+
+function keyOf(variable: string | undefined): string | null {
+  if (variable === undefined) return null;
+  const key = process.env[variable];
+  if (!key)
+    throw new AlidadeError("config_invalid", `engine.api_key_env names ${variable}, which is not set`, { param: "engine.api_key_env" });
+  return key;
+}

@@ -1,0 +1,140 @@
+/** `alidade record -- command …`: any local program, with the usual variables set, recorded as one session. */
+import { spawn } from "node:child_process";
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Command } from "commander";
+import { loadConfig } from "../config.ts";
+import { AlidadeError } from "../errors.ts";
+import { harnessFor } from "../harnesses/index.ts";
+import { HarnessProxy } from "../proxy/index.ts";
+import { DiskStore } from "../store/index.ts";
+import { version } from "../version.ts";
+import { print, say, stopSignal } from "./command-line.ts";
+import { openEngine } from "./open-engine.ts";
+
+export function record(program: Command): void {
+  program
+    .command("record")
+    .summary("run a program through the proxy and keep its trajectory")
+    .description(
+      "Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (pi, codex, claude) is\nconfigured in a temporary home. Leaves <out>/trajectories.jsonl.",
+    )
+    .argument("<command...>", "the program and its arguments, after --")
+    .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
+    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl")
+    .option(
+      "--purpose <purpose>",
+      "live: nothing is forced on the program; train: neutral sampling, and an engine that returns token ids",
+      "live",
+    )
+    .option("--json", "print one JSON object with session, calls and trajectory at the end")
+    .passThroughOptions()
+    .addHelpText(
+      "after",
+      '\nExamples:\n  alidade record --engine http://127.0.0.1:8000 --out out -- python3 agent.py\n  alidade record -e http://127.0.0.1:8000 -o out -- codex exec "fix the failing test"',
+    )
+    .action(async (command: string[], flags: RecordFlags) => {
+      process.exitCode = await recordCommand(command, flags);
+    });
+}
+
+type RecordFlags = { config?: string; engine?: string; out?: string; purpose: string; json?: boolean };
+
+async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
+  const signal = stopSignal();
+  const config = await loadConfig({
+    file: flags.config,
+    overrides: { engine: { url: flags.engine }, out: flags.out, purpose: flags.purpose },
+  });
+  const relay = config.purpose === "live" ? "live" : "settled";
+  await using opened = await openEngine(config.engine, signal);
+  await using proxy = await HarnessProxy.start({
+    engine: opened.engine,
+    store: new DiskStore(join(config.out, "sessions")),
+    version,
+    policy: config.policy ?? opened.policy,
+    signal,
+  });
+  if (proxy.facts.missing !== null && config.purpose !== "train")
+    say(`alidade: recording text only, nothing of it can be trained: ${proxy.facts.missing}`);
+  const harness = harnessFor(command);
+  const { session, key } = await proxy.openSession({
+    purpose: config.purpose,
+    relay,
+    harness: harness?.name ?? null,
+    sampling: config.sampling,
+    budgets: config.budgets,
+  });
+
+  const home = await mkdtemp(join(tmpdir(), "alidade-home-"));
+  try {
+    const configured = harness?.configure({
+      baseUrl: proxy.url,
+      apiKey: key,
+      model: proxy.facts.models[0] ?? "model",
+      home,
+      workdir: process.cwd(),
+      contextWindow: proxy.facts.max_model_len,
+    });
+    for (const [path, content] of Object.entries(configured?.files ?? {})) {
+      await mkdir(dirname(join(home, path)), { recursive: true });
+      await writeFile(join(home, path), content, { mode: 0o600 });
+    }
+    const exitCode = await run(
+      command,
+      { ...process.env, ...proxy.envOf(key), ...(configured ? { HOME: home, ...configured.env } : {}) },
+      signal,
+    );
+    await session.seal(`the program ended with exit code ${exitCode}`);
+    const trajectory = await proxy.trajectory(session.id, {
+      status: "recorded",
+      harness: { name: harness?.name ?? null, version: null, config_hash: null },
+      stop_reason: "exited",
+    });
+    const file = join(config.out, "trajectories.jsonl");
+    await appendFile(file, `${JSON.stringify(trajectory)}\n`);
+    const { fidelity } = trajectory;
+    if (flags.json)
+      print(JSON.stringify({ session_id: session.id, calls: fidelity.calls, exit_code: exitCode, trajectories: file, fidelity }));
+    else
+      say(
+        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${config.out}\` prints it`,
+      );
+    if (fidelity.calls > 0) return exitCode;
+    const seen = new AlidadeError(
+      "no_call_seen",
+      `${command[0]} made no call through the proxy: it reads none of ${Object.keys(proxy.envOf("")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,
+    );
+    if (flags.json) print(JSON.stringify({ error: seen.toJSON() }));
+    else say(`alidade: ${seen.message}`);
+    return exitCode === 0 ? 1 : exitCode;
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+/** The program in the terminal that we were called from; our stop signals reach it by its process group as well. */
+async function run(command: string[], env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<number> {
+  const [file, ...args] = command as [string, ...string[]];
+  const child = spawn(file, args, { stdio: "inherit", env });
+  const stop = (): void => void child.kill("SIGTERM");
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once("error", (error: NodeJS.ErrnoException) =>
+        reject(
+          new AlidadeError(
+            "config_invalid",
+            error.code === "ENOENT" ? `there is no program "${file}" on the PATH` : `cannot start ${file}: ${error.message}`,
+            { cause: error, param: "command" },
+          ),
+        ),
+      );
+      child.once("exit", (code, killedBy) => resolve(code ?? (killedBy === "SIGINT" ? 130 : 143)));
+    });
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,203 @@
+/** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import type { Command } from "commander";
+import { type Config, loadConfig } from "../config.ts";
+import { AlidadeError } from "../errors.ts";
+import { commandHarness } from "../harnesses/command.ts";
+import type { Harness } from "../harnesses/harness.ts";
+import { harnessNamed } from "../harnesses/index.ts";
+import { HarnessProxy } from "../proxy/index.ts";
+import { type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
+import { pickBackend } from "../sandboxes/index.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { newId } from "../schema/ids.ts";
+import type { Sampling } from "../schema/message.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import type { Task } from "../schema/task.ts";
+import { DiskStore } from "../store/index.ts";
+import { loadTasks } from "../tasks/index.ts";
+import { version } from "../version.ts";
+import { print, say, stopSignal } from "./command-line.ts";
+import { openEngine } from "./open-engine.ts";
+import { rolloutTable } from "./rollout-table.ts";
+
+export function run(program: Command): void {
+  program
+    .command("run")
+    .summary("run tasks through a harness and grade them")
+    .description(
+      "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on.",
+    )
+    .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
+    .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
+    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .option("--harness <name>", "pi, codex, claude-code; one's own command stands in the run file")
+    .option("-n, --samples <number>", "rollouts of each task", Number)
+    .option("--sandbox <name>", "auto, docker or process")
+    .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
+    .option("--purpose <purpose>", "train, eval or live")
+    .option("--concurrency <number>", "harnesses running at once", Number)
+    .option("-o, --out <folder>", "folder for runs")
+    .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
+    .option("--json", "print one JSON object with the run's folder and its rollouts")
+    .addHelpText(
+      "after",
+      '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run --resume runs/run1abc',
+    )
+    .action(async (tasks: string[], flags: RunFlags) => {
+      const signal = stopSignal();
+      const started = await start(tasks, flags);
+      const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
+      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records }));
+      else {
+        print(`\n${rolloutTable(records)}`);
+        say(
+          `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on`,
+        );
+      }
+      if (signal.aborted) process.exitCode = 130;
+    });
+}
+
+type RunFlags = {
+  config?: string;
+  engine?: string;
+  harness?: string;
+  samples?: number;
+  sandbox?: string;
+  unsafeHost?: boolean;
+  purpose?: string;
+  concurrency?: number;
+  out?: string;
+  resume?: string;
+  json?: boolean;
+};
+
+type Started = { config: Config; path: string; runId: string };
+
+/** A new run's configuration and folder, or those of the run to go on with. */
+async function start(tasks: string[], flags: RunFlags): Promise<Started> {
+  if (flags.resume !== undefined) {
+    const file = join(flags.resume, "run.json");
+    const text = await readFile(file, "utf8").catch((error: unknown) => {
+      throw new AlidadeError("config_invalid", `${flags.resume} is no folder of a run: it has no run.json`, {
+        cause: error,
+        param: "resume",
+      });
+    });
+    const { run_id, config } = JSON.parse(text) as { run_id: string; config: Record<string, unknown> };
+    return {
+      runId: run_id,
+      path: flags.resume,
+      config: await loadConfig({
+        env: {},
+        overrides: { ...config, ...(flags.engine ? { engine: { ...(config.engine as object), url: flags.engine } } : {}) },
+      }),
+    };
+  }
+  const config = await loadConfig({
+    file: flags.config,
+    overrides: {
+      engine: { url: flags.engine },
+      harness: flags.harness,
+      samples: flags.samples,
+      sandbox: flags.sandbox,
+      unsafe_host: flags.unsafeHost,
+      purpose: flags.purpose,
+      concurrency: { run: flags.concurrency },
+      out: flags.out,
+      tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
+    },
+  });
+  // Paths in a run file are relative to it, wherever the command was called.
+  const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config));
+  config.tasks = config.tasks.map((path) => (isAbsolute(path) ? path : join(base, path)));
+  if (config.tasks.length === 0)
+    throw new AlidadeError("config_invalid", "no tasks: name files or folders, or set `tasks` in the run file", { param: "tasks" });
+  const runId = newId("run").slice(0, 11);
+  return { config, runId, path: join(config.out, runId) };
+}
+
+function resolvePath(path: string): string {
+  const [place = path, ...id] = path.split("#");
+  return [resolve(place), ...id].join("#");
+}
+
+/** Everything of a run from its configuration to its records; the demo calls it with plays. */
+export async function executeRun(options: {
+  config: Config;
+  path: string;
+  runId: string;
+  signal: AbortSignal;
+  onProgress: (event: ProgressEvent) => void;
+  /** Forced sampling by task, instead of the configuration's. */
+  samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
+}): Promise<RolloutRecord[]> {
+  const { config, path, runId, signal, onProgress } = options;
+  const backend = await chooseBackend(config, signal, onProgress);
+  const tasks = (
+    await Promise.all(
+      config.tasks.map((place) => loadTasks(place, { signal, progress: (text: string) => onProgress({ type: "note", text }) })),
+    )
+  ).flat();
+  await using opened = await openEngine(config.engine, signal);
+  await mkdir(path, { recursive: true });
+  await using folder = await RunFolder.open(path);
+  await writeFile(join(path, "run.json"), `${JSON.stringify({ run_id: runId, alidade_version: version, config }, null, 2)}\n`);
+  await using proxy = await HarnessProxy.start({
+    engine: opened.engine,
+    store: new DiskStore(RunFolder.sessions(path)),
+    version,
+    policy: config.policy ?? opened.policy,
+    signal,
+  });
+  return runTasks(
+    {
+      run_id: runId,
+      tasks,
+      samples: config.samples,
+      harness: harnessOf(config),
+      backend,
+      proxy,
+      folder,
+      purpose: config.purpose,
+      budgets: config.budgets,
+      samplingOf: options.samplingOf ?? (() => config.sampling),
+      concurrency: config.concurrency,
+      retries: config.retries,
+      onProgress,
+    },
+    signal,
+  );
+}
+
+/** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */
+async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (event: ProgressEvent) => void): Promise<SandboxBackend> {
+  const { backend, reason } = await pickBackend(config.sandbox, signal);
+  if (backend.isolation === "none" && !config.unsafe_host)
+    throw new AlidadeError(
+      "unsafe_host_refused",
+      `${reason} The process sandbox isolates nothing: harness and tests would run as you, on this machine. Start Docker, or pass --unsafe-host to accept that.`,
+      { param: "unsafe_host" },
+    );
+  onProgress({ type: "note", text: reason });
+  return backend;
+}
+
+function harnessOf(config: Config): Harness {
+  return typeof config.harness === "string"
+    ? harnessNamed(config.harness)
+    : commandHarness({ argv: config.harness.command, env: config.harness.env });
+}
+
+export function printProgress(event: ProgressEvent): void {
+  if (event.type === "note") say(`  ${event.text}`);
+  else if (event.type === "state")
+    say(`  ${event.task_id}/${event.sample_index}${event.attempt > 1 ? ` attempt ${event.attempt}` : ""}: ${event.state}`);
+  else {
+    const { record } = event;
+    const outcome = record.error ? `${record.error.code}: ${record.error.message}` : `reward ${record.verdict?.reward ?? "null"}`;
+    say(`  ${record.task_id}/${record.sample_index}: done, ${outcome}`);
+  }
+}

@@ -1,0 +1,81 @@
+/** `alidade serve`: the proxy for people who point at it themselves, and for trainers over the control listener. */
+import { join } from "node:path";
+import type { Command } from "commander";
+import { loadConfig } from "../config.ts";
+import { HarnessProxy } from "../proxy/index.ts";
+import { newKey } from "../schema/ids.ts";
+import { DiskStore } from "../store/index.ts";
+import { version } from "../version.ts";
+import { print, say, stopSignal } from "./command-line.ts";
+import { openEngine } from "./open-engine.ts";
+
+export function serve(program: Command): void {
+  program
+    .command("serve")
+    .summary("run the proxy and print how to point at it")
+    .description(
+      "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
+    )
+    .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
+    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .option("--host <address>", "address to listen on")
+    .option("-p, --port <number>", "port to listen on; 0 takes a free one", Number)
+    .option("--control-port <number>", "port of the control listener; 0 takes a free one", Number)
+    .option("-o, --out <folder>", "folder for what is recorded")
+    .option("--json", "print one JSON object with url, key, env and control_url")
+    .addHelpText(
+      "after",
+      "\nExample:\n  alidade serve --engine http://127.0.0.1:8000\n  export OPENAI_BASE_URL=http://127.0.0.1:4000/v1 OPENAI_API_KEY=<the key it printed>\n\nTrainers mint sessions over the control listener: POST /sessions with `Authorization: Bearer <token>`.",
+    )
+    .action(async (flags: ServeFlags) => {
+      const signal = stopSignal();
+      const config = await loadConfig({
+        file: flags.config,
+        overrides: { engine: { url: flags.engine }, host: flags.host, port: flags.port, control_port: flags.controlPort, out: flags.out },
+      });
+      await using opened = await openEngine(config.engine, signal);
+      const given = process.env[config.control_token_env];
+      const controlToken = given || newKey();
+      const folder = join(config.out, "serve");
+      await using proxy = await HarnessProxy.start({
+        engine: opened.engine,
+        store: new DiskStore(join(folder, "sessions")),
+        version,
+        host: config.host,
+        port: config.port,
+        controlToken,
+        controlPort: config.control_port,
+        policy: config.policy ?? opened.policy,
+        signal,
+      });
+      if (proxy.facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${proxy.facts.missing}`);
+      const { session, key } = await proxy.openSession({
+        purpose: "live",
+        relay: "live",
+        sampling: config.sampling,
+        budgets: config.budgets,
+        harness: null,
+      });
+      const env = proxy.envOf(key);
+      if (flags.json) {
+        print(
+          JSON.stringify({
+            url: proxy.url,
+            control_url: proxy.controlUrl,
+            control_token: given ? null : controlToken,
+            session_id: session.id,
+            key,
+            env,
+          }),
+        );
+      } else {
+        say(`alidade: listening on ${proxy.url}, engine ${proxy.facts.base_url} (${proxy.facts.models.join(", ")})`);
+        say(`alidade: control listener on ${proxy.controlUrl}${given ? "" : `, token ${controlToken}`}`);
+        say(`alidade: recording session ${session.id} to ${folder}\n`);
+        for (const [name, value] of Object.entries(env)) print(`export ${name}=${value}`);
+      }
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    });
+}
+
+type ServeFlags = { config?: string; engine?: string; host?: string; port?: number; controlPort?: number; out?: string; json?: boolean };

@@ -1,0 +1,34 @@
+/** `alidade show <rollout>`: a session as a person wants to read it. */
+import { writeFile } from "node:fs/promises";
+import type { Command } from "commander";
+import { print, say } from "./command-line.ts";
+import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
+import { renderHtml } from "./show/render-html.ts";
+import { renderText } from "./show/render-text.ts";
+
+export function show(program: Command): void {
+  program
+    .command("show")
+    .summary("print one session: turns, tool calls, tokens, mask, reward, branches")
+    .description(
+      "Prints a session turn by turn: what was said and called, how many tokens were sampled and may be trained, where it branches and why.",
+    )
+    .argument("<rollout>", "id of a rollout, session or trajectory, or <task>/<index>")
+    .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
+    .option("--html <file>", "write the same as one static page")
+    .option("--json", "print the canonical trajectory")
+    .option("--full", "do not shorten tool results and prompts")
+    .addHelpText("after", "\nExamples:\n  alidade show slugify-accents/0\n  alidade show ses1a2b… --run runs/run1abc --html session.html")
+    .action(async (name: string, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
+      const trajectory = await findTrajectory(await runFolderOf(flags.run), name);
+      if (flags.html !== undefined) {
+        await writeFile(flags.html, renderHtml(trajectory));
+        say(`alidade: wrote ${flags.html}`);
+      } else
+        print(
+          flags.json
+            ? JSON.stringify(trajectory)
+            : renderText(trajectory, { full: flags.full === true, color: process.stdout.isTTY === true }),
+        );
+    });
+}
