@@ -1,0 +1,145 @@
+/** What a container of ours looks like: deny by default, three writable places, one process that only waits. */
+import { posix } from "node:path";
+import type Docker from "dockerode";
+import { AlidadeError } from "../errors.ts";
+import type { Limits } from "../schema/task.ts";
+import type { SandboxSpec } from "./sandbox.ts";
+
+export const labels = { run: "alidade.run", owner: "alidade.owner", host: "alidade.host", lease: "alidade.lease" } as const;
+
+/** The sandbox's unprivileged user. */
+export const agentId = 1000;
+/** The door's forwarder: a user that the agent can neither signal nor trace. */
+export const doorId = 65534;
+export const home = "/home/agent";
+/** Where the forwarder's pack is mounted. */
+export const doorInside = "/opt/alidade/door";
+
+/**
+ * Reaps what its children leave, and `kill -9 -1` from inside leaves it alone; as root it can also not be traced by the
+ * agent. `sleep infinity` would keep zombies, and an init that waits for one child would end with it.
+ */
+const waitForever = ["sh", "-c", "while :; do sleep 3600 & wait; done"];
+
+/** Everything a rollout may take, and a day for queues and pauses that are charged to nobody. */
+const leaseSlackMs = 24 * 3600_000;
+
+/** Files and folders of each writable place. They cost kernel memory, which no other limit counts. */
+const maxInodes = 500_000;
+
+export type WritablePlace = { target: string; megabytes: number; mode: string; owner: number };
+
+/**
+ * The writable places; together they hold `disk_mb`. They are memory file systems: the only size cap that every engine
+ * has, and archives go in and out of them although the root is read-only.
+ */
+export function writablePlaces(workdir: string, disk_mb: number, imageVolumes: string[] = []): WritablePlace[] {
+  const places = new Map<string, WritablePlace>();
+  const add = (target: string, share: number, mode = "0755", owner = agentId) => {
+    const megabytes = Math.max(1, Math.floor(disk_mb * share)) + (places.get(target)?.megabytes ?? 0);
+    places.set(target, { target, megabytes, mode, owner });
+  };
+  add(workdir, 1 / 2);
+  add(home, 1 / 4);
+  add("/tmp", 1 / 4, "1777", 0);
+  // An image's own VOLUMEs would come without any cap.
+  for (const target of imageVolumes) if (!places.has(target)) places.set(target, { target, megabytes: 64, mode: "0755", owner: agentId });
+  return [...places.values()];
+}
+
+export type ContainerFiles = {
+  /** Path inside -> path on the host, of ours. */
+  mounts: Record<string, string>;
+  imageVolumes: string[];
+};
+
+/** The whole request to the engine for one sandbox. */
+export function containerOptions(
+  name: string,
+  spec: SandboxSpec,
+  image: string,
+  files: ContainerFiles,
+  host: string,
+): Docker.ContainerCreateOptions {
+  const { limits } = spec;
+  const ownLabels = sandboxLabels(spec, host);
+  const places = writablePlaces(spec.workdir, limits.disk_mb, files.imageVolumes);
+  const writable = places.reduce((sum, place) => sum + place.megabytes, 0);
+  // What is written counts as memory of the container, so that a full disk must fit in beside the processes; else a
+  // large file would end in the out-of-memory killer and not in "no space left".
+  const memory = (limits.memory_mb + writable) * 1024 * 1024;
+  return {
+    name,
+    Image: image,
+    Entrypoint: waitForever,
+    Cmd: [],
+    User: "0:0",
+    WorkingDir: "/",
+    Hostname: "sandbox", // the engine's default is random, and would find its way into transcripts
+    NetworkDisabled: true,
+    Healthcheck: { Test: ["NONE"] },
+    Labels: ownLabels,
+    HostConfig: {
+      NetworkMode: "none", // Podman does not know NetworkDisabled
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges"],
+      PidsLimit: limits.pids,
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: Math.round(limits.cpus * 1e9),
+      ReadonlyRootfs: true,
+      Mounts: [...places.map((place) => volume(place, ownLabels)), ...readOnly({ ...spec.mounts, ...files.mounts })],
+      Tmpfs: { "/run": "size=16m,mode=1777", "/var/tmp": "size=16m,mode=1777" },
+      LogConfig: { Type: "none", Config: {} },
+      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+      RestartPolicy: { Name: "no" },
+    },
+  };
+}
+
+export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limits">, host: string): Record<string, string> {
+  return {
+    [labels.run]: spec.run_id,
+    [labels.owner]: spec.owner,
+    [labels.host]: host,
+    [labels.lease]: String(leaseDeadline(spec.limits)),
+  };
+}
+
+/** Milliseconds since 1970 after which nobody can be using the sandbox any more. */
+export function leaseDeadline(limits: Limits): number {
+  return Date.now() + (limits.init_seconds + limits.agent_seconds + limits.grade_seconds) * 1000 + leaseSlackMs;
+}
+
+/** Anonymous: the engine makes it with the container and removes it with the container. */
+function volume(place: WritablePlace, ownLabels: Record<string, string>): Docker.MountSettings {
+  const options = `size=${place.megabytes}m,nr_inodes=${maxInodes},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
+  return {
+    Type: "volume",
+    Target: place.target,
+    Source: "",
+    VolumeOptions: {
+      NoCopy: true,
+      Labels: ownLabels,
+      DriverConfig: { Name: "local", Options: { type: "tmpfs", device: "tmpfs", o: options } },
+    },
+  } as Docker.MountSettings;
+}
+
+function readOnly(mounts: Record<string, string>): Docker.MountSettings[] {
+  return Object.entries(mounts).map(([target, source]) => ({ Type: "bind", Target: target, Source: source, ReadOnly: true }));
+}
+
+/** Throws `config_invalid` for paths that no sandbox can have. */
+export function checkSpec(spec: SandboxSpec): void {
+  for (const [field, path] of [["workdir", spec.workdir], ...Object.keys(spec.mounts).map((key) => ["mounts", key])] as [
+    string,
+    string,
+  ][]) {
+    if (!posix.isAbsolute(path) || posix.normalize(path) !== path || path === "/" || path.endsWith("/") || path.includes("\0")) {
+      throw new AlidadeError("config_invalid", `The sandbox's ${field} "${path}" must be an absolute, normal path other than "/".`, {
+        param: field,
+      });
+    }
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * One command in a container, through the engine's exec. Its traps, and what is done about them: a stream that ended is
+ * not a command that finished (only an exit code says so); closing the stream does not end the command (it is killed by
+ * name); a command that never started is no error of the API but an exit code and a text on stdout (its pid stays 0).
+ */
+
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import { BoundedOutput } from "./bounded-output.ts";
+import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
+import { demultiplex } from "./docker-stream.ts";
+import type { ExecResult } from "./sandbox.ts";
+
+export type Command = {
+  argv: string[];
+  /** `uid:gid` */
+  user: string;
+  cwd: string;
+  env: Record<string, string>;
+  stdin?: string;
+  timeout_ms?: number;
+  max_output_bytes: number;
+  signal?: AbortSignal;
+  /** Ends the command with its process tree; called on time-out and abort. */
+  kill: () => Promise<void>;
+};
+
+export type Finished = Omit<ExecResult, "out_of_memory">;
+
+/** Looked at beside the stream, in case that an engine keeps it open for a child that was left in the background. */
+const lookMs = 2_000;
+/** A killed process's last output arrives within this. */
+const killGraceMs = 5_000;
+
+export async function runCommand(docker: Docker, containerId: string, command: Command): Promise<Finished> {
+  command.signal?.throwIfAborted();
+  const started = performance.now();
+  const { exec, stream } = await start(docker, containerId, command);
+  const stdout = new BoundedOutput(command.max_output_bytes);
+  const stderr = new BoundedOutput(command.max_output_bytes);
+  const ended = drain(stream, stdout, stderr);
+  try {
+    const why = await firstOf(ended, exec, command);
+    if (why === "timeout" || why === "abort") {
+      await command.kill();
+      await Promise.race([ended, sleep(killGraceMs, undefined, { ref: false })]);
+    }
+    if (why === "abort")
+      throw new AlidadeError("cancelled", `The command was cancelled: ${command.argv.join(" ")}`, { cause: command.signal?.reason });
+    const exit = why === "timeout" ? null : await exitOf(exec, stdout, stderr);
+    return {
+      exit_code: exit,
+      stdout: stdout.toString(),
+      stderr: stderr.toString(),
+      timed_out: why === "timeout",
+      dropped_bytes: stdout.dropped + stderr.dropped,
+      duration_ms: performance.now() - started,
+    };
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** Starts a process with its streams attached. Throws typed errors for a container that is gone. */
+export async function attach(
+  docker: Docker,
+  containerId: string,
+  command: Pick<Command, "argv" | "user" | "cwd" | "env" | "signal">,
+  stdin: boolean,
+): Promise<{ exec: Docker.Exec; stream: Duplex }> {
+  try {
+    const exec = await docker.getContainer(containerId).exec({
+      Cmd: command.argv,
+      User: command.user,
+      WorkingDir: command.cwd,
+      Env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
+      AttachStdin: stdin,
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    const stream = await exec.start({ hijack: true, stdin });
+    return { exec, stream };
+  } catch (error) {
+    // 409: not running, or paused. 404: removed.
+    const status = statusOf(error);
+    if (status === 404 || status === 409) {
+      throw new AlidadeError("sandbox_died", `The sandbox's container is not running any more: ${messageOf(error)}`, { cause: error });
+    }
+    throw asAlidadeError(error, "sandbox_error", `Starting ${command.argv[0]} in the sandbox: `);
+  }
+}
+
+async function start(docker: Docker, containerId: string, command: Command): Promise<{ exec: Docker.Exec; stream: Duplex }> {
+  return engineWork.run(command.signal, async () => {
+    const attached = await attach(docker, containerId, command, command.stdin !== undefined);
+    if (command.stdin !== undefined) {
+      attached.stream.on("error", () => {}); // a command that does not read its input is no fault
+      attached.stream.end(command.stdin);
+    }
+    return attached;
+  });
+}
+
+async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutput): Promise<void> {
+  try {
+    for await (const { stream: name, bytes } of demultiplex(stream)) (name === "stdout" ? stdout : stderr).push(bytes);
+  } catch {
+    // A torn stream ends the reading; the exit code decides what it means.
+  }
+}
+
+type Why = "ended" | "timeout" | "abort";
+
+async function firstOf(ended: Promise<void>, exec: Docker.Exec, command: Command): Promise<Why> {
+  const over = new AbortController();
+  const waits: Promise<Why>[] = [ended.then(() => "ended")];
+  if (command.timeout_ms !== undefined) waits.push(after(command.timeout_ms, over.signal, "timeout"));
+  if (command.signal !== undefined) waits.push(aborted(command.signal, over.signal));
+  waits.push(finishedUnseen(exec, over.signal));
+  try {
+    return await Promise.race(waits);
+  } finally {
+    over.abort();
+  }
+}
+
+async function after(milliseconds: number, over: AbortSignal, why: Why): Promise<Why> {
+  await sleep(milliseconds, undefined, { signal: over }).catch(() => {});
+  return why;
+}
+
+function aborted(signal: AbortSignal, over: AbortSignal): Promise<Why> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve("abort");
+    signal.addEventListener("abort", () => resolve("abort"), { once: true, signal: over });
+  });
+}
+
+/** Resolves once the engine says that the command is over, with a moment for the last output. */
+async function finishedUnseen(exec: Docker.Exec, over: AbortSignal): Promise<Why> {
+  while (!over.aborted) {
+    await sleep(lookMs, undefined, { signal: over, ref: false }).catch(() => {});
+    if (over.aborted) break;
+    const state = await exec.inspect().catch((error: unknown) => (isNotFound(error) ? "gone" : null));
+    if (state === "gone" || (state !== null && !state.Running && state.ExitCode !== null)) {
+      await sleep(lookMs / 2, undefined, { signal: over, ref: false }).catch(() => {});
+      break;
+    }
+  }
+  return "ended";
+}
+
+/** The exit code; null when the engine lost the command, as it does when it restarts. */
+async function exitOf(exec: Docker.Exec, stdout: BoundedOutput, stderr: BoundedOutput): Promise<number | null> {
+  for (let look = 0; look < 20; look += 1) {
+    const state = await exec.inspect().catch(() => null);
+    if (state === null) return null;
+    if (!state.Running && state.ExitCode !== null) {
+      // A pid that is still 0: it never ran, and stdout is the runtime's complaint.
+      if (state.Pid === 0 && state.ExitCode >= 126) return neverRan(state.ExitCode, stdout, stderr);
+      return state.ExitCode;
+    }
+    await sleep(25);
+  }
+  return null;
+}
+
+/** As a shell has it: 127 for a command that is not there, 126 for one that cannot be run, the reason on stderr. */
+function neverRan(exitCode: number, stdout: BoundedOutput, stderr: BoundedOutput): number {
+  stderr.push(stdout.take());
+  return /executable file not found|no such file or directory/i.test(stderr.toString()) ? 127 : exitCode;
+}

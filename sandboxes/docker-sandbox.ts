@@ -1,0 +1,210 @@
+/** One running container as a sandbox. */
+import { posix } from "node:path";
+import type { Duplex } from "node:stream";
+import type Docker from "dockerode";
+import { AlidadeError } from "../errors.ts";
+import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
+import { agentId, home } from "./docker-container.ts";
+import { type DoorKind, openContainerDoor } from "./docker-door.ts";
+import { type Command, type Finished, runCommand } from "./docker-exec.ts";
+import { type Bounds, getFiles, putFiles } from "./docker-files.ts";
+import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxFile, SandboxSpec } from "./sandbox.ts";
+
+/** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
+const treeVariable = "ALIDADE_EXEC";
+
+/**
+ * Ends every process of the user that carries the mark $1. Where the mark cannot be looked for, or processes keep
+ * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. Only builtins and grep.
+ */
+const killTree = `
+command -v grep >/dev/null || kill -9 -1
+round=0
+while [ $round -lt 50 ]; do
+  files=$(grep -lzxF -e "$1" /proc/[0-9]*/environ 2>/dev/null)
+  [ -z "$files" ] && exit 0
+  for file in $files; do pid=\${file#/proc/}; kill -9 "\${pid%/environ}" 2>/dev/null; done
+  round=$((round + 1))
+done
+kill -9 -1`;
+
+/** One of these is the container's own count of processes that the out-of-memory killer ended (cgroup v2, v1). */
+const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+
+/** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
+const ownCommandMs = 15_000;
+
+export type ContainerFacts = {
+  docker: Docker;
+  id: string;
+  spec: SandboxSpec;
+  facts: SandboxFacts;
+  /** The image's PATH. */
+  path: string;
+  /** Absolute paths that can be written to. */
+  writable: string[];
+  door: DoorKind;
+};
+
+export class DockerSandbox implements Sandbox {
+  readonly id: string;
+  readonly facts: SandboxFacts;
+  readonly #docker: Docker;
+  readonly #container: Docker.Container;
+  readonly #spec: SandboxSpec;
+  readonly #path: string;
+  readonly #writable: string[];
+  readonly #doorKind: DoorKind;
+  readonly #doors = new Set<Door>();
+  #commands = 0;
+  #outOfMemoryKills = 0;
+  #disposing: Promise<void> | null = null;
+
+  constructor({ docker, id, spec, facts, path, writable, door }: ContainerFacts) {
+    this.id = id;
+    this.facts = facts;
+    this.#docker = docker;
+    this.#container = docker.getContainer(id);
+    this.#spec = spec;
+    this.#path = path;
+    this.#writable = [...writable].sort((a, b) => b.length - a.length);
+    this.#doorKind = door;
+  }
+
+  path(inside: string): string {
+    return inside;
+  }
+
+  async exec(argv: string[], options: ExecOptions = {}): Promise<ExecResult> {
+    this.#commands += 1;
+    const mark = `${this.#commands}`;
+    const user = options.user === "root" ? "0:0" : `${agentId}:${agentId}`;
+    const finished = await runCommand(this.#docker, this.id, {
+      argv,
+      user,
+      cwd: options.cwd ?? this.#spec.workdir,
+      env: { HOME: home, PATH: this.#path, LANG: "C.UTF-8", ...this.#spec.env, ...options.env, [treeVariable]: mark },
+      stdin: options.stdin,
+      timeout_ms: options.timeout_ms,
+      max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
+      signal: options.signal,
+      kill: () => this.#killTree(user, mark),
+    });
+    return { ...finished, out_of_memory: await this.#checkAfter(finished, argv) };
+  }
+
+  async writeFiles(files: SandboxFile[], folder = this.#spec.workdir): Promise<void> {
+    const target = posix.resolve(this.#spec.workdir, folder);
+    const place = this.#writable.find((path) => target === path || target.startsWith(`${path}/`));
+    if (place === undefined) {
+      throw new AlidadeError(
+        "request_invalid",
+        `Nothing can be written below ${folder}: only ${this.#writable.join(", ")} are writable in the sandbox.`,
+        {
+          param: "folder",
+        },
+      );
+    }
+    if (files.length > 0) await putFiles(this.#container, place, target, files);
+  }
+
+  readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
+    return getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
+  }
+
+  async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
+    const door = await openContainerDoor(this.#docker, this.id, this.#doorKind, onConnection);
+    this.#doors.add(door);
+    return {
+      url: door.url,
+      [Symbol.asyncDispose]: async () => {
+        this.#doors.delete(door);
+        await door[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  /** The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. */
+  async freeze(): Promise<void> {
+    await this.#killAll(`${agentId}:${agentId}`);
+    await this.#killAll("0:0");
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposing ??= this.#dispose();
+    return this.#disposing;
+  }
+
+  async #dispose(): Promise<void> {
+    await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
+    await removeContainer(this.#container);
+  }
+
+  /**
+   * What else a command's end means: throws `sandbox_died` or `sandbox_out_of_memory` when the container went with it,
+   * and says whether the out-of-memory killer was at work in it.
+   */
+  async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
+    const state = await this.#container.inspect().then(
+      ({ State }) => State,
+      (error: unknown) => {
+        if (isNotFound(error)) return null;
+        throw error;
+      },
+    );
+    if (state?.OOMKilled && !state.Running) {
+      throw new AlidadeError(
+        "sandbox_out_of_memory",
+        `The sandbox ran out of memory and ended (limits.memory_mb is ${this.#spec.limits.memory_mb}).`,
+      );
+    }
+    if (state === null || !state.Running) {
+      const exit = state === null ? "it was removed" : `exit code ${state.ExitCode}`;
+      throw new AlidadeError("sandbox_died", `The sandbox's container ended while "${argv.join(" ").slice(0, 200)}" ran in it (${exit}).`);
+    }
+    if (finished.exit_code === null && !finished.timed_out) {
+      throw new AlidadeError(
+        "sandbox_error",
+        `The container engine lost the command "${argv.join(" ").slice(0, 200)}": it may have restarted.`,
+      );
+    }
+    return finished.exit_code !== 0 && (await this.#newOutOfMemoryKills()) > 0;
+  }
+
+  /** A process that was killed for memory leaves no other trace than the kernel's own count. */
+  async #newOutOfMemoryKills(): Promise<number> {
+    const { stdout } = await this.#own(readOutOfMemory, `${agentId}:${agentId}`);
+    const match = /^oom_kill (\d+)$/m.exec(stdout);
+    if (match === null) return 0;
+    const total = Number(match[1]);
+    const fresh = total - this.#outOfMemoryKills;
+    this.#outOfMemoryKills = total;
+    return fresh;
+  }
+
+  async #killTree(user: string, mark: string): Promise<void> {
+    const { exit_code } = await this.#own(["sh", "-c", killTree, "sh", `${treeVariable}=${mark}`], user).catch(() => ({ exit_code: null }));
+    // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
+    if (exit_code !== 0) await this.#killAll(user);
+  }
+
+  async #killAll(user: string): Promise<void> {
+    await this.#own(["sh", "-c", "kill -9 -1"], user);
+  }
+
+  /** A command of ours; its own failure is not the sandbox's. */
+  #own(argv: string[], user: string): Promise<Finished> {
+    const command: Command = { argv, user, cwd: "/", env: {}, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
+    return runCommand(this.#docker, this.id, command);
+  }
+}
+
+/** Removes a container with its volumes; one that is gone, or being removed by someone else, is fine. */
+export async function removeContainer(container: Docker.Container): Promise<void> {
+  try {
+    await engineWork.run(undefined, () => container.remove({ force: true, v: true }));
+  } catch (error) {
+    const status = statusOf(error);
+    if (status !== 404 && status !== 409) throw error;
+  }
+}

@@ -1,0 +1,158 @@
+/** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type Docker from "dockerode";
+import { extract, pack } from "tar-stream";
+import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import { dockerClient, engineWork, forgetUnreachable, statusOf } from "./docker-client.ts";
+import { agentId, checkSpec, containerOptions, doorInside, labels, writablePlaces } from "./docker-container.ts";
+import { type DoorKind, doorKinds } from "./docker-door.ts";
+import { imageFacts, unstarted } from "./docker-image.ts";
+import { DockerSandbox, removeContainer } from "./docker-sandbox.ts";
+import { doorPack } from "./door-pack.ts";
+import { baseImage, ensureBaseImage } from "./images.ts";
+import { hostId, isOwnerAlive } from "./owner.ts";
+import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+
+export const docker = dockerBackend();
+
+/** `door`: how connections leave (`auto`: the fastest that works here); default is `$ALIDADE_DOOR`, else `auto`. */
+export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend {
+  return {
+    name: "docker",
+    title: "Docker",
+    isolation: "container",
+    unavailable,
+    create: (spec, signal) => create(spec, options.door ?? doorFromEnvironment(), signal),
+    reap,
+  };
+}
+
+function doorFromEnvironment(): DoorKind {
+  const value = process.env.ALIDADE_DOOR || "auto";
+  const kind = doorKinds.find((name) => name === value);
+  if (kind !== undefined) return kind;
+  throw new AlidadeError("config_invalid", `ALIDADE_DOOR is "${value}"; it can be ${doorKinds.join(", ")}.`, { param: "ALIDADE_DOOR" });
+}
+
+async function unavailable(signal: AbortSignal): Promise<string | null> {
+  try {
+    await forgetUnreachable(signal);
+    await dockerClient(signal);
+    return null;
+  } catch (error) {
+    signal.throwIfAborted();
+    return messageOf(error);
+  }
+}
+
+async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): Promise<Sandbox> {
+  checkSpec(spec);
+  signal.throwIfAborted();
+  const client = await dockerClient(signal);
+  const image = spec.image ?? (await ensureBaseImage({ signal }));
+  const facts = await imageFacts(client, image);
+  const mounts = {
+    [doorInside]: await doorPack(),
+    "/etc/passwd": join(facts.etc, "passwd"),
+    "/etc/group": join(facts.etc, "group"),
+    "/etc/hosts": join(facts.etc, "hosts"),
+  };
+  const name = `alidade-${randomBytes(8).toString("hex")}`;
+  const options = containerOptions(name, spec, facts.id, { mounts, imageVolumes: facts.volumes }, await hostId());
+  try {
+    const id = await startContainer(client, options, signal);
+    const writable = writablePlaces(spec.workdir, spec.limits.disk_mb, facts.volumes).map((place) => place.target);
+    const sandbox = new DockerSandbox({
+      docker: client,
+      id,
+      spec,
+      facts: {
+        backend: "docker",
+        isolation: "container",
+        image: spec.image ?? baseImage,
+        image_digest: facts.id,
+        packages: facts.packages,
+      },
+      path: facts.path,
+      writable,
+      door,
+    });
+    await seedWorkdir(client, facts.id, id, spec.workdir, signal);
+    return sandbox;
+  } catch (error) {
+    // By name, for the engine may have made it although its answer never came.
+    await removeContainer(client.getContainer(name)).catch(() => {});
+    if (signal.aborted) throw new AlidadeError("cancelled", "Making a sandbox was cancelled.", { cause: error });
+    throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${spec.image ?? baseImage}: `);
+  }
+}
+
+async function startContainer(client: Docker, options: Docker.ContainerCreateOptions, signal: AbortSignal): Promise<string> {
+  const container = await engineWork.run(signal, () => client.createContainer(options));
+  await engineWork.run(signal, async () => {
+    await container.start();
+  });
+  signal.throwIfAborted();
+  return container.id;
+}
+
+/** Images known to have nothing in a folder, as `id folder`: the usual case costs nothing after the first time. */
+const nothingThere = new Set<string>();
+
+/** A memory file system hides what the image has in the workdir: it is copied over, and given to the sandbox's user. */
+async function seedWorkdir(client: Docker, image: string, containerId: string, workdir: string, signal: AbortSignal): Promise<void> {
+  const key = `${image} ${workdir}`;
+  if (nothingThere.has(key)) return;
+  await using source = await unstarted(client, image);
+  const from = await source.container.getArchive({ path: `${workdir}/.` }).catch((error: unknown) => {
+    if (statusOf(error) === 404) return null;
+    throw error;
+  });
+  if (from === null) {
+    nothingThere.add(key);
+    return;
+  }
+  const unpacked = extract();
+  const packed = pack();
+  const filling = pipeline(from as Readable, new PassThrough(), unpacked);
+  const changing = (async () => {
+    for await (const entry of unpacked) {
+      const header = { ...entry.header, uid: agentId, gid: agentId, uname: "", gname: "" };
+      if (entry.header.type === "file") await pipeline(Readable.from(entry as unknown as AsyncIterable<Buffer>), packed.entry(header));
+      else {
+        entry.resume();
+        packed.entry(header);
+      }
+    }
+    packed.finalize();
+  })();
+  changing.catch((error: unknown) => packed.destroy(error as Error));
+  await Promise.all([filling, changing, client.getContainer(containerId).putArchive(Readable.from(packed), { path: workdir })]);
+  signal.throwIfAborted();
+}
+
+/** Containers whose owner is gone or whose lease is over; with `all` every one that this host made. */
+async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
+  const client = await dockerClient(signal);
+  const host = await hostId();
+  const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
+  const removed: string[] = [];
+  for (const { Id, Labels, Names } of containers) {
+    const reason = await reasonToRemove(Labels, host, all);
+    if (reason === null) continue;
+    await removeContainer(client.getContainer(Id));
+    removed.push(`container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`);
+  }
+  return removed;
+}
+
+async function reasonToRemove(found: Record<string, string>, host: string, all: boolean): Promise<string | null> {
+  const lease = Number(found[labels.lease]);
+  if (Number.isFinite(lease) && lease < Date.now()) return "its lease is over";
+  if (found[labels.host] !== host) return null;
+  if (!(await isOwnerAlive(found[labels.owner] ?? ""))) return `its owner, process ${found[labels.owner]?.split(":")[0]}, is gone`;
+  return all ? "all were asked for" : null;
+}

@@ -1,0 +1,73 @@
+/** The rules for what comes out of a sandbox, the same for every backend: bounded, inside the folder, files only. */
+import { posix } from "node:path";
+import { AlidadeError } from "../errors.ts";
+import { insidePath, matchesAny } from "./file-tree.ts";
+import type { SandboxFile } from "./sandbox.ts";
+
+/** More than any task's work tree holds; what is larger was made to fill our memory. */
+const defaultBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
+
+export class FileCollector {
+  readonly #folder: string;
+  readonly #maxFiles: number;
+  readonly #maxBytes: number;
+  readonly #exclude: string[];
+  readonly #skip: string[];
+  readonly #files = new Map<string, SandboxFile>();
+  #bytes = 0;
+
+  /** `skip`: absolute paths inside whose content is not the sandbox's own (mounts). */
+  constructor(folder: string, bounds: { max_files?: number; max_bytes?: number; exclude?: string[] }, skip: string[] = []) {
+    this.#folder = folder;
+    this.#maxFiles = bounds.max_files ?? defaultBounds.max_files;
+    this.#maxBytes = bounds.max_bytes ?? defaultBounds.max_bytes;
+    this.#exclude = bounds.exclude ?? [];
+    this.#skip = skip.map((path) => posix.relative(folder, path)).filter((path) => path !== "" && !path.startsWith(".."));
+  }
+
+  /** Whether a folder is worth entering or a file of this path may be taken at all. */
+  allows(path: string): boolean {
+    if (this.#skip.some((below) => path === below || path.startsWith(`${below}/`))) return false;
+    if (this.#exclude.length === 0) return true;
+    // A folder that is left out takes everything below it along.
+    for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
+      if (matchesAny(path.slice(0, end), this.#exclude)) return false;
+    }
+    return !matchesAny(path, this.#exclude);
+  }
+
+  /** Counts a file that is about to be read. Throws `output_too_large` before a byte of it is. */
+  wants(path: string, size: number): boolean {
+    if (insidePath(path) === null || !this.allows(path)) return false;
+    this.#bytes += size;
+    if (this.#files.size >= this.#maxFiles) throw this.#tooLarge(`${this.#maxFiles} files`);
+    if (this.#bytes > this.#maxBytes) throw this.#tooLarge(`${this.#maxBytes} bytes`);
+    return true;
+  }
+
+  add(path: string, content: Buffer, mode: number): void {
+    this.#files.set(path, { path, content, mode: (mode & 0o111) === 0 ? 0o644 : 0o755 });
+  }
+
+  /** A second name of a file; archives carry its content once. */
+  addLink(path: string, target: string): void {
+    const file = this.#files.get(target);
+    if (file !== undefined && this.wants(path, file.content.length)) this.add(path, file.content, file.mode);
+  }
+
+  files(): SandboxFile[] {
+    return [...this.#files.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  }
+
+  #tooLarge(bound: string): AlidadeError {
+    return new AlidadeError("output_too_large", `The folder ${this.#folder} in the sandbox holds more than ${bound}.`);
+  }
+}
+
+/** The path itself; throws `request_invalid` for one that would leave its folder. */
+export function checkedPath(path: string): string {
+  if (insidePath(path) !== null) return path;
+  throw new AlidadeError("request_invalid", `The path ${JSON.stringify(path)} must be relative and stay inside its folder.`, {
+    param: "path",
+  });
+}

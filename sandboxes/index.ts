@@ -1,0 +1,42 @@
+/** The backends that can hold a sandbox. Adding one is a file here and a line below. */
+import { AlidadeError } from "../errors.ts";
+import { docker } from "./docker.ts";
+import { localProcess } from "./process.ts";
+import type { SandboxBackend } from "./sandbox.ts";
+
+export const backends = [docker, localProcess] as const;
+
+export const backendNames: readonly string[] = backends.map((backend) => backend.name);
+
+export type PickedBackend = {
+  backend: SandboxBackend;
+  /** For people: which one, and why. */
+  reason: string;
+};
+
+/**
+ * The backend of that name; with `auto` the first one that is ready. Throws `sandbox_unavailable` when the named one is
+ * not, and `plugin_unknown` for a name that is none.
+ */
+export async function pickBackend(name: string, signal: AbortSignal): Promise<PickedBackend> {
+  if (name !== "auto") return pickNamed(name, signal);
+  const missing: string[] = [];
+  for (const backend of backends) {
+    const reason = await backend.unavailable(signal);
+    if (reason === null) return { backend, reason: [`Sandboxes run in ${backend.title}.`, ...missing].join(" ") };
+    missing.push(reason);
+  }
+  throw new AlidadeError("sandbox_unavailable", `There is nothing to run a sandbox in. ${missing.join(" ")}`);
+}
+
+async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBackend> {
+  const backend = backends.find((candidate) => candidate.name === name);
+  if (backend === undefined) {
+    throw new AlidadeError("plugin_unknown", `There is no sandbox backend "${name}"; there are auto, ${backendNames.join(", ")}.`, {
+      param: "sandbox",
+    });
+  }
+  const reason = await backend.unavailable(signal);
+  if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
+  return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };
+}

@@ -1,0 +1,54 @@
+/** Lets `max` bodies run at once; the others wait in line. */
+export class Limiter {
+  readonly #max: number;
+  #active = 0;
+  readonly #line = new Set<() => void>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get counters(): { active: number; waiting: number } {
+    return { active: this.#active, waiting: this.#line.size };
+  }
+
+  async run<T>(signal: AbortSignal | undefined, body: () => Promise<T>): Promise<T> {
+    await this.#enter(signal);
+    try {
+      return await body();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  async #enter(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#active < this.#max) {
+      this.#active += 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        this.#line.delete(enter);
+        reject(signal?.reason);
+      };
+      this.#line.add(enter);
+      signal?.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  /** The place goes straight to the next in line, so that nobody can slip in between. */
+  #leave(): void {
+    const [next] = this.#line;
+    if (next === undefined) {
+      this.#active -= 1;
+      return;
+    }
+    this.#line.delete(next);
+    next();
+  }
+}
