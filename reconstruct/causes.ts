@@ -1,0 +1,144 @@
+/**
+ * Why a prompt does not continue its parent token for token. The table is read from the top and the first cause that
+ * fits is the answer: what the harness did on purpose comes before what a renderer did to the same turn.
+ */
+import { canonicalJson } from "../schema/ids.ts";
+import { type Message, textOf, toolCallsOf } from "../schema/message.ts";
+import type { Decoded, Restored } from "../schema/session-log.ts";
+import type { EdgeCause } from "../schema/trajectory.ts";
+import type { Conversations } from "./conversations.ts";
+import type { Edge } from "./edges.ts";
+import type { CallHistory } from "./read-log.ts";
+
+type Facts = {
+  call: CallHistory;
+  parent: CallHistory;
+  decoded: Decoded | null;
+  /** First token in which the prompt differs; null where there are no ids. */
+  position: number | null;
+  places: Conversations;
+  edges: Map<string, Edge>;
+};
+
+/** The facts, and the turn in which the difference lies: what was sampled, and the copy of it in this request. */
+type Evidence = Facts & { turn: CallHistory | null; sampled: Message | null; copy: Message | null };
+
+const causes: [EdgeCause, (evidence: Evidence) => boolean][] = [
+  // Where the texts agree to the end of the parent's turn, nothing of the conversation can have changed.
+  ["retokenised", ({ decoded }) => decoded?.same_text === true],
+  ["compacted", isCompacted],
+  ["tools_changed", ({ call, parent }) => call.begun.tools_hash !== parent.begun.tools_hash],
+  ["system_changed", isSystemChanged],
+  ["edited", isEdited],
+  ["reasoning_dropped", isReasoningDropped],
+  ["truncated", ({ turn }) => turn?.finished?.finish_reason === "length" || turn?.finished?.finish_reason === "abort"],
+  ["arguments_reserialised", isReserialised],
+  ["re_rendered", ({ decoded }) => decoded !== null],
+];
+
+export function findCause(facts: Facts): EdgeCause {
+  const turn = turnAt(facts);
+  const evidence = { ...facts, turn, sampled: turn?.finished?.message ?? null, copy: turn === null ? null : copyOf(turn, facts) };
+  return causes.find(([, fits]) => fits(evidence))?.[0] ?? "unknown";
+}
+
+/**
+ * The call in whose sample (or right after it) the paths part: the parent, or an ancestor of it. Null where they part
+ * before anything that this chain sampled. Without ids it is taken to be the parent.
+ */
+function turnAt({ parent, position, places, edges }: Facts): CallHistory | null {
+  let turn = parent;
+  while (position !== null && position < (places.prompt.get(turn.call_id)?.depth ?? 0)) {
+    const before = edges.get(turn.call_id);
+    if (before?.parent == null || before.match !== "exact") return null;
+    turn = before.parent;
+  }
+  return turn;
+}
+
+/** Where this request repeats `turn`: the message that names it, else the one that stands where its answer belongs. */
+function copyOf(turn: CallHistory, { call, places }: Facts): Message | null {
+  const named = restoredFrom(call, turn.call_id)?.message_index;
+  const before = places.input.get(turn.call_id);
+  const after = places.input.get(call.call_id);
+  const index = named ?? before?.depth;
+  if (index === undefined || after === undefined || index >= after.depth) return null;
+  const message = places.messages[places.message_trie.items(after, index)[0] as number] as Message;
+  return message.role === "assistant" ? message : null;
+}
+
+function restoredFrom(call: CallHistory, callId: string): Restored | undefined {
+  return call.begun.restored.find((restored) => restored.from_call_id === callId);
+}
+
+/** The history became shorter than what its parent had: it was summarised, cut or rolled back. */
+function isCompacted({ call, parent, places }: Evidence): boolean {
+  if (parent.begun.request_class === "compaction") return true;
+  const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
+  return before !== undefined && after !== undefined && after.depth < before.depth;
+}
+
+/** Only the leading instructions: a reminder that is put in later is appended, not changed. */
+function isSystemChanged({ call, parent, places }: Evidence): boolean {
+  return instructionsOf(call, places) !== instructionsOf(parent, places);
+}
+
+function instructionsOf(call: CallHistory, places: Conversations): string {
+  const place = places.input.get(call.call_id);
+  const leading: number[] = [];
+  if (place !== undefined)
+    for (const index of places.message_trie.items(place)) {
+      const { role } = places.messages[index] as Message;
+      if (role !== "system" && role !== "developer") break;
+      leading.push(index);
+    }
+  return leading.join();
+}
+
+function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): boolean {
+  if (turn === null) {
+    // Before anything was sampled: did a message change that the parent had too?
+    const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
+    return before !== undefined && after !== undefined && places.message_trie.shared(before, after) < before.depth;
+  }
+  const restored = restoredFrom(call, turn.call_id);
+  if (restored !== undefined) return restored.status === "edited";
+  return sampled !== null && copy !== null && textOf(sampled).trim() !== textOf(copy).trim();
+}
+
+/** By the harness (its copy has none), or by the template (the copy has it, the tokens do not). */
+function isReasoningDropped({ call, turn, sampled, copy, decoded }: Evidence): boolean {
+  if (turn !== null && restoredFrom(call, turn.call_id)?.differences.includes("reasoning_dropped")) return true;
+  if (sampled === null) return false;
+  const reasoning = reasoningOf(sampled).trim();
+  if (reasoning === "") return false;
+  if (copy !== null && reasoningOf(copy).trim() === "") return true;
+  // Twenty letters are enough to know the passage again, and decoded windows may be short.
+  const opening = reasoning.slice(0, 20);
+  if (decoded === null) return false;
+  return decoded.parent_text.includes(opening) && !decoded.child_text.includes(opening);
+}
+
+function reasoningOf(message: Message): string {
+  return message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+}
+
+/** The same arguments in another spelling, seen on the way in or in the copy itself. */
+function isReserialised({ call, turn, sampled, copy }: Evidence): boolean {
+  const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
+  if (restored?.differences.some((difference) => difference.startsWith("arguments"))) return true;
+  if (sampled === null || copy === null) return false;
+  const copies = toolCallsOf(copy);
+  return toolCallsOf(sampled).some((toolCall, index) => {
+    const other = copies[index];
+    return other !== undefined && other.arguments !== toolCall.arguments && sameJson(other.arguments, toolCall.arguments);
+  });
+}
+
+function sameJson(a: string, b: string): boolean {
+  try {
+    return canonicalJson(JSON.parse(a)) === canonicalJson(JSON.parse(b));
+  } catch {
+    return false;
+  }
+}

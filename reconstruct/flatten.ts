@@ -1,0 +1,177 @@
+/**
+ * Trajectory -> flat rows, in this order: select traces, cut the ones that are too long, filter calls, and only then
+ * give each trained token to one row. Any other order would give tokens to rows that are dropped afterwards.
+ */
+import type { Trace, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import type { FlatRow, FlatSegment } from "./flat-row.ts";
+import { TokenPaths } from "./token-paths.ts";
+
+export type FlattenOptions = {
+  /** Tokens a row may have; a longer one keeps its exact prefix up to the end of a call. null: no limit. */
+  maxTokens: number | null;
+  /** Train tokens that were sampled under a grammar: their logprobs hold under its mask only. */
+  allowGrammar: boolean;
+  /** Which traces; default all. */
+  select?: (trace: Trace, trajectory: Trajectory) => boolean;
+};
+
+export type FlatRows = {
+  rows: FlatRow[];
+  /** Reason -> calls none of whose sampled tokens is trained in any row. */
+  left_out: Record<string, number>;
+};
+
+export function flatten(trajectory: Trajectory, options: FlattenOptions): FlatRows {
+  const judge = toJudge(trajectory, options);
+  const paths = new TokenPaths(trajectory);
+  const selected = trajectory.traces.filter((trace) => options.select?.(trace, trajectory) ?? true);
+  const whole = selected.map((trace) => ({ trace, nodes: paths.nodes(trace.leaf_node_id), cut: false }));
+  const fitting = whole.map((path) => cutToLimit(path, options.maxTokens, trajectory));
+  const kept = dropCovered(fitting.map((path) => trimToTrained(path, judge)));
+  const owners = chooseOwners(kept);
+  const rows = kept.map((path) => toRow(path, owners, judge, trajectory));
+  return { rows, left_out: countLeftOut(trajectory, rows, judge) };
+}
+
+type Path = { trace: Trace; nodes: TreeNode[]; cut: boolean };
+
+/** Why a sampled node is not trained; null where it may be. */
+type Judge = (node: TreeNode) => string | null;
+
+function toJudge(trajectory: Trajectory, options: FlattenOptions): Judge {
+  const grammar = new Set(trajectory.calls.filter((call) => call.logprob_semantics.grammar).map((call) => call.call_id));
+  return (node) => {
+    if (!node.trainable) return node.reason ?? "unknown";
+    return grammar.has(node.call_id) && !options.allowGrammar ? "grammar" : null;
+  };
+}
+
+function isTrained(node: TreeNode, judge: Judge): boolean {
+  return node.kind === "sampled" && judge(node) === null && (node.forced === undefined || node.forced.includes(false));
+}
+
+const lengthOf = (nodes: TreeNode[]): number => nodes.reduce((length, node) => length + node.token_ids.length, 0);
+
+/** Up to the last end of a whole sample within the limit: half a turn is no action of the policy. */
+function cutToLimit(path: Path, maxTokens: number | null, trajectory: Trajectory): Path {
+  if (maxTokens === null || lengthOf(path.nodes) <= maxTokens) return path;
+  const sampledLength = new Map(trajectory.calls.map((call) => [call.call_id, call.sampled_length]));
+  let [length, keep, ofCall] = [0, 0, 0];
+  for (const [index, node] of path.nodes.entries()) {
+    length += node.token_ids.length;
+    if (length > maxTokens) break;
+    const continues = node.kind === "sampled" && path.nodes[index - 1]?.call_id === node.call_id;
+    ofCall = node.kind !== "sampled" ? 0 : (continues ? ofCall : 0) + node.token_ids.length;
+    if (node.kind === "sampled" && ofCall === sampledLength.get(node.call_id)) keep = index + 1;
+  }
+  return { ...path, nodes: path.nodes.slice(0, keep), cut: true };
+}
+
+/** Tokens after the last trained one cost the trainer and teach nothing. */
+function trimToTrained(path: Path, judge: Judge): Path {
+  const last = path.nodes.findLastIndex((node) => isTrained(node, judge));
+  return { ...path, nodes: path.nodes.slice(0, last + 1) };
+}
+
+/** A path that is a prefix of another one has nothing of its own; so has a path without a trained token. */
+function dropCovered(paths: Path[]): Path[] {
+  const inner = new Set<string>();
+  for (const { nodes } of paths) for (const node of nodes.slice(0, -1)) inner.add(node.node_id);
+  return paths.filter(({ nodes }) => {
+    const end = nodes.at(-1)?.node_id;
+    if (end === undefined || inner.has(end)) return false;
+    inner.add(end);
+    return true;
+  });
+}
+
+/**
+ * Node id -> the path that trains it: of those that contain it, the one that has most of its call, so that a turn
+ * whose second half was dropped by a later context is still trained in one piece; then the first.
+ */
+function chooseOwners(paths: Path[]): Map<string, Path> {
+  const owners = new Map<string, { path: Path; tokens: number }>();
+  for (const path of paths) {
+    const tokensOfCall = new Map<string, number>();
+    const sampled = path.nodes.filter((node) => node.kind === "sampled");
+    for (const node of sampled) tokensOfCall.set(node.call_id, (tokensOfCall.get(node.call_id) ?? 0) + node.token_ids.length);
+    for (const node of sampled) {
+      const tokens = tokensOfCall.get(node.call_id) ?? 0;
+      if (tokens > (owners.get(node.node_id)?.tokens ?? 0)) owners.set(node.node_id, { path, tokens });
+    }
+  }
+  return new Map([...owners].map(([nodeId, { path }]) => [nodeId, path]));
+}
+
+function toRow(path: Path, owners: Map<string, Path>, judge: Judge, trajectory: Trajectory): FlatRow {
+  const row: FlatRow = {
+    schema_version: 1,
+    trajectory_id: trajectory.trajectory_id,
+    trace_id: path.trace.trace_id,
+    rollout_id: trajectory.rollout_id,
+    group_id: trajectory.group.id,
+    sample_index: trajectory.group.sample_index,
+    agent: path.trace.agent,
+    token_ids: [],
+    loss_mask: [],
+    logprobs: [],
+    segments: [],
+    reward: trajectory.reward,
+    in_baseline: trajectory.in_baseline,
+    prompt_length: lengthOf(
+      path.nodes.slice(
+        0,
+        path.nodes.findIndex((node) => node.kind === "sampled"),
+      ),
+    ),
+    cut: path.cut,
+  };
+  for (const node of path.nodes) appendNode(row, node, whyNotHere(node, path, owners, judge));
+  return row;
+}
+
+/** undefined: a node that nobody sampled has no reason. */
+function whyNotHere(node: TreeNode, path: Path, owners: Map<string, Path>, judge: Judge): string | null | undefined {
+  if (node.kind !== "sampled") return undefined;
+  return judge(node) ?? (owners.get(node.node_id) === path ? null : "other_row");
+}
+
+function appendNode(row: FlatRow, node: TreeNode, reason: string | null | undefined): void {
+  const start = row.token_ids.length;
+  let trained = 0;
+  for (const [index, token] of node.token_ids.entries()) {
+    const mask = reason === null && node.forced?.[index] !== true ? 1 : 0;
+    trained += mask;
+    row.token_ids.push(token);
+    row.loss_mask.push(mask);
+    row.logprobs.push(node.logprobs?.[index] ?? null);
+  }
+  const { kind, call_id, node_id, policy_version } = node;
+  const why = reason === null && trained === 0 ? "forced" : (reason ?? null);
+  const segment: FlatSegment = {
+    start,
+    end: row.token_ids.length,
+    kind,
+    call_id,
+    node_id,
+    policy_version,
+    trainable: trained > 0,
+    reason: why,
+  };
+  row.segments.push(segment);
+}
+
+/** A call counts once, under the first reason met; one that is trained anywhere is not left out. */
+function countLeftOut(trajectory: Trajectory, rows: FlatRow[], judge: Judge): Record<string, number> {
+  const trained = new Set<string>();
+  for (const row of rows) for (const segment of row.segments) if (segment.trainable) trained.add(segment.call_id);
+  const reasons = new Map<string, string>();
+  for (const node of trajectory.nodes)
+    if (node.kind === "sampled" && !trained.has(node.call_id) && !reasons.has(node.call_id))
+      reasons.set(node.call_id, judge(node) ?? (node.forced?.includes(false) === false ? "forced" : "over_length"));
+  for (const call of trajectory.calls)
+    if (!trained.has(call.call_id) && !reasons.has(call.call_id) && call.output !== null) reasons.set(call.call_id, "no_token_ids");
+  const counts: Record<string, number> = {};
+  for (const reason of reasons.values()) counts[reason] = (counts[reason] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,175 @@
+/**
+ * Session log -> canonical trajectory. Pure: no clock, no I/O, no randomness, so the same log gives the same
+ * trajectory on every machine, in any order of its entries, also for the session of a process that was killed.
+ */
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import type { LogEntry } from "../schema/session-log.ts";
+import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion, type Value } from "../schema/trajectory.ts";
+import { type Conversations, layOut } from "./conversations.ts";
+import { type Edge, findEdges } from "./edges.ts";
+import { measureFidelity } from "./fidelity.ts";
+import { findEvidence, type Outcome, outcomeOf } from "./outcome.ts";
+import { findParents } from "./parents.ts";
+import { type CallHistory, readLog, type SessionHistory } from "./read-log.ts";
+import { toNodes } from "./to-nodes.ts";
+import { buildTree, type TokenTree } from "./token-tree.ts";
+import { type Exclusion, exclusionOfCall, exclusionOfTokens } from "./trainable.ts";
+
+/**
+ * What the log does not know: the rollout around the session. Everything may be left out; then the log's own word is
+ * taken (its spec, its last `rewarded`), and what nobody said is null.
+ */
+export type TrajectoryFacts = {
+  status?: z.infer<typeof TrajectoryStatus>;
+  /** undefined: the log's last `rewarded`; null: nothing was measured. */
+  reward?: number | null;
+  values?: z.infer<typeof Value>[];
+  task?: Partial<Trajectory["task"]>;
+  group?: Partial<Trajectory["group"]>;
+  harness?: Partial<Trajectory["harness"]>;
+  rollout_id?: string | null;
+  attempt?: number;
+  stop_reason?: string | null;
+  /** May its tokens be trained? Default true, also for `live`; `eval` is never trained, whatever this says. */
+  in_loss?: boolean;
+  /** Does its reward count in the group's baseline? Default: as `in_loss`. */
+  in_baseline?: boolean;
+  mask_reason?: string | null;
+};
+
+/** Throws `store_error` where the log has no `opened` entry; everything else that is missing is null on the record. */
+export function reconstruct(entries: Iterable<LogEntry>, facts: TrajectoryFacts = {}): Trajectory {
+  const session = readLog(entries);
+  const { calls, opened } = session;
+  const places = layOut(calls);
+  const outcomes = outcomesOf(calls);
+  const edges = findEdges(calls, findParents(calls, places, outcomes), places);
+  const tree = buildTree(calls, edges, places);
+  const head = toHead(session, facts);
+  const exclusions = exclude(calls, places, outcomes, head);
+  const { nodes, traces, idOf } = toNodes(tree, exclusions);
+  const records = calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf }));
+  return {
+    ...head,
+    calls: records,
+    messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
+    tools: Object.fromEntries(session.tools),
+    nodes,
+    traces,
+    blobs: [],
+    fidelity: measureFidelity({ histories: calls, calls: records, nodes, exclusions, alidade_version: opened.alidade_version }),
+  };
+}
+
+function outcomesOf(calls: CallHistory[]): Map<string, Outcome> {
+  const evidence = findEvidence(calls);
+  return new Map(calls.map((call) => [call.call_id, outcomeOf(call, evidence.get(call.call_id))]));
+}
+
+function exclude(
+  calls: CallHistory[],
+  places: Conversations,
+  outcomes: Map<string, Outcome>,
+  { purpose, in_loss }: Pick<Trajectory, "purpose" | "in_loss">,
+): Map<string, Exclusion | null> {
+  return new Map(
+    calls.map((call) => {
+      const outcome = outcomes.get(call.call_id) as Outcome;
+      const judged = { outcome, request_class: call.begun.request_class, purpose, in_loss };
+      return [call.call_id, exclusionOfCall(judged) ?? exclusionOfTokens(call, places.prompt.has(call.call_id))];
+    }),
+  );
+}
+
+type Head = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
+
+function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): Head {
+  const { spec, session_id } = opened;
+  const attempt = facts.attempt ?? spec.attempt;
+  const in_loss = facts.in_loss ?? true;
+  return {
+    schema_version: trajectorySchemaVersion,
+    trajectory_id: `traj${createHash("sha256").update(`${session_id} ${attempt}`).digest("hex").slice(0, 20)}`,
+    session_id,
+    rollout_id: facts.rollout_id === undefined ? spec.rollout_id : facts.rollout_id,
+    attempt,
+    purpose: spec.purpose,
+    status: facts.status ?? "recorded",
+    task: { id: spec.task_id, hash: null, data_source: null, ...given(facts.task) },
+    group: { id: spec.group_id, size: null, sample_index: spec.sample_index, ...given(facts.group) },
+    harness: { name: spec.harness, version: null, config_hash: null, ...given(facts.harness) },
+    stop_reason: facts.stop_reason === undefined ? sealed_reason : facts.stop_reason,
+    in_loss,
+    in_baseline: facts.in_baseline ?? in_loss,
+    mask_reason: facts.mask_reason ?? null,
+    reward: facts.reward === undefined ? (rewarded?.reward ?? null) : facts.reward,
+    values: facts.values ?? Object.entries(rewarded?.components ?? {}).map(([name, value]) => rolloutValue(name, value)),
+  };
+}
+
+/** An undefined field means "not given" and must not erase what the log says. */
+function given<T extends object>(fields: T | undefined): Partial<T> {
+  return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+function rolloutValue(name: string, value: number | null): z.infer<typeof Value> {
+  return { scope: "rollout", target: null, name, value, weight: null };
+}
+
+type Context = {
+  places: Conversations;
+  edges: Map<string, Edge>;
+  outcomes: Map<string, Outcome>;
+  tree: TokenTree;
+  idOf: Map<TokenTree["root"], string>;
+};
+
+function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }: Context): CallRecord {
+  const { begun, finished, call_id } = call;
+  const edge = edges.get(call_id) as Edge;
+  const promptEnd = tree.promptEnd.get(call_id);
+  const input = places.input.get(call_id);
+  const output = places.output.get(call_id);
+  return {
+    call_id,
+    ordinal: begun.ordinal,
+    parent_call_id: edge.parent?.call_id ?? null,
+    prompt_node_id: (promptEnd && idOf.get(promptEnd)) ?? null,
+    prompt_length: places.prompt.get(call_id)?.depth ?? null,
+    sampled_length: finished?.sampled_ids?.length ?? null,
+    match: edge.match,
+    cause: edge.cause,
+    difference: edge.difference,
+    outcome: outcomes.get(call_id) as Outcome,
+    dialect: begun.dialect,
+    agent: begun.agent,
+    request_class: begun.request_class,
+    engine: finished?.engine ?? call.tries.at(-1)?.engine ?? null,
+    engine_model: finished?.engine_model ?? null,
+    tries: call.tries.map(({ try: number, engine, status, error }) => ({ try: number, engine, status, error })),
+    finish_reason: finished?.finish_reason ?? null,
+    stop: finished?.stop ?? null,
+    requested_sampling: begun.requested_sampling,
+    sampling: begun.effective_sampling,
+    logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
+    missing: finished === null ? "the call never finished: its process ended first" : finished.missing,
+    policy: { start: begun.policy, end: finished?.policy ?? null },
+    input: input === undefined ? [] : places.message_trie.items(input).map(messageId),
+    output: output === undefined ? null : messageId(output),
+    tools_hash: begun.tools_hash,
+    restored: begun.restored,
+    labels: begun.labels,
+    usage: finished?.usage ?? null,
+    error: finished?.error ?? null,
+    times: {
+      begun: begun.time,
+      first_token: call.tries.at(-1)?.first_token ?? null,
+      finished: finished?.time ?? null,
+      answered: call.answered?.time ?? null,
+    },
+  };
+}
+
+/** Messages are numbered in order of first appearance. */
+const messageId = (index: number): string => `m${index}`;

@@ -1,0 +1,71 @@
+/**
+ * May a call's tokens be trained, and if not, why? Two tables, read from the top; the first reason that fits is the one
+ * on the record. What is true of the call itself comes before what was decided about the whole rollout, so that
+ * lifting a mask later shows what remains.
+ *
+ * `purpose: live` is trained unless the caller says otherwise (`in_loss: false`): who records a session of their own
+ * does it to train on it. `purpose: eval` never is: a model must not be trained on what it is measured by.
+ */
+
+import type { z } from "zod";
+import type { Purpose, RequestClass } from "../schema/session-log.ts";
+import type { ExclusionReason } from "../schema/trajectory.ts";
+import { findMisalignment } from "../tokens/alignment.ts";
+import type { Outcome } from "./outcome.ts";
+import type { CallHistory } from "./read-log.ts";
+
+export type Exclusion = z.infer<typeof ExclusionReason>;
+
+/** Calls about the session, not about the task: trained with the task's reward they would learn noise. */
+const auxiliaryClasses: ReadonlySet<z.infer<typeof RequestClass>> = new Set(["title", "topic", "quota"] as const);
+
+type Judged = {
+  outcome: Outcome;
+  request_class: z.infer<typeof RequestClass>;
+  purpose: Purpose;
+  in_loss: boolean;
+};
+
+const callReasons: [Exclusion, (call: Judged) => boolean][] = [
+  ["failed", (call) => call.outcome === "failed"],
+  // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
+  ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
+  ["auxiliary", (call) => auxiliaryClasses.has(call.request_class)],
+  ["not_for_training", (call) => call.purpose === "eval"],
+  ["masked_rollout", (call) => !call.in_loss],
+];
+
+/** Why the call's turn is not trained, whatever its tokens; null where it may be. */
+export function exclusionOfCall(call: Judged): Exclusion | null {
+  return callReasons.find(([, fits]) => fits(call))?.[0] ?? null;
+}
+
+const tokenReasons: [Exclusion, (call: CallHistory, hasPrompt: boolean) => boolean][] = [
+  ["no_token_ids", ({ finished }, hasPrompt) => !finished?.sampled_ids || !hasPrompt],
+  ["misaligned", ({ finished }) => findMisalignment(finished?.sampled_ids ?? [], finished?.logprobs ?? null) !== null],
+  // One missing logprob excludes the whole call: a row with holes has no importance ratio.
+  ["no_logprob", ({ finished }) => !finished?.logprobs || finished.logprobs.includes(null)],
+  ["unattributed_policy", changedPolicy],
+];
+
+/** Why the call's tokens cannot be trained by their logprobs; null where they can. `hasPrompt`: its prompt ids are known. */
+export function exclusionOfTokens(call: CallHistory, hasPrompt: boolean): Exclusion | null {
+  return tokenReasons.find(([, fits]) => fits(call, hasPrompt))?.[0] ?? null;
+}
+
+/** The weights changed while it was generated, and nobody recorded at which token. */
+function changedPolicy({ begun, finished }: CallHistory): boolean {
+  return begun.policy !== null && finished?.policy != null && begun.policy.version !== finished.policy.version;
+}
+
+/** The one version that sampled all of the call; null where it is unknown or there were two. */
+export function policyVersionOf(call: CallHistory): string | null {
+  if (changedPolicy(call)) return null;
+  return call.finished?.policy?.version ?? null;
+}
+
+/** Under a grammar a logprob of exactly 0 means that no other token was allowed; null where there was no grammar. */
+export function forcedTokens({ finished }: CallHistory): boolean[] | null {
+  if (!finished?.logprob_semantics.grammar || !finished.logprobs) return null;
+  return finished.logprobs.map((logprob) => logprob === 0);
+}

@@ -1,0 +1,180 @@
+/**
+ * The proof of a trajectory against somebody else's recording of what passed between proxy and engine. For each call
+ * with trainable tokens: the path before its sample is the recorded prompt, its ids and logprobs are the recorded
+ * ones, and no other call claims the same exchange. Whatever else claims to be trainable is a mismatch.
+ */
+import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
+import { commonPrefix } from "../tokens/prefix.ts";
+import type { FlatRow, FlatSegment } from "./flat-row.ts";
+import { TokenPaths } from "./token-paths.ts";
+
+/** One generation as a relay between proxy and engine saw it; ids in order, logprobs in nats. */
+export type Exchange = { prompt_token_ids: number[]; token_ids: number[]; logprobs: (number | null)[] | null };
+
+export type Mismatch = { call_id: string | null; node_id: string | null; what: string };
+
+export type Verification = {
+  ok: boolean;
+  /** Calls with trainable tokens that were proven, and those tokens. */
+  calls: number;
+  trainable_tokens: number;
+  /** Exchanges that no trainable call claimed: failed, undelivered, auxiliary ones. */
+  unclaimed_exchanges: number;
+  mismatches: Mismatch[];
+};
+
+/** `tolerance` in nats; 0 where the logprobs went through JSON only. */
+export function verifyTrajectory(trajectory: Trajectory, exchanges: Exchange[], tolerance = 0): Verification {
+  const report: Verification = { ok: false, calls: 0, trainable_tokens: 0, unclaimed_exchanges: 0, mismatches: [] };
+  const recording = new Recording(exchanges, tolerance);
+  report.mismatches.push(...findStrayTrainables(trajectory));
+  for (const sample of samplesOf(trajectory)) {
+    if (sample.trained === 0) continue;
+    const problem = sample.problem ?? recording.claim(sample);
+    if (problem === null) {
+      report.calls++;
+      report.trainable_tokens += sample.trained;
+    } else report.mismatches.push({ call_id: sample.call_id, node_id: sample.node_id, what: problem });
+  }
+  report.unclaimed_exchanges = recording.unclaimed;
+  report.ok = report.mismatches.length === 0;
+  return report;
+}
+
+/** Do the rows train exactly the tree's trainable tokens (or fewer, with a reason), each once, in its own context? */
+export function verifyRows(trajectory: Trajectory, rows: FlatRow[]): Mismatch[] {
+  const mismatches: Mismatch[] = [];
+  const paths = new TokenPaths(trajectory);
+  const nodes = new Map(trajectory.nodes.map((node) => [node.node_id, node]));
+  const trainedIn = new Map<string, string>();
+  for (const row of rows) {
+    let covered = 0;
+    for (const segment of row.segments) {
+      const fail = (what: string) =>
+        mismatches.push({ call_id: segment.call_id, node_id: segment.node_id, what: `${row.trace_id}: ${what}` });
+      const node = nodes.get(segment.node_id);
+      if (node === undefined || segment.start !== covered) {
+        fail("its segments do not follow each other through the tree");
+        break;
+      }
+      covered = segment.end;
+      const wrong = findDifference(row, segment, node);
+      if (wrong !== null) fail(wrong);
+      if (!row.loss_mask.slice(segment.start, segment.end).includes(1)) continue;
+      if (trainedIn.has(node.node_id)) fail(`its tokens are trained in ${trainedIn.get(node.node_id)} too`);
+      trainedIn.set(node.node_id, row.trace_id);
+    }
+    const last = row.segments.at(-1);
+    if (covered !== row.token_ids.length || (last && !sameIds(paths.tokens(last.node_id), row.token_ids)))
+      mismatches.push({ call_id: null, node_id: last?.node_id ?? null, what: `${row.trace_id}: it is not a path of the tree` });
+  }
+  return mismatches;
+}
+
+function findDifference(row: FlatRow, segment: FlatSegment, node: TreeNode): string | null {
+  for (let at = segment.start; at < segment.end; at++) {
+    const index = at - segment.start;
+    const mayTrain = node.kind === "sampled" && node.trainable && node.forced?.[index] !== true;
+    if (row.loss_mask[at] === 1 && !mayTrain) return `token ${at} is trained, which the tree does not allow`;
+    if (row.loss_mask[at] === 1 && row.logprobs[at] === null) return `token ${at} is trained without a logprob`;
+    if (row.logprobs[at] !== (node.logprobs?.[index] ?? null)) return `token ${at} has another logprob than the tree`;
+  }
+  return null;
+}
+
+/** Only what was sampled can be trained. */
+function findStrayTrainables(trajectory: Trajectory): Mismatch[] {
+  return trajectory.nodes
+    .filter((node) => node.trainable && node.kind !== "sampled")
+    .map(({ call_id, node_id, kind }) => ({ call_id, node_id, what: `a ${kind} node is marked trainable` }));
+}
+
+type Sample = {
+  call_id: string;
+  node_id: string;
+  prompt: number[];
+  token_ids: number[];
+  logprobs: (number | null)[];
+  /** Trainable tokens. */
+  trained: number;
+  problem: string | null;
+};
+
+/** Each call's sample, put together again from the nodes that a split made of it. */
+function samplesOf(trajectory: Trajectory): Sample[] {
+  const paths = new TokenPaths(trajectory);
+  const samples = new Map<string, Sample>();
+  const ends = new Map<string, string>();
+  for (const node of trajectory.nodes) {
+    if (node.kind !== "sampled") continue;
+    const sample = samples.get(node.call_id) ?? start(node);
+    if (samples.has(node.call_id) && ends.get(node.call_id) !== node.parent_id)
+      sample.problem = "its sample stands in the tree at two places";
+    samples.set(node.call_id, sample);
+    ends.set(node.call_id, node.node_id);
+    sample.token_ids.push(...node.token_ids);
+    sample.logprobs.push(...(node.logprobs ?? node.token_ids.map(() => null)));
+    if (node.trainable) sample.trained += node.token_ids.length - (node.forced?.filter(Boolean).length ?? 0);
+  }
+  return [...samples.values()];
+
+  function start(node: TreeNode): Sample {
+    const prompt = node.parent_id === null ? [] : paths.tokens(node.parent_id);
+    return { call_id: node.call_id, node_id: node.node_id, prompt, token_ids: [], logprobs: [], trained: 0, problem: null };
+  }
+}
+
+/** The exchanges, each to be claimed by one call. */
+class Recording {
+  readonly #byIds = new Map<string, Exchange[]>();
+  readonly #tolerance: number;
+  readonly #all: Exchange[];
+
+  constructor(exchanges: Exchange[], tolerance: number) {
+    this.#all = exchanges;
+    this.#tolerance = tolerance;
+    for (const exchange of exchanges) {
+      const key = keyOf(exchange.prompt_token_ids, exchange.token_ids);
+      this.#byIds.set(key, [...(this.#byIds.get(key) ?? []), exchange]);
+    }
+  }
+
+  get unclaimed(): number {
+    let left = 0;
+    for (const exchanges of this.#byIds.values()) left += exchanges.length;
+    return left;
+  }
+
+  /** Takes the exchange that this sample came from; else says what is wrong. */
+  claim(sample: Sample): string | null {
+    const same = this.#byIds.get(keyOf(sample.prompt, sample.token_ids)) ?? [];
+    const index = same.findIndex((exchange) => this.#sameLogprobs(exchange.logprobs, sample.logprobs));
+    if (index >= 0) {
+      same.splice(index, 1);
+      return null;
+    }
+    return same.length > 0 ? "an exchange has its ids, but other logprobs" : this.#nearest(sample);
+  }
+
+  #sameLogprobs(recorded: (number | null)[] | null, claimed: (number | null)[]): boolean {
+    if (recorded === null || recorded.length !== claimed.length) return false;
+    return recorded.every((logprob, at) => {
+      const other = claimed[at] as number | null;
+      return logprob === null || other === null ? logprob === other : Math.abs(logprob - other) <= this.#tolerance;
+    });
+  }
+
+  /** Says how near the nearest exchange comes, for the person who has to find out why. */
+  #nearest(sample: Sample): string {
+    const claimed = [...sample.prompt, ...sample.token_ids];
+    let best = 0;
+    for (const { prompt_token_ids, token_ids } of this.#all)
+      best = Math.max(best, commonPrefix([...prompt_token_ids, ...token_ids], claimed));
+    const where = best < sample.prompt.length ? "of its prompt" : "of its prompt and sample";
+    return `no unclaimed exchange has its ${sample.prompt.length} prompt and ${sample.token_ids.length} sampled ids; the nearest one has the first ${best} ${where}`;
+  }
+}
+
+const keyOf = (prompt: number[], sampled: number[]): string => `${prompt.join()}|${sampled.join()}`;
+
+const sameIds = (a: number[], b: number[]): boolean => a.length === b.length && commonPrefix(a, b) === a.length;

@@ -1,0 +1,432 @@
+/** The named cases of polar.md §5.3 and DESIGN §4, each with the tree that it must give. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { flatten, reconstruct, type TrajectoryFacts, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import type { Message, Tool } from "../../schema/message.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { drawEdges, drawTree } from "./draw-tree.ts";
+
+/** Reconstructs, checks everything that must hold of any trajectory, and returns it. */
+function rebuilt(log: LogBuilder, facts: TrajectoryFacts = {}): Trajectory {
+  const trajectory = Trajectory.parse(reconstruct(log.entries, facts));
+  const proof = verifyTrajectory(trajectory, [...log.exchanges.values()]);
+  assert.deepEqual(proof.mismatches, []);
+  assert.equal(proof.trainable_tokens, trajectory.fidelity.trainable_tokens);
+  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: true });
+  assert.deepEqual(verifyRows(trajectory, rows), []);
+  const trained = rows.flatMap((row) => row.loss_mask).reduce((sum: number, mask) => sum + mask, 0);
+  assert.equal(trained, trajectory.fidelity.trainable_tokens);
+  const excluded = Object.values(trajectory.fidelity.excluded).reduce((sum, tokens) => sum + tokens, 0);
+  assert.equal(trained + excluded, trajectory.fidelity.sampled_tokens);
+  return trajectory;
+}
+
+const start = [system("be good"), user("fix it")];
+
+/** Says, calls a tool and gets its result: the next request's conversation. */
+function turn(history: Message[], says: Message, result: Message): Message[] {
+  return [...history, says, result];
+}
+
+test("an append-only tool loop is one trace of exact continuations", () => {
+  const log = new LogBuilder();
+  const first = assistant("let me see", toolCall("1", '{"cmd":"ls"}'));
+  const a = log.call({ messages: start, says: first });
+  const second = turn(start, first, toolResult("1", "a.txt b.txt"));
+  const edit = assistant(toolCall("2", '{"cmd":"ed"}'));
+  const b = log.call({ messages: second, says: edit, parent: a, restored: [recognised(a, 2)] });
+  log.call({ messages: turn(second, edit, toolResult("2", "done")), says: assistant("all done"), parent: b, restored: [recognised(b, 4)] });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c exact b"]);
+  assert.deepEqual(drawTree(trajectory), [
+    "a prompt 9",
+    "  a sampled 7 +",
+    "    b observation 5",
+    "      b sampled 4 +",
+    "        c observation 4",
+    "          c sampled 3 +",
+  ]);
+  assert.equal(trajectory.traces.length, 1);
+  assert.equal(trajectory.fidelity.row_inflation, 1);
+  assert.equal(trajectory.fidelity.logprob_coverage, 1);
+});
+
+test("parents are found by tokens alone where nothing was recorded", () => {
+  const log = new LogBuilder();
+  const says = assistant("hello");
+  log.call({ messages: start, says });
+  log.call({ messages: [...start, says, user("again")] });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b exact a"]);
+});
+
+test("a retry after an undelivered answer is a sibling, and only the delivered one is trained", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start, says: assistant("first words"), delivery: "cut" });
+  const says = assistant("second words");
+  const b = log.call({ messages: start, says });
+  log.call({ messages: [...start, says, user("go on")], parent: b });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b root", "c exact b"]);
+  assert.deepEqual(drawTree(trajectory), [
+    "a prompt 9",
+    "  a sampled 3 undelivered",
+    "  b sampled 3 +",
+    "    c observation 5",
+    "      c sampled 2 +",
+  ]);
+  assert.equal(trajectory.fidelity.excluded.undelivered, 3);
+});
+
+test("a retry that samples the same ids is an event of its own, and the continuation follows the delivered one", () => {
+  const log = new LogBuilder();
+  const says = assistant("same words");
+  log.call({ messages: start, says, delivery: "cut" });
+  log.call({ messages: start, says });
+  log.call({ messages: [...start, says, user("go on")] });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b root", "c exact b"]);
+  assert.deepEqual(drawTree(trajectory).slice(0, 4), ["a prompt 9", "  a sampled 3 undelivered", "  b sampled 3 +", "    c observation 5"]);
+});
+
+test("parallel sub-agents with the identical prompt are siblings, and each goes on with its own sample", () => {
+  const log = new LogBuilder();
+  const says = assistant("same words", toolCall("1", "{}"));
+  const a = log.call({ messages: start, says, begin: 2000, finish: 2100, request_class: "sub_agent" });
+  const b = log.call({ messages: start, says, begin: 2001, finish: 2101, request_class: "sub_agent" });
+  const next = turn(start, says, toolResult("1", "result"));
+  log.call({ messages: next, parent: b, restored: [recognised(b, 2)], begin: 2200, finish: 2300 });
+  log.call({ messages: next, parent: a, restored: [recognised(a, 2)], begin: 2201, finish: 2301 });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b root", "c exact b", "d exact a"]);
+  assert.deepEqual(drawTree(trajectory), [
+    "a prompt 9",
+    "  a sampled 6 +",
+    "    d observation 4",
+    "      d sampled 2 +",
+    "  b sampled 6 +",
+    "    c observation 4",
+    "      c sampled 2 +",
+  ]);
+  assert.equal(trajectory.traces.length, 2);
+});
+
+test("parallel twins without any identity are continued one each", () => {
+  const log = new LogBuilder();
+  const says = assistant("same words");
+  log.call({ messages: start, says, begin: 2000, finish: 2100 });
+  log.call({ messages: start, says, begin: 2001, finish: 2101 });
+  const next = [...start, says, user("go on")];
+  log.call({ messages: next, begin: 2200, finish: 2300 });
+  log.call({ messages: next, begin: 2201, finish: 2301 });
+  const parents = rebuilt(log).calls.map((call) => call.parent_call_id);
+  assert.equal(new Set(parents.slice(2)).size, 2);
+});
+
+test("a sub-agent that inherits the history branches off its parent, and both branches go on", () => {
+  const log = new LogBuilder();
+  const says = assistant("two ways", toolCall("1", "{}"));
+  const a = log.call({ messages: start, says });
+  const main = turn(start, says, toolResult("1", "main way"));
+  const fork = turn(start, says, toolResult("1", "other way"));
+  log.call({ messages: main, parent: a, restored: [recognised(a, 2)] });
+  log.call({ messages: fork, agent: "review", request_class: "sub_agent" });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c exact a"]);
+  assert.deepEqual(drawTree(trajectory), [
+    "a prompt 9",
+    "  a sampled 6 +",
+    "    b observation 1",
+    "      b observation 4",
+    "        b sampled 2 +",
+    "      c observation 4",
+    "        c sampled 2 +",
+  ]);
+  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: false });
+  assert.deepEqual(
+    rows.map((row) => row.segments.filter((segment) => segment.kind === "sampled").map((segment) => segment.reason)),
+    [
+      [null, null],
+      ["other_row", null],
+    ],
+  );
+  assert.ok((trajectory.fidelity.row_inflation as number) > 1);
+});
+
+test("reasoning that the harness drops makes a branch inside the sample, and both halves keep their call", () => {
+  const log = new LogBuilder();
+  const says = assistant("ok", thinking("hm well"), toolCall("1", "{}"));
+  const sent = assistant("ok", toolCall("1", "{}"));
+  const a = log.call({ messages: start, says });
+  log.call({
+    messages: turn(start, sent, toolResult("1", "result")),
+    parent: a,
+    restored: [recognised(a, 2, { status: "restored", differences: ["reasoning_dropped"] })],
+    decoded: { parent_call_id: a, same_text: false, parent_text: "<think> hm well", child_text: "<call> bash" },
+  });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a reasoning_dropped"]);
+  assert.deepEqual(drawTree(trajectory), [
+    "a prompt 9",
+    "  a sampled 1 +",
+    "    a sampled 8 +",
+    "    b observation 8",
+    "      b sampled 2 +",
+  ]);
+  assert.equal(trajectory.calls[1]?.difference?.position, 10);
+  // The first token is shared; the row that has all of the call trains it.
+  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: false });
+  assert.deepEqual(
+    rows.map((row) => row.segments.map((segment) => segment.reason)),
+    [
+      [null, null, null],
+      [null, "other_row", null, null],
+    ],
+  );
+});
+
+test("reasoning that only the template drops is told from the decoded texts", () => {
+  const log = new LogBuilder();
+  const says = assistant(thinking("a long passage of reasoning"), "answer");
+  const a = log.call({ messages: start, says });
+  const next = [...start, says, user("next")];
+  const prompt = log.prompt([...start, assistant("answer"), user("next")]);
+  log.call({
+    messages: next,
+    prompt,
+    parent: a,
+    decoded: { parent_call_id: a, same_text: false, parent_text: "<think> a long passage of reasoning", child_text: "answer" },
+  });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a reasoning_dropped"]);
+});
+
+test("the same text in other tokens is same_text and retokenised, and no token of it is merged", () => {
+  const log = new LogBuilder();
+  const says = assistant("fishing");
+  const a = log.call({ messages: start, says, sampled: [901, 902, 2] });
+  log.call({
+    messages: [...start, says, user("more")],
+    decoded: { parent_call_id: a, same_text: true, parent_text: "fishing", child_text: "fishing more" },
+    parent: a,
+  });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b same_text a retokenised"]);
+  assert.deepEqual(drawTree(trajectory), ["a prompt 9", "  a sampled 3 +", "  b prompt 6", "    b sampled 2 +"]);
+  assert.equal(trajectory.traces.length, 2);
+});
+
+test("without anybody who could decode them, other tokens of an unchanged conversation are unknown", () => {
+  const log = new LogBuilder();
+  const says = assistant("fishing");
+  const a = log.call({ messages: start, says, sampled: [901, 902, 2] });
+  log.call({ messages: [...start, says, user("more")], parent: a });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b unknown a unknown"]);
+});
+
+test("arguments in another spelling are told from an edit", () => {
+  const log = new LogBuilder();
+  const a = log.call({ messages: start, says: assistant(toolCall("1", '{"a":1,"b":2}')) });
+  const spelled = turn(start, assistant(toolCall("1", '{"b": 2, "a": 1}')), toolResult("1", "result"));
+  log.call({ messages: spelled });
+  const b = log.call({ messages: [user("other")], says: assistant("I did this") });
+  log.call({ messages: [user("other"), assistant("I did that"), user("so")], parent: b });
+  assert.ok(a);
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a arguments_reserialised", "c root", "d diverged c edited"]);
+});
+
+test("changed tools and a changed system prompt are named, and share what they can", () => {
+  const tool = (name: string): Tool => ({ name, parameters: {}, kind: "function" });
+  const log = new LogBuilder();
+  const says = assistant("ok");
+  const a = log.call({ messages: start, says, tools: [tool("bash")] });
+  const next = [...start, says, user("more")];
+  const b = log.call({
+    messages: next,
+    tools: [tool("bash"), tool("edit")],
+    prompt: log.prompt([system("be edit"), ...next.slice(1)]),
+    parent: a,
+  });
+  const last = [system("be bad"), ...next.slice(1), says, user("most")];
+  log.call({ messages: last, tools: [tool("bash"), tool("edit")], parent: b });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a tools_changed", "c diverged b system_changed"]);
+  assert.deepEqual(drawTree(trajectory)[0], "a prompt 2");
+});
+
+test("a turn cut by its length whose closing differs is truncated", () => {
+  const log = new LogBuilder();
+  const says = assistant("a long story about");
+  const a = log.call({ messages: start, says, sampled: log.said(says).with(-1, 77), finish_reason: "length" });
+  log.call({ messages: [...start, says, user("more")], parent: a });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a truncated"]);
+});
+
+test("after a compaction the summary call is trained, and the new history hangs on it", () => {
+  const log = new LogBuilder();
+  const says = assistant("step one");
+  const a = log.call({ messages: start, says });
+  const asked = [...start, says, user("summarise")];
+  log.call({ messages: asked, says: assistant("the gist"), parent: a, request_class: "compaction" });
+  log.call({ messages: [start[0] as Message, user("the gist")], says: assistant("step two") });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c diverged b compacted"]);
+  assert.equal(trajectory.fidelity.trainable_tokens, trajectory.fidelity.sampled_tokens);
+});
+
+test("title calls are in the tree, not trained, and in nobody's row", () => {
+  const log = new LogBuilder();
+  log.call({ messages: [user("title please")], request_class: "title" });
+  log.call({ messages: start });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(trajectory.fidelity.excluded, { auxiliary: 2 });
+  assert.equal(trajectory.traces.length, 2);
+  const flat = flatten(trajectory, { maxTokens: null, allowGrammar: false });
+  assert.equal(flat.rows.length, 1);
+  assert.deepEqual(flat.left_out, { auxiliary: 1 });
+});
+
+test("a call that failed in the middle keeps its partial ids, not trained", () => {
+  const log = new LogBuilder();
+  log.call({
+    messages: start,
+    sampled: [50, 51],
+    finish_reason: "error",
+    error: { code: "engine_error", message: "gone", status: 500 },
+    delivery: "error",
+  });
+  log.call({ messages: start });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawTree(trajectory), ["a prompt 9", "  a sampled 2 failed", "  b sampled 2 +"]);
+  assert.deepEqual(trajectory.fidelity.outcomes, { failed: 1, delivered: 1 });
+});
+
+test("a text-only engine gives calls with parents and no nodes", () => {
+  const log = new LogBuilder();
+  const says = assistant("hello");
+  log.call({ messages: start, says, prompt: null });
+  log.call({ messages: [...start, says, user("again")], prompt: null });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b unknown a unknown"]);
+  assert.deepEqual(trajectory.nodes, []);
+  assert.deepEqual(trajectory.fidelity.excluded, { no_token_ids: 10 });
+  assert.equal(trajectory.fidelity.row_inflation, null);
+});
+
+test("one missing logprob excludes its whole call, and no other", () => {
+  const log = new LogBuilder();
+  const says = assistant("one two");
+  const a = log.call({ messages: start, says, logprobs: [-1, null, -1] });
+  log.call({ messages: [...start, says, user("again")], parent: a });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(drawTree(trajectory), ["a prompt 9", "  a sampled 3 no_logprob", "    b observation 4", "      b sampled 2 +"]);
+  assert.deepEqual(trajectory.nodes[1]?.logprobs, [-1, null, -1]);
+});
+
+test("logprobs that do not fit the ids are not passed on", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start, says: assistant("one two"), logprobs: [-1, -1] });
+  const trajectory = rebuilt(log);
+  assert.deepEqual([trajectory.nodes[1]?.reason, trajectory.nodes[1]?.logprobs], ["misaligned", null]);
+});
+
+test("tokens that a grammar forced are marked and not trained; without a grammar a logprob of 0 is a choice", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start, says: assistant("one two"), logprobs: [0, -1, 0], grammar: true });
+  log.call({ messages: [user("free")], says: assistant("one two"), logprobs: [0, -1, 0] });
+  const trajectory = rebuilt(log);
+  const sampled = trajectory.nodes.filter((node) => node.kind === "sampled");
+  assert.deepEqual(
+    sampled.map((node) => node.forced),
+    [[true, false, true], undefined],
+  );
+  assert.deepEqual(trajectory.fidelity.excluded, { forced: 2 });
+  const strict = flatten(trajectory, { maxTokens: null, allowGrammar: false });
+  assert.deepEqual([strict.rows.length, strict.left_out], [1, { grammar: 1 }]);
+  assert.deepEqual(verifyRows(trajectory, strict.rows), []);
+});
+
+test("a killed process: what was not answered is undelivered, what never finished has failed, what was used was delivered", () => {
+  const log = new LogBuilder();
+  const says = assistant(toolCall("1", "{}"));
+  const a = log.call({ messages: start, says, delivery: "none" });
+  log.call({
+    messages: turn(start, says, toolResult("1", "result")),
+    parent: a,
+    restored: [recognised(a, 2)],
+    says: assistant("and"),
+    delivery: "none",
+  });
+  log.call({ messages: start, delivery: "unfinished" });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(
+    trajectory.calls.map((call) => call.outcome),
+    ["delivered", "undelivered", "failed"],
+  );
+  assert.equal(trajectory.calls[2]?.prompt_length, null);
+});
+
+test("a replayed turn was delivered", () => {
+  const log = new LogBuilder();
+  const a = log.call({ messages: start, delivery: "cut" });
+  log.entries.push({ type: "replayed", time: 9999, call_id: a, delivery: "complete" });
+  assert.equal(rebuilt(log).calls[0]?.outcome, "delivered");
+});
+
+test("a call whose base is missing keeps its record, and its tokens have a reason", () => {
+  const log = new LogBuilder();
+  const says = assistant("hello");
+  log.call({ messages: start, says });
+  log.call({ messages: [...start, says, user("again")] });
+  const damaged = log.entries.filter((entry) => !("call_id" in entry && entry.call_id.endsWith("0")));
+  const trajectory = Trajectory.parse(reconstruct(damaged));
+  assert.deepEqual(drawEdges(trajectory), ["a root"]);
+  assert.deepEqual(trajectory.fidelity.excluded, { no_token_ids: 2 });
+});
+
+test("weights that change during a call leave it unattributed; between calls they do not matter", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start, policy_end: { version: "v2", step: 2 } });
+  log.call({ messages: [user("next")], policy: { version: "v2", step: 2 } });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(trajectory.fidelity.excluded, { unattributed_policy: 2 });
+  assert.deepEqual(trajectory.fidelity.policy_versions, ["v1", "v2"]);
+  assert.equal(trajectory.nodes.at(-1)?.policy_version, "v2");
+});
+
+test("evaluation and masked rollouts are recorded and not trained; live sessions are trained unless masked", () => {
+  for (const [purpose, facts, reason] of [
+    ["eval", {}, "not_for_training"],
+    ["train", { in_loss: false }, "masked_rollout"],
+    ["live", { in_loss: false }, "masked_rollout"],
+    ["live", {}, null],
+  ] as const) {
+    const log = new LogBuilder({ purpose });
+    log.call({ messages: start });
+    assert.equal(rebuilt(log, facts).nodes.at(-1)?.reason, reason);
+  }
+});
+
+test("the reward is the rollout's, else the log's newest revision, else null", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start });
+  assert.equal(rebuilt(log).reward, null);
+  log.entries.push({ type: "rewarded", time: 2, revision: 2, reward: 0.5, components: { tests: 0.5 } });
+  log.entries.push({ type: "rewarded", time: 3, revision: 1, reward: 1, components: {} });
+  assert.equal(rebuilt(log).reward, 0.5);
+  assert.equal(rebuilt(log).values[0]?.name, "tests");
+  assert.equal(rebuilt(log, { reward: null }).reward, null);
+});
+
+test("a stop string, a prefill continuation and a literal end token inside a body change nothing", () => {
+  const log = new LogBuilder();
+  const says = assistant("half");
+  const a = log.call({ messages: start, says, sampled: log.tokens("half "), finish_reason: "stop" });
+  const prefill = [...log.prompt(start), ...log.tokens("half ")];
+  const b = log.call({ messages: [...start, says], prompt: prefill, sampled: [2, 70, 2], parent: a });
+  log.call({ messages: [user("x")], prompt: [...prefill, 2, 70, 2, 9], parent: b });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b exact a", "c exact b"]);
+});
+
+test("a log without its opening is refused in words", () => {
+  assert.throws(() => reconstruct([]), /no `opened` entry/);
+});
