@@ -7,6 +7,7 @@ import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { harnessFor } from "../harnesses/index.ts";
+import { usualVariables } from "../harnesses/usual-variables.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
@@ -84,7 +85,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     }
     const exitCode = await run(
       command,
-      { ...process.env, ...proxy.envOf(key), ...(configured ? { HOME: home, ...configured.env } : {}) },
+      { ...process.env, ...usualVariables(proxy.url, key), ...(configured ? { HOME: home, ...configured.env } : {}) },
       signal,
     );
     await session.seal(`the program ended with exit code ${exitCode}`);
@@ -105,7 +106,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     if (fidelity.calls > 0) return exitCode;
     const seen = new AlidadeError(
       "no_call_seen",
-      `${command[0]} made no call through the proxy: it reads none of ${Object.keys(proxy.envOf("")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,
+      `${command[0]} made no call through the proxy: it reads none of ${Object.keys(usualVariables("", "")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,
     );
     if (flags.json) print(JSON.stringify({ error: seen.toJSON() }));
     else say(`alidade: ${seen.message}`);

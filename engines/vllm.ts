@@ -183,7 +183,8 @@ class VllmEngine implements Engine {
       max_tokens: 1,
       temperature,
       logprobs: true,
-      top_logprobs: 1,
+      // The list begins with the sampled token, then the best ones: of two entries one is the best token's.
+      top_logprobs: 2,
       return_token_ids: true,
     };
     const response = await this.#send("POST", "/v1/chat/completions", body, signal, "probe");
@@ -197,7 +198,7 @@ class VllmEngine implements Engine {
     return {
       accepted: true,
       token_ids: Boolean(answer.data?.prompt_token_ids?.length) && Boolean(choice?.token_ids?.length),
-      logprob: choice?.logprobs?.content?.[0]?.top_logprobs?.[0]?.logprob ?? null,
+      logprob: bestLogprob(choice?.logprobs?.content?.[0]?.top_logprobs ?? []),
     };
   }
 
@@ -248,6 +249,11 @@ class VllmEngine implements Engine {
     if (status === 400 || status === 422) return new AlidadeError("request_invalid", message, { status: 400 });
     return new AlidadeError("engine_error", message, { status: status === 429 || status === 503 ? status : 502 });
   }
+}
+
+function bestLogprob(entries: { logprob?: number | null | undefined }[]): number | null {
+  const known = entries.flatMap(({ logprob }) => (typeof logprob === "number" ? [logprob] : []));
+  return known.length === 0 ? null : Math.max(...known);
 }
 
 const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), max_model_len: z.number().int().nullish() })) });
