@@ -13,7 +13,8 @@ import { imageFacts, unstarted } from "./docker-image.ts";
 import { DockerSandbox, removeContainer } from "./docker-sandbox.ts";
 import { doorPack } from "./door-pack.ts";
 import { baseImage, ensureBaseImage } from "./images.ts";
-import { hostId, isOwnerAlive } from "./owner.ts";
+import { hostId } from "./owner.ts";
+import { type Belongings, reasonToRemove } from "./reap.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const docker = dockerBackend();
@@ -141,7 +142,7 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
   const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
   const removed: string[] = [];
   for (const { Id, Labels, Names } of containers) {
-    const reason = await reasonToRemove(Labels, host, all);
+    const reason = await reasonToRemove(belongingsOf(Labels), host, all);
     if (reason === null) continue;
     await removeContainer(client.getContainer(Id));
     removed.push(`container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`);
@@ -149,10 +150,6 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
   return removed;
 }
 
-async function reasonToRemove(found: Record<string, string>, host: string, all: boolean): Promise<string | null> {
-  const lease = Number(found[labels.lease]);
-  if (Number.isFinite(lease) && lease < Date.now()) return "its lease is over";
-  if (found[labels.host] !== host) return null;
-  if (!(await isOwnerAlive(found[labels.owner] ?? ""))) return `its owner, process ${found[labels.owner]?.split(":")[0]}, is gone`;
-  return all ? "all were asked for" : null;
+function belongingsOf(found: Record<string, string>): Belongings {
+  return { owner: found[labels.owner] ?? "", host: found[labels.host] ?? "", lease: Number(found[labels.lease]) };
 }

@@ -40,3 +40,16 @@ async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBacke
   if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
   return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };
 }
+
+/**
+ * Removes everything that Alidade made on this host and whose owner is gone or whose lease is over: containers with
+ * their volumes, folders and processes; with `all`, also what living processes own. Returns what was removed, in words.
+ * Running it twice is harmless.
+ */
+export async function reapAll(options: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
+  const removed: string[] = [];
+  for (const backend of backends) {
+    if ((await backend.unavailable(signal)) === null) removed.push(...(await backend.reap(options, signal)));
+  }
+  return removed;
+}

@@ -13,31 +13,38 @@ export class Limiter {
   }
 
   async run<T>(signal: AbortSignal | undefined, body: () => Promise<T>): Promise<T> {
-    await this.#enter(signal);
+    const leave = await this.enter(signal);
     try {
       return await body();
     } finally {
-      this.#leave();
+      leave();
     }
   }
 
-  async #enter(signal: AbortSignal | undefined): Promise<void> {
+  /** Resolves when there is a place, with what gives it back (once; a second time does nothing). */
+  async enter(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
-    if (this.#active < this.#max) {
-      this.#active += 1;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
+    if (this.#active < this.#max) this.#active += 1;
+    else await this.#turn(signal);
+    let inside = true;
+    return () => {
+      if (inside) this.#leave();
+      inside = false;
+    };
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
       const enter = () => {
-        signal?.removeEventListener("abort", leave);
+        signal?.removeEventListener("abort", giveUp);
         resolve();
       };
-      const leave = () => {
+      const giveUp = () => {
         this.#line.delete(enter);
         reject(signal?.reason);
       };
       this.#line.add(enter);
-      signal?.addEventListener("abort", leave, { once: true });
+      signal?.addEventListener("abort", giveUp, { once: true });
     });
   }
 

@@ -54,7 +54,7 @@ export class Pool<T extends AsyncDisposable> implements AsyncDisposable {
   /** Waits for a place, then takes a prepared thing or makes one. Throws what `create` throws, and the place is free again. */
   async acquire(signal: AbortSignal): Promise<Lease<T>> {
     const either = AbortSignal.any([signal, this.#closing.signal]);
-    const freePlace = await this.#place(either);
+    const freePlace = await this.#places.enter(either);
     try {
       const value = await this.#take(either);
       this.#lent += 1;
@@ -88,19 +88,6 @@ export class Pool<T extends AsyncDisposable> implements AsyncDisposable {
       freePlace();
       this.#prepare();
     }
-  }
-
-  async #place(signal: AbortSignal): Promise<() => void> {
-    const entered = Promise.withResolvers<void>();
-    const left = Promise.withResolvers<void>();
-    this.#places
-      .run(signal, () => {
-        entered.resolve();
-        return left.promise;
-      })
-      .catch(entered.reject);
-    await entered.promise;
-    return left.resolve;
   }
 
   async #take(signal: AbortSignal): Promise<T> {

@@ -8,9 +8,10 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { asAlidadeError } from "../errors.ts";
 import { checkSpec, leaseDeadline } from "./docker-container.ts";
-import { hostId, isOwnerAlive } from "./owner.ts";
+import { hostId } from "./owner.ts";
 import { removeSandboxFolder } from "./process-folder.ts";
 import { ProcessSandbox } from "./process-sandbox.ts";
+import { reasonToRemove } from "./reap.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const localProcess: SandboxBackend = {
@@ -66,13 +67,7 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
     const folder = join(root, name);
     const owner = await readOwner(folder);
     if (owner === null || owner.host !== host) continue;
-    const reason = (await isOwnerAlive(owner.owner))
-      ? owner.lease < Date.now()
-        ? "its lease is over"
-        : all
-          ? "all were asked for"
-          : null
-      : `its owner, process ${owner.owner.split(":")[0]}, is gone`;
+    const reason = await reasonToRemove(owner, host, all);
     if (reason === null) continue;
     await removeSandboxFolder(folder, []);
     removed.push(`process sandbox ${folder} of run ${owner.run_id} (${reason})`);

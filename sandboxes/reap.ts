@@ -1,14 +1,22 @@
-/** Removes what dead processes left behind: containers with their volumes, folders and processes. */
-import { backends } from "./index.ts";
+/** The rule by which what dead processes left behind is told from what is in use. */
+import { isOwnerAlive } from "./owner.ts";
+
+export type Belongings = {
+  /** `pid:start` of the process that made it. */
+  owner: string;
+  /** Where that process ran; see `hostId`. */
+  host: string;
+  /** Milliseconds since 1970. */
+  lease: number;
+};
 
 /**
- * Everything that Alidade made on this host and whose owner is gone or whose lease is over; with `all`, also what living
- * processes own. Returns what was removed, in words. Running it twice is harmless.
+ * Why it may be removed, in words; null: leave it. What another host made is left alone until its lease is over, for
+ * nobody here can see whether its owner lives.
  */
-export async function reap(options: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
-  const removed: string[] = [];
-  for (const backend of backends) {
-    if ((await backend.unavailable(signal)) === null) removed.push(...(await backend.reap(options, signal)));
-  }
-  return removed;
+export async function reasonToRemove(found: Belongings, host: string, all: boolean): Promise<string | null> {
+  if (found.lease < Date.now()) return "its lease is over";
+  if (found.host !== host) return null;
+  if (!(await isOwnerAlive(found.owner))) return `its owner, process ${found.owner.split(":")[0]}, is gone`;
+  return all ? "all were asked for" : null;
 }
