@@ -99,7 +99,6 @@ const noRetries: Line[] = [
 const lean: Line[] = [
   ["apps", false],
   ["goals", false],
-  ["multi_agent", false],
   ["plugins", false],
   ["tool_suggest", false],
   // With it Codex waits for ever where the connection is refused, which no retry setting changes.
@@ -111,6 +110,7 @@ function toml(top: Line[], provider: Line[], features: Line[]): string {
     table(null, top),
     table("model_providers.alidade", provider),
     table("features", features),
+    features.length > 0 ? table("agents", [["enabled", false]]) : "",
     table("analytics", [["enabled", false]]),
     table("feedback", [["enabled", false]]),
   ].join("\n");
