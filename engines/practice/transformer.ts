@@ -32,8 +32,8 @@ const keyValueWidth = keyValueHeads * headSize;
 const headsPerKey = heads / keyValueHeads;
 const half = headSize / 2;
 
-/** Standard deviation of a logit. 1.5 is far from uniform, and leaves every play of a choice a fair chance. */
-const logitSpread = 1.5;
+/** Standard deviation of a logit. 1 is far from flat (a free token costs 6 nats and not 6.9), and leaves every play of a choice a fair chance. */
+const logitSpread = 1;
 /** Queries and keys are drawn twice as wide as usual: flat attention would wash the context out to its average. */
 const attentionGain = 2;
 
