@@ -94,9 +94,9 @@ class Finder {
   /** The call whose prompt and sample are the longest exact prefix of this prompt, of the same agent where there is one. */
   byTokens(call: CallHistory): CallHistory | null {
     let other: CallHistory | null = null;
-    for (let place: Place | null = this.#places.prompt.get(call.call_id) ?? null; place !== null; place = place.parent) {
-      this.#places.token_trie.steps++;
-      if (place.marks.length === 0) continue;
+    const trie = this.#places.token_trie;
+    let place: Place | null = trie.marked(this.#places.prompt.get(call.call_id) ?? null);
+    for (; place !== null; place = trie.marked(place.parent)) {
       const earlier = place.marks.filter((mark) => isBefore(mark, call));
       const own = this.#best(earlier.filter((mark) => mark.begun.agent === call.begun.agent));
       if (own !== null) return own;

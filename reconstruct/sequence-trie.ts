@@ -23,6 +23,7 @@ export class SequenceTrie<Mark> {
   readonly root: TrieNode<Mark> = { parent: null, depth: 0, items: [], start: 0, children: new Map(), marks: [] };
   /** Items compared and nodes visited: what the growth test counts. */
   steps = 0;
+  readonly #markedAbove = new Map<TrieNode<Mark>, TrieNode<Mark> | null>();
 
   /** The node at which the sequence "path to `from`, then `items`" ends. */
   enter(from: TrieNode<Mark>, items: ArrayLike<number>): TrieNode<Mark> {
@@ -72,6 +73,23 @@ export class SequenceTrie<Mark> {
       this.steps += n.depth - first;
     }
     return out;
+  }
+
+  /**
+   * The nearest node with marks on the way from `node` (included) to the root; null where there is none. Asked only
+   * when all is entered and marked: the answers are kept, so that many walks up one long path cost one.
+   */
+  marked(node: TrieNode<Mark> | null): TrieNode<Mark> | null {
+    const passed: TrieNode<Mark>[] = [];
+    let at = node;
+    while (at !== null && at.marks.length === 0) {
+      this.steps++;
+      const known = this.#markedAbove.get(at);
+      passed.push(at);
+      at = known === undefined ? at.parent : known;
+    }
+    for (const each of passed) this.#markedAbove.set(each, at);
+    return at;
   }
 
   #append(parent: TrieNode<Mark>, items: ArrayLike<number>, start: number): TrieNode<Mark> {

@@ -119,7 +119,7 @@ export class LogBuilder {
       model: "m",
       stream: true,
       messages: this.#delta(options.messages, (list) => list.messages, sameMessage),
-      fingerprint: hashOf(options.messages),
+      fingerprint: hashOf(options.messages.at(-1)),
       restored: options.restored ?? [],
       parent_call_id: options.parent ?? null,
       retry_of: null,
@@ -171,14 +171,14 @@ export class LogBuilder {
       this.entries.push({ type: "answered", time: time + 1, call_id, delivery, status: delivery === "error" ? 502 : 200 });
   }
 
-  /** Against the best base at hand, as the store does it. */
+  /** Against the best of the latest calls, as the proxy does it. */
   #delta<T>(
     items: T[],
     listOf: (list: { tokens: number[]; messages: Message[] }) => T[],
     same: (a: T, b: T) => boolean,
   ): { base_call_id: string | null; base_len: number; new: T[] } {
     let best = encodeDelta(items, null, same);
-    for (const [call_id, list] of this.#lists) {
+    for (const [call_id, list] of [...this.#lists].slice(-4)) {
       const delta = encodeDelta(items, { call_id, items: listOf(list) }, same);
       if (delta.base_len >= best.base_len && delta.base_len > 0) best = delta;
     }
@@ -206,7 +206,7 @@ function textOfPart(part: Part): string {
   }
 }
 
-const sameMessage = (a: Message, b: Message) => JSON.stringify(a) === JSON.stringify(b);
+const sameMessage = (a: Message, b: Message) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 export const system = (text: string): Message => ({ role: "system", parts: [{ type: "text", text }] });
 export const user = (text: string): Message => ({ role: "user", parts: [{ type: "text", text }] });

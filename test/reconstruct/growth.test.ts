@@ -1,0 +1,45 @@
+/** The cost of a session grows with its new tokens, not with calls × prompt length. Steps are counted, not time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { layOut } from "../../reconstruct/conversations.ts";
+import { findEdges } from "../../reconstruct/edges.ts";
+import { findEvidence, outcomeOf } from "../../reconstruct/outcome.ts";
+import { findParents } from "../../reconstruct/parents.ts";
+import { readLog } from "../../reconstruct/read-log.ts";
+import { buildTree } from "../../reconstruct/token-tree.ts";
+import type { LogEntry } from "../../schema/session-log.ts";
+import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+
+/** A tool loop; with `drift`, each prompt renders the last turn in other tokens, so that every call is a branch. */
+function session(calls: number, drift: boolean): LogEntry[] {
+  const log = new LogBuilder();
+  let messages = [system("be good"), user("fix it please")];
+  for (let turn = 0; turn < calls; turn++) {
+    const says = assistant(`step ${turn} goes on and on`, toolCall(`${turn}`, `{"n":${turn}}`));
+    const sampled = drift ? log.said(says).with(0, 100_000 + turn) : undefined;
+    log.call({ messages, says, ...(sampled && { sampled }) });
+    messages = [...messages, says, toolResult(`${turn}`, `result of ${turn} and more`)];
+  }
+  return log.entries;
+}
+
+function steps(entries: LogEntry[]): number {
+  const { calls } = readLog(entries);
+  const places = layOut(calls);
+  const evidence = findEvidence(calls);
+  const outcomes = new Map(calls.map((call) => [call.call_id, outcomeOf(call, evidence.get(call.call_id))]));
+  const edges = findEdges(calls, findParents(calls, places, outcomes), places);
+  const tree = buildTree(calls, edges, places);
+  assert.equal([...edges.values()].filter((edge) => edge.match === "root").length, 1);
+  return tree.steps + places.token_trie.steps;
+}
+
+test("twice the calls of an append-only session cost about twice the steps", () => {
+  const growth = steps(session(400, false)) / steps(session(200, false));
+  assert.ok(growth < 2.2, `grew ${growth} times`);
+});
+
+test("twice the calls of a session that drifts at every turn cost about twice the steps", () => {
+  const growth = steps(session(400, true)) / steps(session(200, true));
+  assert.ok(growth < 2.5, `grew ${growth} times`);
+});

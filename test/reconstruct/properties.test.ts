@@ -1,0 +1,197 @@
+/** Random conversation trees: what must hold of every session, however its contexts branch. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { flatten, reconstruct, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import type { Message } from "../../schema/message.ts";
+import type { LogEntry } from "../../schema/session-log.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { assistant, LogBuilder, recognised, system, toolCall, user } from "../fakes/log-builder.ts";
+
+type Move = {
+  /** Which earlier call is continued (modulo their number); with `again`, its own request is repeated. */
+  from: number;
+  how: "continue" | "again" | "fork" | "drift" | "root" | "rewrite" | "bare";
+  words: number[];
+  identity: boolean;
+  delivery: "complete" | "cut" | "none" | "unfinished" | "error";
+  logprobs: "all" | "one missing" | "none";
+  grammar: boolean;
+  overlap: boolean;
+};
+
+const move: fc.Arbitrary<Move> = fc.record({
+  from: fc.nat(50),
+  how: fc.constantFrom("continue", "continue", "continue", "again", "fork", "drift", "root", "rewrite", "bare"),
+  // Few words, so that calls often say the same.
+  words: fc.array(fc.nat(2), { maxLength: 4 }),
+  identity: fc.boolean(),
+  delivery: fc.constantFrom("complete", "complete", "complete", "complete", "cut", "none", "unfinished", "error"),
+  logprobs: fc.constantFrom("all", "all", "all", "one missing", "none"),
+  grammar: fc.boolean(),
+  overlap: fc.boolean(),
+});
+
+/** Plays the moves as a harness would. Every call that the engine finished is also in `log.exchanges`. */
+function play(moves: Move[]): LogBuilder {
+  const log = new LogBuilder();
+  const played: { id: string; messages: Message[]; says: Message }[] = [];
+  for (const [at, { from, how, words, identity, delivery, logprobs, grammar, overlap }] of moves.entries()) {
+    const text = words.map((word) => "xyz"[word]).join(" ");
+    const says = assistant(text, toolCall("1", String(words.length)));
+    const base = played.length === 0 ? undefined : played[from % played.length];
+    const messages = base === undefined || how === "root" ? [system("s"), user(text)] : requestAfter(base, how, text);
+    const named = base !== undefined && identity && how !== "again" && how !== "root";
+    const prompt = how === "drift" ? drifted(log.prompt(messages), from) : log.prompt(messages);
+    const sampled = log.said(says);
+    const id = log.call({
+      messages,
+      prompt,
+      says,
+      grammar,
+      delivery,
+      begin: 2000 + at * 10,
+      finish: 2005 + at * 10 + (overlap ? 17 : 0),
+      logprobs: logprobs === "none" ? null : sampled.map((_, index) => (logprobs === "one missing" && index === 1 ? null : -(index % 3))),
+      parent: named ? base.id : null,
+      restored: named && how !== "rewrite" ? [recognised(base.id, base.messages.length)] : [],
+      error: delivery === "error" ? { code: "engine_error", message: "gone", status: 500 } : null,
+    });
+    played.push({ id, messages, says });
+  }
+  return log;
+}
+
+function requestAfter(base: { messages: Message[]; says: Message }, how: Move["how"], text: string): Message[] {
+  if (how === "again") return base.messages;
+  if (how === "rewrite") return [...base.messages, assistant("rewritten"), user(text)];
+  if (how === "bare") return [...base.messages, base.says];
+  return [...base.messages, base.says, user(how === "fork" ? `fork ${text}` : text)];
+}
+
+/** Another rendering of the same conversation: one token is another one. */
+function drifted(prompt: number[], seed: number): number[] {
+  const at = seed % prompt.length;
+  return prompt.with(at, (prompt[at] as number) + 100);
+}
+
+const moves = fc.array(move, { minLength: 1, maxLength: 25 });
+
+test("every path is what the engine saw, and every sampled token is there once, trainable or with its reason", () => {
+  fc.assert(
+    fc.property(moves, (played) => {
+      const log = play(played);
+      const trajectory = Trajectory.parse(reconstruct(log.entries));
+      const paths = new TokenPaths(trajectory);
+      const samples = new Map<string, { path: number[]; sampled: number[] }>();
+      for (const node of trajectory.nodes.filter((each) => each.kind === "sampled")) {
+        assert.equal(node.trainable, node.reason === null);
+        const sample = samples.get(node.call_id) ?? { path: node.parent_id === null ? [] : paths.tokens(node.parent_id), sampled: [] };
+        sample.sampled.push(...node.token_ids);
+        samples.set(node.call_id, sample);
+      }
+      assert.deepEqual([...samples.keys()].sort(), [...log.exchanges.keys()].sort());
+      for (const [id, exchange] of log.exchanges)
+        assert.deepEqual(samples.get(id), { path: exchange.prompt_token_ids, sampled: exchange.token_ids });
+      assert.deepEqual(verifyTrajectory(trajectory, [...log.exchanges.values()]).mismatches, []);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("siblings never begin alike, so shared contexts are there once", () => {
+  fc.assert(
+    fc.property(moves, (played) => {
+      const { nodes } = reconstruct(play(played).entries);
+      const seen = new Set<string>();
+      for (const node of nodes) {
+        assert.ok(node.token_ids.length > 0);
+        if (node.kind === "sampled") continue;
+        const key = `${node.parent_id} ${node.token_ids[0]}`;
+        assert.ok(!seen.has(key), `two branches of ${node.parent_id} begin with the same token`);
+        seen.add(key);
+      }
+    }),
+  );
+});
+
+test("the order of the log does not matter", () => {
+  const shuffled = moves.chain((played) => {
+    const { entries } = play(played);
+    return fc.tuple(fc.constant(entries), fc.shuffledSubarray(entries, { minLength: entries.length, maxLength: entries.length }));
+  });
+  fc.assert(
+    fc.property(shuffled, ([entries, mixed]: [LogEntry[], LogEntry[]]) => {
+      assert.deepEqual(reconstruct(mixed), reconstruct(entries));
+    }),
+  );
+});
+
+test("flattened rows and tree agree, each token is trained once, and rows keep within the limit", () => {
+  fc.assert(
+    fc.property(moves, fc.option(fc.integer({ min: 5, max: 60 })), fc.boolean(), (played, maxTokens, allowGrammar) => {
+      const trajectory = reconstruct(play(played).entries);
+      const { rows, left_out } = flatten(trajectory, { maxTokens, allowGrammar });
+      assert.deepEqual(verifyRows(trajectory, rows), []);
+      for (const row of rows) {
+        assert.ok(maxTokens === null || row.token_ids.length <= maxTokens);
+        assert.ok(row.loss_mask.includes(1));
+        assert.equal(row.loss_mask.length, row.token_ids.length);
+        assert.equal(row.logprobs.length, row.token_ids.length);
+      }
+      if (maxTokens !== null || !allowGrammar) return;
+      const trained = rows.reduce((sum, row) => sum + row.loss_mask.filter((mask) => mask === 1).length, 0);
+      assert.equal(trained, trajectory.fidelity.trainable_tokens);
+      assert.ok(!("over_length" in left_out));
+      const exported = rows.reduce((sum, row) => sum + row.token_ids.length, 0);
+      const inRows = new Set(rows.flatMap((row) => row.segments.map((segment) => segment.node_id)));
+      const inTree = trajectory.nodes.filter((node) => inRows.has(node.node_id)).reduce((sum, node) => sum + node.token_ids.length, 0);
+      assert.equal(trajectory.fidelity.row_inflation, inTree === 0 ? null : exported / inTree);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a one-token edit anywhere in a context is never merged", () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(3), { minLength: 1, maxLength: 6 }), fc.nat(), (words, where) => {
+      const log = new LogBuilder();
+      const says = assistant(words.join(" "));
+      const start = [system("s"), user("u")];
+      const a = log.call({ messages: start, says });
+      const next = [...start, says, user("v")];
+      const prompt = log.prompt(next);
+      const end = log.prompt(start).length + log.said(says).length;
+      const at = where % end;
+      log.call({ messages: next, prompt: prompt.with(at, 5000), parent: a });
+      const trajectory = reconstruct(log.entries);
+      assert.notEqual(trajectory.calls[1]?.match, "exact");
+      assert.equal(trajectory.calls[1]?.difference?.position, at);
+      assert.deepEqual(verifyTrajectory(trajectory, [...log.exchanges.values()]).mismatches, []);
+    }),
+  );
+});
+
+test("the proof fails for a re-rendered context, an edited token, a wrong logprob and a second claim", () => {
+  const log = new LogBuilder();
+  const says = assistant("a b c");
+  const a = log.call({ messages: [user("u")], says });
+  log.call({ messages: [user("u"), says, user("v")], parent: a });
+  const trajectory = reconstruct(log.entries);
+  const exchanges = [...log.exchanges.values()];
+  assert.equal(verifyTrajectory(trajectory, exchanges).ok, true);
+  const [first, second] = exchanges as [(typeof exchanges)[0], (typeof exchanges)[0]];
+  const wrong = [
+    [first, { ...second, prompt_token_ids: second.prompt_token_ids.with(2, 9999) }],
+    [first, { ...second, prompt_token_ids: second.prompt_token_ids.slice(1) }],
+    [first, { ...second, token_ids: second.token_ids.with(0, 9999) }],
+    [first, { ...second, logprobs: (second.logprobs ?? []).with(0, -9) }],
+    [first],
+  ];
+  for (const recording of wrong) assert.equal(verifyTrajectory(trajectory, recording).ok, false);
+  const claimed = structuredClone(trajectory);
+  for (const node of claimed.nodes) if (node.kind === "observation") node.trainable = true;
+  assert.equal(verifyTrajectory(claimed, exchanges).ok, false);
+  const twice = structuredClone(flatten(trajectory, { maxTokens: null, allowGrammar: false }).rows);
+  assert.notDeepEqual(verifyRows(trajectory, [...twice, ...twice]), []);
+});
