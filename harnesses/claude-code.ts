@@ -15,6 +15,11 @@ const tools = "Bash,Edit,Read,Write";
 
 const maxOutputTokens = 8192;
 
+/** A slash in front is a command to Claude Code (`/init …`); a line break before it makes it text. */
+function asMessage(instruction: string): string {
+  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
+}
+
 export const claudeCode: Harness = {
   name: "claude-code",
   title: "Claude Code",
@@ -36,7 +41,7 @@ export const claudeCode: Harness = {
         "--tools",
         tools,
         "--",
-        checkedInstruction(context.instruction),
+        checkedInstruction(asMessage(context.instruction)),
       ],
       env: { HOME: context.home, ...pointedAtUs(context), ...lean, ...limits(context) },
       files: {},

@@ -6,8 +6,10 @@
  *
  * Each answer is varied at five or more places, so that a turn has at least five tokens that were really chosen.
  */
+import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { z } from "zod";
+import { AlidadeError } from "../../errors.ts";
 import type { Sampling } from "../../schema/message.ts";
 
 /** `old` stands exactly once in the file; `new` is put in its place. Both end where a line ends. */
@@ -38,7 +40,9 @@ export function playsFor(harness: PlayedHarness, script: PlayScript, mix: Mix): 
   const { look, fixes, check, answers } = PlayScript.parse(script);
   const hand = hands[harness];
   const offered = mix === "mixed" ? [...fixes.right, ...fixes.wrong] : fixes[mix];
-  for (const { path } of offered.flat()) if (!look.includes(path)) throw new Error(`plays: ${path} is edited, so it must be in "look"`);
+  for (const { path } of offered.flat())
+    if (!look.includes(path))
+      throw new AlidadeError("task_invalid", `plays: ${path} is edited, so it must be in "look"`, { param: "look" });
   const turns = [
     hand.look(look),
     varied(offered, fixNotes, (edits, note) => hand.edit(withComment(edits, note))),
@@ -48,6 +52,13 @@ export function playsFor(harness: PlayedHarness, script: PlayScript, mix: Mix): 
     varied(answers, closings, (answer, closing) => `${answer} ${closing}`),
   ];
   return turns.map((choice) => ({ structured_outputs: { choice } }));
+}
+
+/** Reads a `plays.json`. Throws with the path and the field that is wrong. */
+export async function loadPlays(path: string): Promise<PlayScript> {
+  const result = PlayScript.safeParse(JSON.parse(await readFile(path, "utf8")));
+  if (!result.success) throw new AlidadeError("task_invalid", `${path}: ${z.prettifyError(result.error)}`, { cause: result.error });
+  return result.data;
 }
 
 /** How one harness's model reads files, edits them and runs a command. */

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { access, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { type PlayedHarness, type PlayScript, playsFor } from "../../examples/demo/plays.ts";
+import { type Edit, loadPlays, type PlayedHarness, type PlayScript, playsFor } from "../../examples/demo/plays.ts";
 import { addScript } from "../fakes/add-script.ts";
 import { hermesTurn } from "../fakes/hermes-turn.ts";
 
@@ -71,6 +75,46 @@ test("quotes, backslashes and line breaks of an edit arrive as they are in every
     assert.ok(text.includes(harness === "codex" ? JSON.stringify(once).slice(1, -1) : once), text);
   }
 });
+
+for (const task of ["merge-ranges", "parse-duration"]) {
+  test(`every right fix of ${task} passes the tests that grade it, and every wrong one fails them`, async () => {
+    const folder = join(import.meta.dirname, "../../examples/demo/tasks", task);
+    const { look, fixes } = await loadPlays(join(folder, "plays.json"));
+    for (const [kind, edits] of [
+      ...fixes.right.map((fix) => ["right", fix] as const),
+      ...fixes.wrong.map((fix) => ["wrong", fix] as const),
+    ]) {
+      const work = await mkdtemp(join(tmpdir(), "alidade-plays-"));
+      try {
+        for (const part of ["files", "tests"]) await cp(join(folder, part), work, { recursive: true });
+        for (const edit of edits) await apply(join(work, edit.path), edit);
+        for (const path of look) await access(join(work, path));
+        assert.equal(await testsPass(work), kind === "right", JSON.stringify(edits));
+      } finally {
+        await rm(work, { recursive: true, force: true });
+      }
+    }
+  });
+}
+
+test("the plays of the SWE task have the form that plays have", async () => {
+  const script = await loadPlays(join(import.meta.dirname, "../../examples/tasks/plays/minimist-constructor-pollution.json"));
+  for (const harness of played) assert.equal(choicesOf(harness, script, "mixed").length, 4);
+});
+
+async function apply(path: string, edit: Edit) {
+  const parts = (await readFile(path, "utf8")).split(edit.old);
+  assert.equal(parts.length, 2, `exactly once in ${path}: ${edit.old}`);
+  await writeFile(path, parts.join(edit.new));
+}
+
+function testsPass(cwd: string): Promise<boolean> {
+  // The runner's own variable would make this child report to it instead of judging by its exit code.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return new Promise((resolve) =>
+    execFile(process.execPath, ["--test"], { cwd, env, timeout: 60_000 }, (error) => resolve(error === null)),
+  );
+}
 
 function choicesOf(harness: PlayedHarness, script: PlayScript, mix: "mixed" | "right" | "wrong"): string[][] {
   return playsFor(harness, script, mix).map((sampling) => (sampling.structured_outputs as { choice: string[] }).choice);

@@ -1,0 +1,152 @@
+/** The real CLIs, on the host, against a scripted API: what the configuration really does. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
+import type { Harness, HarnessContext, HarnessLaunch } from "../../harnesses/harness.ts";
+import { harnesses } from "../../harnesses/index.ts";
+import { addFiles, addScript } from "../fakes/add-script.ts";
+import { hermesTurn } from "../fakes/hermes-turn.ts";
+import { type ScriptedTurn, scriptedHarnessApi } from "../fakes/scripted-harness-api.ts";
+import { installedPack } from "./installed-pack.ts";
+import { type Place, runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
+
+/** A CLI starts in about a second; on a loaded machine in ten times that. */
+const timeout = 120_000;
+
+/** What a person types, without a word of where the model is. */
+const personally: Record<string, string[]> = {
+  pi: ["-p", "Repair add."],
+  codex: ["exec", "--dangerously-bypass-approvals-and-sandbox", "Repair add."],
+  "claude-code": ["-p", "--dangerously-skip-permissions", "Repair add."],
+};
+
+for (const harness of harnesses) {
+  for (const mix of ["right", "wrong"] as const) {
+    test(`${harness.name} plays the ${mix} fix with its own tools, and the tests say so`, { timeout }, async (t) => {
+      const plays = playsFor(harness.name as PlayedHarness, addScript, mix);
+      for (const pick of [0.1, 0.9]) {
+        const script = plays.map((sampling) => scripted((sampling.structured_outputs as { choice: string[] }).choice, pick));
+        const run = await launched(t, harness, script);
+        if (run === null) return;
+        assert.equal(run.ended.exit_code, 0, run.ended.stderr);
+        assert.deepEqual(harness.end(run.ended), { failed: false, message: null });
+        assert.equal(run.requests.length, plays.length);
+        const [request] = run.requests.slice(-1);
+        assert.match(JSON.stringify(request?.body), mix === "right" ? /pass 1/ : /fail 1/, "it sees what its own tests say");
+        assert.equal(run.added, mix === "right" ? 5 : run.added);
+        if (mix === "wrong") assert.ok(run.added === 6 || run.added === 1, String(run.added));
+        const words = script.at(-1);
+        assert.ok(words !== undefined && "text" in words && words.text !== undefined && run.ended.stdout.includes(words.text));
+      }
+    });
+  }
+
+  test(`${harness.name} asks once when the engine fails, and its end says why`, { timeout }, async (t) => {
+    for (const status of [500, 400]) {
+      const run = await launched(t, harness, [{ status }]);
+      if (run === null) return;
+      assert.equal(run.requests.length, 1);
+      const end = harness.end(run.ended);
+      assert.equal(end.failed, true);
+      assert.ok(end.message !== null && end.message !== "");
+    }
+  });
+
+  test(`${harness.name} gives up where nobody listens`, { timeout }, async (t) => {
+    const run = await launched(t, harness, [{ text: "unheard" }], { baseUrl: "http://127.0.0.1:1" });
+    if (run === null) return;
+    assert.equal(harness.end(run.ended).failed, true);
+  });
+
+  test(`${harness.name} takes an instruction that looks like an option, a file or a command as words`, { timeout }, async (t) => {
+    for (const instruction of ["--version", "@add.js is wrong", "/init is broken", "- a list\n- of 'two' \"lines\" $HOME"]) {
+      const run = await launched(t, harness, [{ text: "I see." }], { instruction });
+      if (run === null) return;
+      assert.equal(run.requests.length, 1, run.ended.stderr);
+      assert.ok(JSON.stringify(run.requests[0]?.body).includes(JSON.stringify(instruction).slice(1, -1)), instruction);
+    }
+  });
+
+  test(`${harness.name} sends key and model, and offers the tools that its plays use`, { timeout }, async (t) => {
+    const run = await launched(t, harness, [{ text: "I see." }]);
+    if (run === null) return;
+    const { headers, body } = run.requests[0] ?? assert.fail("no request");
+    assert.ok([headers.authorization, headers["x-api-key"]].some((value) => value?.endsWith("sk-local")));
+    assert.equal(body.model, "org/practice:free");
+    const offered = JSON.stringify(body.tools);
+    for (const tool of toolsOfPlays(harness)) assert.ok(offered.includes(`"name":"${tool}"`), `${tool} in ${offered}`);
+  });
+
+  test(`a person's own ${harness.name} command reaches us without a flag of ours`, { timeout }, async (t) => {
+    const pack = await installedPack(t, harness);
+    if (pack === null) return;
+    await using place = await gitPlace();
+    await using api = await scriptedHarnessApi([{ text: "I see." }]);
+    const { env, files } = harness.configure(contextOf(place, api.url, pack.folder));
+    await writeBelow(place.home, files);
+    const argv = [join(pack.folder, "bin", harness.name), ...(personally[harness.name] ?? assert.fail())];
+    // HOME is the person's own: what points at us does not depend on it.
+    const own = { PATH: process.env.PATH ?? "", HOME: place.workdir, IS_SANDBOX: "1", ...env };
+    const ended = await runCommand(argv, { cwd: place.workdir, env: own, signal: t.signal });
+    assert.equal(ended.exit_code, 0, ended.stderr);
+    assert.match(ended.stdout, /I see\./);
+    assert.equal(api.requests[0]?.body.model, "org/practice:free");
+    assert.ok(JSON.stringify(api.requests[0]?.body).includes("Repair add."));
+  });
+
+  test(`${harness.name} leaves nothing in the workdir and nothing in its pack`, { timeout }, async (t) => {
+    const pack = await installedPack(t, harness);
+    if (pack === null) return;
+    const before = await readdir(pack.folder, { recursive: true });
+    const run = await launched(t, harness, [{ text: "I see." }]);
+    assert.deepEqual(run?.left.sort(), Object.keys(addFiles).sort());
+    assert.deepEqual(await readdir(pack.folder, { recursive: true }), before);
+  });
+}
+
+/** The answer `pick` of the way through the choices, as the API that the harness speaks to would say it. */
+function scripted(choices: string[], pick: number): ScriptedTurn {
+  const { text, calls } = hermesTurn(choices[Math.floor(choices.length * pick)] ?? "");
+  return { ...(text === "" ? {} : { text }), ...(calls.length > 0 ? { tools: calls } : {}) };
+}
+
+function toolsOfPlays(harness: Harness): Set<string> {
+  const turns = playsFor(harness.name as PlayedHarness, addScript, "mixed");
+  const choices = turns.flatMap((sampling) => (sampling.structured_outputs as { choice: string[] }).choice);
+  return new Set(choices.flatMap((choice) => hermesTurn(choice).calls.map((call) => call.name)));
+}
+
+async function launched(t: TestContext, harness: Harness, script: ScriptedTurn[], changed: Partial<HarnessContext> = {}) {
+  const pack = await installedPack(t, harness);
+  if (pack === null) return null;
+  await using place = await gitPlace();
+  await using api = await scriptedHarnessApi(script);
+  const launch: HarnessLaunch = harness.launch({ ...contextOf(place, api.url, pack.folder), ...changed });
+  await writeBelow(place.home, launch.files);
+  // No Node on this PATH: a harness and its commands find the pack's.
+  const env = { PATH: "/usr/sbin:/usr/bin:/bin", ...launch.env };
+  const ended = await runCommand(launch.argv, { cwd: place.workdir, env, signal: t.signal });
+  const left = (await readdir(place.workdir)).filter((name) => name !== ".git");
+  return { ended, requests: [...api.requests], added: await sumOf(place), left };
+}
+
+/** What the repaired `add` makes of 2 and 3. */
+async function sumOf(place: Place): Promise<number> {
+  const code = Buffer.from(await readFile(join(place.workdir, "add.js"))).toString("base64");
+  const { add } = (await import(`data:text/javascript;base64,${code}`)) as { add: (a: number, b: number) => number };
+  return add(2, 3);
+}
+
+function contextOf(place: Place, baseUrl: string, pack: string): HarnessContext {
+  const { home, workdir } = place;
+  return { instruction: "Repair add.", baseUrl, apiKey: "sk-local", model: "org/practice:free", home, workdir, pack, contextWindow: 32768 };
+}
+
+async function gitPlace(): Promise<Place> {
+  const place = await temporaryPlace(addFiles);
+  execFileSync("git", ["init", "-q", "."], { cwd: place.workdir });
+  return place;
+}
