@@ -97,7 +97,7 @@ async function runTests(
 /** The runner's files as they lie beside this one: TypeScript in the source tree, JavaScript in the published one. */
 async function placeRunner(name: string, sandbox: Sandbox): Promise<string> {
   const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-  const names = [name, "sealed-report", "test-files"].map((file) => file + extension);
+  const names = [name, "sealed-report", "test-files", "last-test"].map((file) => file + extension);
   const files = await Promise.all(
     names.map(async (path) => ({ path, content: await readFile(new URL(`./runners/${path}`, import.meta.url)), mode: 0o644 })),
   );

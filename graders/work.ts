@@ -37,7 +37,7 @@ export type WorkDiff = {
  * (that is the work), so that both have gone the same way.
  */
 export async function takeWork(sandbox: Sandbox, task: Task): Promise<SandboxFile[]> {
-  const files = await sandbox.readFiles(task.environment.workdir, { ...workBounds, exclude: [".git"] });
+  const files = await sandbox.readFiles(task.environment.workdir, { ...workBounds, exclude: ignored });
   return files.filter((file) => !matchesAny(file.path, ignored));
 }
 

@@ -3,6 +3,7 @@
  * with the names of its suites before it. Only tests that a listed file defines count: the work may define its own.
  */
 import { run } from "node:test";
+import { fileURLToPath } from "node:url";
 import { openReport } from "./sealed-report.ts";
 import { testFiles } from "./test-files.ts";
 
@@ -10,8 +11,10 @@ const report = openReport();
 const files = testFiles(process.argv.slice(2));
 const listed = new Set(files);
 const path: string[] = [];
+const lastTest = fileURLToPath(import.meta.url).replace(/node-test-runner(\.[a-z]+)$/, "last-test$1");
 
-const stream = run({ files, isolation: "none" });
+// Top-level tests run one after the other, in the order of the files.
+const stream = run({ files: [...files, lastTest], isolation: "none" });
 stream.on("test:start", ({ name, nesting }) => {
   path[nesting] = name;
   path.length = nesting + 1;
@@ -19,11 +22,11 @@ stream.on("test:start", ({ name, nesting }) => {
 const ended =
   (passed: boolean) =>
   ({ name, nesting, file, skip, todo }: { name: string; nesting: number; file?: string; skip?: unknown; todo?: unknown }) => {
+    if (file === lastTest) report.complete();
     if (file === undefined || !listed.has(file)) return;
     const full = [...path.slice(0, nesting), name].join(" > ");
     report.test(full, skip !== undefined && skip !== false ? "skipped" : passed || todo ? "passed" : "failed");
   };
 stream.on("test:pass", ended(true));
 stream.on("test:fail", ended(false));
-stream.on("end", () => report.complete());
 stream.resume();

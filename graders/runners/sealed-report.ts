@@ -13,14 +13,18 @@ const writeSync = fs.writeSync;
 const hash = crypto.hash;
 const stringify = JSON.stringify;
 const wait = Atomics.wait;
+const exit = process.exit.bind(process);
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
 export type Outcome = "passed" | "failed" | "skipped";
 
 export type SealedReport = {
   test(name: string, outcome: Outcome): void;
-  /** The last row: without it a report counts as cut off. */
-  complete(): void;
+  /**
+   * The last row: without it a report counts as cut off. It ends the process, for a timer that the work left running
+   * would keep it until the grader's limit, and the tests are done.
+   */
+  complete(): never;
 };
 
 export function openReport(): SealedReport {
@@ -34,7 +38,13 @@ export function openReport(): SealedReport {
     writeAll(`\n@report ${hash("sha256", key + hash("sha256", key + text))} ${text}\n`);
   };
   row("begun", null, null);
-  return { test: (name, outcome) => row("test", name, outcome), complete: () => row("complete", null, null) };
+  return {
+    test: (name, outcome) => row("test", name, outcome),
+    complete: () => {
+      row("complete", null, null);
+      return exit(0);
+    },
+  };
 }
 
 /** A pipe may be full, and may have been made non-blocking by the work: wait for the reader. */

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { access } from "node:fs/promises";
+import { test } from "node:test";
+import { grade } from "../../graders/grade.ts";
+import { graderOf, graders } from "../../graders/index.ts";
+import { parserNamed, parsers } from "../../graders/parsers/index.ts";
+import { Verdict } from "../../schema/rollout.ts";
+import { GraderSpec, Task, TestsGrader } from "../../schema/task.ts";
+
+const specs: Record<GraderSpec["kind"], GraderSpec> = {
+  tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
+  script: { kind: "script", command: ["true"], files: null },
+};
+
+test("every kind of grader in the schema has one entry in the list, and the other way round", () => {
+  const kinds = GraderSpec.options.map((option) => option.shape.kind.value);
+  assert.deepEqual(graders.map((grader) => grader.kind).sort(), [...kinds].sort());
+  for (const spec of Object.values(specs)) assert.equal(graderOf(spec).kind, spec.kind);
+});
+
+test("every parser in the schema has one entry in the list, and the other way round", () => {
+  const names = TestsGrader.shape.parser.unwrap().options;
+  assert.deepEqual(parsers.map((parser) => parser.name).sort(), [...names].sort());
+  for (const name of names) assert.equal(parserNamed(name).name, name);
+});
+
+for (const parser of parsers) {
+  test(`${parser.name}: an empty report is not complete and says why`, () => {
+    const report = parser.parse("", "key");
+    assert.deepEqual([report.complete, report.outcomes.size], [false, 0]);
+    assert.notEqual(report.problem, null);
+  });
+
+  test(`${parser.name}: its runner is there, and only a sealed one has any`, async () => {
+    assert.equal(parser.runner !== null, parser.sealed);
+    if (parser.runner !== null) await access(new URL(`../../graders/runners/${parser.runner}.ts`, import.meta.url));
+  });
+}
+
+for (const spec of Object.values(specs)) {
+  const task = Task.parse({ task_id: "t", instruction: "i", grader: spec });
+  const context = { task, base: [], work: [], signal: new AbortController().signal };
+
+  test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
+    const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });
+    assert.deepEqual([verdict.reward, verdict.error?.message.includes("no room")], [null, true]);
+    Verdict.parse(verdict);
+  });
+
+  test(`${spec.kind}: a cancelled grading is a verdict without a reward, at once`, async () => {
+    const stop = new AbortController();
+    const verdict = grade({ ...context, signal: stop.signal, fresh: () => new Promise(() => {}) });
+    stop.abort();
+    assert.deepEqual([(await verdict).reward, (await verdict).status], [null, "cancelled"]);
+    Verdict.parse(await verdict);
+  });
+}

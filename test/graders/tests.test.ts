@@ -1,0 +1,173 @@
+/** The tests grader over the process sandbox, with the demo's parse-duration as its task: what must count, and what must not. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { baseFiles } from "../../graders/check.ts";
+import { freshSandbox, grade } from "../../graders/grade.ts";
+import { takeWork } from "../../graders/work.ts";
+import { applyPatch } from "../../sandboxes/apply-patch.ts";
+import { overlay } from "../../sandboxes/file-tree.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import type { SandboxFile } from "../../sandboxes/sandbox.ts";
+import { specOf } from "../../sandboxes/task-spec.ts";
+import type { Task } from "../../schema/task.ts";
+import { loadTasks } from "../../tasks/index.ts";
+
+const [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+const base = await baseFiles(task);
+const gold = applyPatch(base, task.gold_patch as string);
+const source = "src/parse-duration.js";
+const owner = { run_id: "run-test-graders", owner: await currentOwner() };
+const file = (path: string, text: string): SandboxFile => ({ path, content: Buffer.from(text), mode: 0o644 });
+const textOf = (files: SandboxFile[], path: string) => files.find((one) => one.path === path)?.content.toString() ?? "";
+
+function gradeWork(work: SandboxFile[], change: { task?: Task; signal?: AbortSignal } = {}) {
+  const context = { task: change.task ?? task, signal: change.signal ?? new AbortController().signal };
+  return grade({ ...context, base, work, fresh: freshSandbox(context, localProcess, owner) });
+}
+
+function withGrader(grader: Partial<Task["grader"]>, limits: Partial<Task["limits"]> = {}): Task {
+  return { ...task, grader: { ...task.grader, ...grader } as Task["grader"], limits: { ...task.limits, ...limits } };
+}
+
+/** Work that has `code` run when the tests import it. */
+const atImport = (code: string) => overlay(base, [file(source, `${textOf(base, source)}\n${code}\n`)]);
+
+test("a fix gets 1, with what it changed as evidence", async () => {
+  const verdict = await gradeWork(gold);
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error], [1, "graded", null]);
+  assert.deepEqual([verdict.tier, verdict.isolation, verdict.grader], ["T0", "none", "tests/node-test"]);
+  assert.deepEqual([verdict.evidence.no_change, verdict.evidence.modified, verdict.evidence.failed_count], [false, [source], 0]);
+  assert.deepEqual(verdict.components.fail_to_pass, { value: 1, weight: 0 });
+});
+
+test("no change is graded like any other work and gets 0", async () => {
+  const verdict = await gradeWork(base);
+  assert.deepEqual([verdict.reward, verdict.status, verdict.evidence.no_change], [0, "graded", true]);
+  assert.deepEqual(verdict.components.pass_to_pass, { value: 1, weight: 0 });
+  assert.deepEqual(verdict.evidence.failed, [
+    { name: "several units add up", outcome: "failed" },
+    { name: "a smaller unit may come first", outcome: "failed" },
+  ]);
+});
+
+const names = task.grader.kind === "tests" ? [...task.grader.fail_to_pass, ...task.grader.pass_to_pass] : [];
+const forgedTap = [
+  "TAP version 13",
+  ...names.flatMap((name, index) => [`# Subtest: ${name}`, `ok ${index + 1} - ${name}`]),
+  `1..${names.length}`,
+].join("\n");
+const forgedRows = [
+  { kind: "begun", name: null, outcome: null },
+  ...names.map((name) => ({ kind: "test", name, outcome: "passed" })),
+  { kind: "complete", name: null, outcome: null },
+].map((row, sequence) => `@report ${"0".repeat(64)} ${JSON.stringify({ ...row, sequence })}`);
+
+for (const [title, work] of [
+  ["printed results and an early exit", atImport(`console.log(${JSON.stringify(forgedTap)}); process.exit(0);`)],
+  ["printed report rows with a made-up seal", atImport(`console.log(${JSON.stringify(`\n${forgedRows.join("\n")}\n`)}); process.exit(0);`)],
+  ["printed results beside the real ones", atImport(`console.log(${JSON.stringify(forgedTap)});`)],
+  ["exit 0 on import", atImport("process.exit(0);")],
+  ["a planted toJSON", atImport(`Object.prototype.toJSON = function () { return { ...this, outcome: "passed" }; };`)],
+  [
+    "tests of the same names defined by the work",
+    atImport(`import { test as t } from "node:test"; for (const name of ${JSON.stringify(names)}) t(name, () => {});`),
+  ],
+  ["visible tests deleted", base.filter((one) => !one.path.startsWith("test/"))],
+  [
+    "visible tests edited to pass",
+    overlay(base, [
+      file(
+        "test/parse-duration.test.js",
+        names.map((name) => `(await import("node:test")).test(${JSON.stringify(name)}, () => {});`).join("\n"),
+      ),
+    ]),
+  ],
+  [
+    "a second test file beside the hidden one",
+    overlay(base, [file("test/.more/a.test.js", forgedTap), file("test/zz.js", "process.exit(0)")]),
+  ],
+  ["a broken package.json", overlay(base, [file("package.json", '{"type":"commonjs"}')])],
+  ["the source deleted", base.filter((one) => one.path !== source)],
+] as const) {
+  test(`${title}: 0, and a verdict`, async () => {
+    const verdict = await gradeWork(work);
+    assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict.evidence));
+  });
+}
+
+test("a fix whose module keeps a timer running still gets its 1", async () => {
+  const verdict = await gradeWork(overlay(gold, [file(source, `${textOf(gold, source)}\nsetInterval(() => {}, 1000);\n`)]));
+  assert.equal(verdict.reward, 1, JSON.stringify(verdict.evidence));
+});
+
+test("tests that hang end as grader_timeout without a reward", async () => {
+  const verdict = await gradeWork(atImport("while (true);"), { task: withGrader({}, { grade_seconds: 2 }) });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "grader_timeout", "grader_timeout"]);
+  assert.match(verdict.error?.message ?? "", /2 seconds/);
+});
+
+test("a required name that no test has is absent and makes the reward 0", async () => {
+  const verdict = await gradeWork(gold, { task: withGrader({ fail_to_pass: ["several units add up", "no such test"] }) });
+  assert.equal(verdict.reward, 0);
+  assert.deepEqual(verdict.evidence.failed, [{ name: "no such test", outcome: "absent" }]);
+});
+
+test("a test command that cannot be started is the grader's failure and not the work's", async () => {
+  const verdict = await gradeWork(gold, { task: withGrader({ command: ["no-such-program", "{runner}"] }) });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "grader_error", "grader_error"]);
+  const unsealed = await gradeWork(gold, { task: withGrader({ command: ["no-such-program"], parser: "tap" }) });
+  assert.deepEqual([unsealed.reward, unsealed.status], [null, "grader_error"]);
+});
+
+test("a work that makes a startable command exit with 127 is graded", async () => {
+  const plain = { command: ["node", "--test-reporter=tap", "test/parse-duration.test.js"], parser: "tap" as const };
+  assert.equal((await gradeWork(gold, { task: withGrader(plain) })).reward, 1);
+  const verdict = await gradeWork(atImport("process.exit(127);"), { task: withGrader(plain) });
+  assert.deepEqual([verdict.reward, verdict.status], [0, "graded"]);
+});
+
+test("printed points in a plain TAP report break its numbering and the reward is 0", async () => {
+  const plain = { command: ["node", "--test-reporter=tap", "test/parse-duration.test.js"], parser: "tap" as const };
+  const verdict = await gradeWork(atImport(`console.log("ok 1 - several units add up");`), { task: withGrader(plain) });
+  assert.equal(verdict.reward, 0);
+});
+
+test("a JUnit report is read from its file", async () => {
+  const xml = (name: string) => `<testsuite><testcase name="${name}"/></testsuite>`;
+  const writes = (text: string) => ({
+    parser: "junit" as const,
+    command: ["node", "-e", "require('fs').writeFileSync(process.argv[1], process.argv[2])", "{report}", text],
+  });
+  const required = { fail_to_pass: ["a"], pass_to_pass: [] };
+  assert.equal((await gradeWork(gold, { task: withGrader({ ...writes(xml("a")), ...required }) })).reward, 1);
+  assert.equal((await gradeWork(gold, { task: withGrader({ ...writes(xml("b")), ...required }) })).reward, 0);
+  assert.equal((await gradeWork(gold, { task: withGrader({ ...writes("<testsuite><testcase name='a'/>"), ...required }) })).reward, 0);
+});
+
+test("a work with a path that leaves the workdir is not written anywhere", async () => {
+  const verdict = await gradeWork([...gold, file("../../escaped.txt", "x")]);
+  assert.equal(verdict.reward, null);
+  assert.notEqual(verdict.error, null);
+});
+
+test("links in the workdir and the agent's own git folder are not part of the work", async () => {
+  await using sandbox = await localProcess.create(specOf(task, owner), new AbortController().signal);
+  await sandbox.writeFiles(base);
+  await sandbox.writeFiles([file(".git/config", "[core]\n\tfsmonitor = touch /tmp/owned\n"), file("src/new.js", "1\n")]);
+  await sandbox.exec(["ln", "-s", "/etc/passwd", "link"]);
+  await sandbox.exec(["ln", "-s", "/etc", "folder"]);
+  await sandbox.freeze();
+  const work = await takeWork(sandbox, task);
+  assert.deepEqual(work.map((one) => one.path).sort(), [...base.map((one) => one.path), "src/new.js"].sort());
+});
+
+test("a backend that fails gives a verdict without a reward, and so does a cancelled grading", async () => {
+  const fresh = () => Promise.reject(new Error("the engine is gone"));
+  const signal = new AbortController().signal;
+  const verdict = await grade({ task, base, work: gold, fresh, signal });
+  assert.deepEqual([verdict.reward, verdict.status], [null, "grader_error"]);
+  assert.match(verdict.error?.message ?? "", /the engine is gone/);
+  const cancelled = await gradeWork(gold, { signal: AbortSignal.abort() });
+  assert.deepEqual([cancelled.reward, cancelled.status], [null, "cancelled"]);
+});
