@@ -73,12 +73,15 @@ class VllmEngine implements Engine {
     bodyTimeout: 0,
     connections: null,
   });
+  /** Connections made so far: a request that failed without a new one was sent on a reused socket. */
+  #connects = 0;
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.baseUrl = options.baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.#apiKey = options.apiKey;
+    this.#agent.on("connect", () => this.#connects++);
   }
 
   async probe(signal: AbortSignal): Promise<EngineFacts> {
@@ -219,6 +222,7 @@ class VllmEngine implements Engine {
     if (body !== undefined) headers["content-type"] = "application/json";
     if (requestId) headers["x-request-id"] = requestId;
     if (this.#apiKey) headers.authorization = `Bearer ${this.#apiKey}`;
+    const connects = this.#connects;
     try {
       return await httpRequest(this.baseUrl + path, {
         method,
@@ -229,12 +233,26 @@ class VllmEngine implements Engine {
       });
     } catch (error) {
       if (signal.aborted) throw error;
-      throw new AlidadeError(
+      throw this.#noAnswer(path, error, this.#connects === connects);
+    }
+  }
+
+  /**
+   * Never connected, or sent on a kept socket that the server had closed meanwhile: it has not seen the request. On a
+   * fresh connection it has, and what it did with it nobody knows.
+   */
+  #noAnswer(path: string, error: unknown, notSeen: boolean): AlidadeError {
+    if (notSeen)
+      return new AlidadeError(
         "engine_unreachable",
         `cannot reach the engine at ${this.baseUrl}${path}: ${messageOf(error)}. Is it running, and is --engine its URL?`,
         { cause: error },
       );
-    }
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.baseUrl}${path} closed the connection without an answer: ${messageOf(error)}`,
+      { cause: error },
+    );
   }
 
   /** The engine's own refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */

@@ -25,10 +25,14 @@ export async function match(session: Session, fingerprint: string, signal: Abort
   const earlier = session.byFingerprint.get(fingerprint);
   if (!earlier) return { type: "new", retryOf: null };
   await graceForClose(earlier, signal);
-  if (earlier.connections.size > 0) return { type: "new", retryOf: null };
+  if (isWaitedFor(earlier)) return { type: "new", retryOf: null };
   if (earlier.generation || earlier.unsaved) return { type: "join", call: earlier };
   if (!earlier.turn) return { type: "new", retryOf: earlier };
   return earlier.delivery === "complete" ? { type: "new", retryOf: null } : { type: "replay", call: earlier };
+}
+
+function isWaitedFor(call: Call): boolean {
+  return [...call.connections].some((connection) => !connection.isClosed);
 }
 
 /** Waits until the call's open connections have closed or the grace is over. */
@@ -40,6 +44,8 @@ async function graceForClose(call: Call, signal: AbortSignal): Promise<void> {
     sleep(closeGraceMs, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => undefined),
   ]);
   timer.abort();
+  // Whoever answered a connection that has just closed notes how it ended before this goes on.
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Identity of a request: what makes it the same question to the same model by the same agent. */

@@ -42,7 +42,13 @@ export function exclusionOfCall(call: Judged): Exclusion | null {
 
 const tokenReasons: [Exclusion, (call: CallHistory, hasPrompt: boolean) => boolean][] = [
   ["no_token_ids", ({ finished }, hasPrompt) => !finished?.sampled_ids || !hasPrompt],
-  ["misaligned", ({ finished }) => findMisalignment(finished?.sampled_ids ?? [], finished?.logprobs ?? null) !== null],
+  // The recorder compares with the engine's own count as well, which is not in the ids.
+  [
+    "misaligned",
+    ({ finished }) =>
+      finished?.missing?.startsWith("misaligned") === true ||
+      findMisalignment(finished?.sampled_ids ?? [], finished?.logprobs ?? null) !== null,
+  ],
   // One missing logprob excludes the whole call: a row with holes has no importance ratio.
   ["no_logprob", ({ finished }) => !finished?.logprobs || finished.logprobs.includes(null)],
   ["unattributed_policy", changedPolicy],

@@ -1,0 +1,93 @@
+/** A real proxy in front of a scripted engine, with a store in memory: what most tests of the proxy stand on. */
+import { engines } from "../../engines/index.ts";
+import { HarnessProxy, type ProxyOptions } from "../../proxy/index.ts";
+import type { SessionSpec } from "../../schema/session-log.ts";
+import { MemoryStore } from "../../store/index.ts";
+import { ScriptedEngine, type ScriptedReply, type WireRequest } from "./scripted-engine.ts";
+
+export type ProxyAt = AsyncDisposable & {
+  proxy: HarnessProxy;
+  engine: ScriptedEngine;
+  /** What the proxy could tell nobody over HTTP: tests end by asking that it is empty. */
+  unseen: unknown[];
+  open(spec?: Partial<SessionSpec>): Promise<Client>;
+};
+
+export async function proxyAt(
+  script: (request: WireRequest, index: number) => ScriptedReply,
+  options: Partial<ProxyOptions> = {},
+): Promise<ProxyAt> {
+  await using scope = new AsyncDisposableStack();
+  const engine = scope.use(await ScriptedEngine.start(script));
+  const unseen: unknown[] = [];
+  const adapter = engines[0]?.create({ baseUrl: engine.url, apiKey: null });
+  if (!adapter) throw new Error("no engine is registered");
+  scope.defer(() => adapter.close());
+  const proxy = scope.use(
+    await HarnessProxy.start({
+      engine: adapter,
+      store: new MemoryStore(),
+      version: "test",
+      onError: (error, what) => void unseen.push([what, error]),
+      ...options,
+    }),
+  );
+  const release = scope.move();
+  return {
+    proxy,
+    engine,
+    unseen,
+    open: async (spec = {}) => {
+      const { session, key } = await proxy.openSession(spec);
+      return new Client(proxy, session.id, key);
+    },
+    [Symbol.asyncDispose]: () => release.disposeAsync(),
+  };
+}
+
+export class Client {
+  readonly proxy: HarnessProxy;
+  readonly sessionId: string;
+  readonly key: string;
+
+  constructor(proxy: HarnessProxy, sessionId: string, key: string) {
+    this.proxy = proxy;
+    this.sessionId = sessionId;
+    this.key = key;
+  }
+
+  chat(body: Record<string, unknown>, signal?: AbortSignal): Promise<Response> {
+    return this.post("/v1/chat/completions", { model: "any", ...body }, signal);
+  }
+
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+    return fetch(this.proxy.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      ...(signal ? { signal } : {}),
+    });
+  }
+
+  /** The assistant message of a non-streamed chat answer. */
+  async say(messages: unknown[], more: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+    const response = await this.chat({ messages, ...more });
+    const body = (await response.json()) as { choices?: { message: Record<string, unknown> }[]; error?: unknown };
+    if (!body.choices?.[0]) throw new Error(`no answer: ${JSON.stringify(body)}`);
+    return body.choices[0].message;
+  }
+
+  entries() {
+    return this.proxy.sessions.store.read(this.sessionId);
+  }
+
+  async settled() {
+    const session = this.proxy.session(this.sessionId);
+    while (session.background.size > 0) await Promise.allSettled(session.background);
+  }
+
+  async trajectory() {
+    await this.settled();
+    return this.proxy.trajectory(this.sessionId);
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * A scripted engine that speaks vLLM's wire over real HTTP, with faults on demand. A token is a character: the ids of a
+ * text are its code points, so expected trajectories can be computed by hand, and a conversation that comes back
+ * unchanged continues exactly.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+type WireMessage = {
+  role: string;
+  content?: unknown;
+  reasoning?: string;
+  tool_calls?: { id: string; function: { name: string; arguments: string } }[];
+};
+export type WireRequest = { model: string; messages: WireMessage[]; tools?: unknown[]; stream?: boolean; [key: string]: unknown };
+
+export type ScriptedReply = {
+  text?: string;
+  reasoning?: string;
+  tool_calls?: { id?: string; name: string; arguments: string }[];
+  finish_reason?: string;
+  stop_reason?: string | number | null;
+  /** HTTP status of a refusal instead of an answer. */
+  refuse?: { status: number; message: string };
+  /** Break the connection after this many sampled tokens. */
+  cutAfter?: number;
+  /** Wait for this before the first byte of the answer. */
+  before?: Promise<unknown>;
+  /** Wait for this before the end of the answer. */
+  beforeEnd?: Promise<unknown>;
+  /** Answer without token ids, without logprobs, or with one logprob (id) too few. */
+  quirk?: "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort";
+};
+
+/** Ends a sampled turn; not a character that texts have. */
+export const endOfTurn = 1;
+
+export const encode = (text: string): number[] => Array.from(text, (character) => character.codePointAt(0) as number);
+export const decode = (ids: number[]): string => ids.map((id) => (id === endOfTurn ? "⏹" : String.fromCodePoint(id))).join("");
+
+/** The template: what the "model" is prompted with. */
+export function render(request: Pick<WireRequest, "messages" | "tools">): number[] {
+  const ids = request.tools?.length ? encode(`[tools ${request.tools.length}]`) : [];
+  for (const message of request.messages) {
+    if (message.role !== "assistant")
+      ids.push(
+        ...encode(`<${message.role}>${typeof message.content === "string" ? message.content : JSON.stringify(message.content)}`),
+        endOfTurn,
+      );
+    else
+      ids.push(
+        ...encode("<assistant>"),
+        ...encode(
+          said({
+            text: (message.content as string | null) ?? "",
+            reasoning: message.reasoning,
+            tool_calls: message.tool_calls?.map((call) => call.function),
+          }),
+        ),
+        endOfTurn,
+      );
+  }
+  return [...ids, ...encode("<assistant>")];
+}
+
+function said(turn: { text?: string; reasoning?: string; tool_calls?: { name: string; arguments: string }[] }): string {
+  const reasoning = turn.reasoning ? `(${turn.reasoning})` : "";
+  return reasoning + (turn.text ?? "") + (turn.tool_calls ?? []).map((call) => `{${call.name} ${call.arguments}}`).join("");
+}
+
+/** A logprob that depends on position and id only, so that a test can tell a shifted one. */
+export const logprobOf = (id: number, position: number): number => -(((id * 31 + position * 7) % 97) + 1) / 100;
+
+export class ScriptedEngine implements AsyncDisposable {
+  readonly requests: WireRequest[] = [];
+  /** Requests whose client went away before the answer was complete. */
+  aborted = 0;
+  url = "";
+  readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
+  readonly #script: (request: WireRequest, index: number) => ScriptedReply;
+
+  private constructor(script: (request: WireRequest, index: number) => ScriptedReply) {
+    this.#script = script;
+  }
+
+  /** `script` is asked for every generation but the probe's. */
+  static async start(script: (request: WireRequest, index: number) => ScriptedReply): Promise<ScriptedEngine> {
+    const engine = new ScriptedEngine(script);
+    await new Promise<void>((resolve) => engine.#server.listen(0, "127.0.0.1", resolve));
+    engine.url = `http://127.0.0.1:${(engine.#server.address() as AddressInfo).port}`;
+    return engine;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    if (incoming.url === "/v1/models") return json(outgoing, 200, { data: [{ id: "scripted", max_model_len: 100_000 }] });
+    if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as WireRequest;
+    if (incoming.url === "/tokenize") return json(outgoing, 200, { count: render(body).length });
+    if (incoming.url === "/detokenize") return json(outgoing, 200, { prompt: decode(body.tokens as number[]) });
+    if (incoming.url !== "/v1/chat/completions") return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
+    if (!body.stream) return this.#probe(body, outgoing);
+    this.requests.push(body);
+    await this.#answer(body, this.#script(body, this.requests.length - 1), outgoing).catch(() => outgoing.destroy());
+  }
+
+  /** The probe's one token; an engine that never gives ids does not give the probe any either. */
+  #probe(body: WireRequest, outgoing: ServerResponse): void {
+    const { quirk } = this.#script({ ...body, probe: true }, -1);
+    json(outgoing, 200, {
+      ...(quirk === "no_ids" ? {} : { prompt_token_ids: render(body) }),
+      choices: [
+        {
+          message: { role: "assistant", content: "x" },
+          finish_reason: "length",
+          ...(quirk === "no_ids" ? {} : { token_ids: [120] }),
+          logprobs:
+            quirk === "no_logprobs" ? null : { content: [{ token: "x", logprob: -0.5, top_logprobs: [{ token: "x", logprob: -0.5 }] }] },
+        },
+      ],
+    });
+  }
+
+  async #answer(request: WireRequest, reply: ScriptedReply, outgoing: ServerResponse): Promise<void> {
+    const gone = new Promise<void>((resolve) =>
+      outgoing.once("close", () => {
+        if (!outgoing.writableEnded) this.aborted++;
+        resolve();
+      }),
+    );
+    await Promise.race([reply.before, gone]);
+    if (outgoing.destroyed) return;
+    if (reply.refuse) return json(outgoing, reply.refuse.status, { error: { message: reply.refuse.message, code: reply.refuse.status } });
+    outgoing.writeHead(200, { "content-type": "text/event-stream" });
+    const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    const prompt = render(request);
+    const withIds = reply.quirk !== "no_ids";
+    send({
+      model: "scripted",
+      ...(withIds ? { prompt_token_ids: prompt } : {}),
+      choices: [{ index: 0, delta: { role: "assistant", content: "" } }],
+    });
+    const ids = [...encode(said(reply)), endOfTurn];
+    const deltas = deltasOf(reply);
+    for (const [index, id] of ids.entries()) {
+      if (reply.cutAfter === index) {
+        // What was written reaches the client before the connection breaks.
+        await new Promise((resolve) => outgoing.write(": flushed\n\n", resolve));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return void outgoing.destroy();
+      }
+      const logprob = reply.quirk === "one_null_logprob" && index === 0 ? null : logprobOf(id, prompt.length + index);
+      send({
+        model: "scripted",
+        choices: [
+          {
+            index: 0,
+            delta: index === 0 ? deltas : {},
+            ...(withIds ? { token_ids: [id] } : {}),
+            logprobs: reply.quirk === "no_logprobs" ? null : { content: [{ token: decode([id]), logprob }] },
+          },
+        ],
+      });
+    }
+    await Promise.race([reply.beforeEnd, gone]);
+    if (outgoing.destroyed) return;
+    const finish = reply.quirk === "abort" ? "abort" : (reply.finish_reason ?? (reply.tool_calls ? "tool_calls" : "stop"));
+    send({ model: "scripted", choices: [{ index: 0, delta: {}, finish_reason: finish, stop_reason: reply.stop_reason ?? null }] });
+    const completion_tokens = ids.length + (reply.quirk === "usage_mismatch" ? 1 : 0);
+    send({
+      model: "scripted",
+      choices: [],
+      usage: { prompt_tokens: prompt.length, completion_tokens, total_tokens: prompt.length + completion_tokens },
+    });
+    outgoing.end("data: [DONE]\n\n");
+  }
+}
+
+function deltasOf(reply: ScriptedReply): Record<string, unknown> {
+  return {
+    ...(reply.reasoning ? { reasoning: reply.reasoning } : {}),
+    ...(reply.text ? { content: reply.text } : {}),
+    ...(reply.tool_calls
+      ? {
+          tool_calls: reply.tool_calls.map((call, index) => ({
+            index,
+            id: call.id ?? `engine-tool-${index}`,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments },
+          })),
+        }
+      : {}),
+  };
+}
+
+function json(outgoing: ServerResponse, status: number, body: unknown): void {
+  outgoing.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { proxyAt } from "../fakes/proxy-at.ts";
+
+const hi = [{ role: "user", content: "hi" }];
+
+test("an engine that breaks off mid-stream is an error with its partial ids kept, and nothing of it is trained", async () => {
+  await using at = await proxyAt((_, index) => (index === 0 ? { text: "half a sentence", cutAfter: 4 } : { text: "fine" }));
+  const client = await at.open({ purpose: "train" });
+  const response = await client.chat({ messages: hi, stream: true });
+  assert.match(await response.text(), /engine_error|"error"/);
+  const finished = (await client.entries()).find((entry) => entry.type === "call_finished");
+  assert.equal(finished?.sampled_ids?.length, 4);
+  assert.equal(finished?.error?.code, "engine_error");
+  await client.say(hi);
+  const { calls, nodes, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.outcome),
+    ["failed", "delivered"],
+  );
+  assert.equal(fidelity.excluded.failed, 4);
+  assert.ok(nodes.every((node) => node.call_id !== calls[0]!.call_id || !node.trainable));
+  assert.deepEqual(at.unseen, []);
+});
+
+test("an engine's error keeps its status when nothing was sent yet", async () => {
+  const errors = [
+    [{ status: 500, message: "boom" }, 502],
+    [{ status: 400, message: "This model's maximum context length is 10 tokens" }, 400],
+    [{ status: 400, message: "bad grammar" }, 400],
+  ] as const;
+  for (const [refuse, status] of errors)
+    for (const stream of [true, false]) {
+      await using at = await proxyAt(() => ({ refuse }));
+      const client = await at.open();
+      const response = await client.chat({ messages: hi, stream });
+      assert.equal(response.status, status, `${refuse.message} stream=${stream}`);
+      assert.match(await response.text(), new RegExp(refuse.message));
+    }
+});
+
+test("a full engine is tried again at most twice before the first byte, and each try is on the record", async () => {
+  await using at = await proxyAt((_, index) => (index < 2 ? { refuse: { status: 503, message: "busy" } } : { text: "ok" }));
+  const client = await at.open();
+  assert.equal((await client.say(hi)).content, "ok");
+  const tries = (await client.entries()).filter((entry) => entry.type === "tried");
+  assert.deepEqual(
+    tries.map((one) => [one.try, one.status]),
+    [
+      [1, 503],
+      [2, 503],
+      [3, 200],
+    ],
+  );
+  assert.equal((await client.trajectory()).fidelity.resampled, 0);
+});
+
+test("a call without ids, without logprobs or with a missing one is left out of training with its reason", async () => {
+  for (const [quirk, reason] of [
+    ["no_ids", "no_token_ids"],
+    ["no_logprobs", "no_logprob"],
+    ["one_null_logprob", "no_logprob"],
+    ["usage_mismatch", "misaligned"],
+  ] as const) {
+    await using at = await proxyAt((request) => (request.probe ? {} : { text: "text", quirk }));
+    const client = await at.open({ purpose: "train" });
+    await client.say(hi);
+    const trajectory = await client.trajectory();
+    assert.equal(trajectory.fidelity.trainable_tokens, 0, quirk);
+    assert.match(trajectory.calls[0]!.missing ?? "", new RegExp(`^${reason}`), quirk);
+    if (quirk === "one_null_logprob") assert.equal(trajectory.nodes.find((node) => node.kind === "sampled")?.logprobs?.[0], null);
+  }
+});
+
+test("a generation that the engine aborted is an error, with what was sampled kept", async () => {
+  await using at = await proxyAt(() => ({ text: "partial", quirk: "abort" }));
+  const client = await at.open();
+  assert.equal((await client.chat({ messages: hi })).status, 502);
+  const finished = (await client.entries()).find((entry) => entry.type === "call_finished");
+  assert.equal(finished?.error?.code, "engine_aborted");
+  assert.equal(finished?.sampled_ids?.length, "partial".length + 1);
+});
+
+test("a training session at an engine without token ids is refused with what would fix it; a live one goes on text-only", async () => {
+  await using at = await proxyAt(() => ({ text: "text", quirk: "no_ids" }));
+  await assert.rejects(
+    at.open({ purpose: "train" }),
+    (error: Error & { code?: string }) => error.code === "engine_without_token_ids" && /return_token_ids/.test(error.message),
+  );
+  const client = await at.open({ purpose: "live" });
+  assert.equal((await client.say(hi)).content, "text");
+});
+
+test("sealing a session cancels what runs at the engine", async () => {
+  await using at = await proxyAt(() => ({ text: "never", beforeEnd: new Promise(() => undefined) }));
+  const client = await at.open();
+  const waiting = client.chat({ messages: hi });
+  while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await at.proxy.session(client.sessionId).seal("stop");
+  assert.ok((await waiting).status >= 400);
+  while (at.engine.aborted === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+});

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Client, proxyAt } from "../fakes/proxy-at.ts";
+
+/** Until our side has seen the client's close: before that the bytes are handed to a client that left. */
+async function seenLeaving(client: Client): Promise<void> {
+  while (!(await client.entries()).some((entry) => entry.type === "answered" && entry.delivery === "cut"))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+const hi = [{ role: "user", content: "hi" }];
+
+test("a client that left while the engine sampled and came back gets the same sample", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ text: "once", beforeEnd: hold.promise }));
+  const client = await at.open({ purpose: "train", budgets: { max_turns: 1 } });
+  const gone = new AbortController();
+  const first = client.chat({ messages: hi, stream: true }, gone.signal).then((response) => response.text());
+  while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  gone.abort();
+  await assert.rejects(first);
+  const second = client.say(hi);
+  await seenLeaving(client);
+  hold.resolve();
+  assert.equal((await second).content, "once");
+  assert.equal(at.engine.requests.length, 1);
+  const trajectory = await client.trajectory();
+  assert.deepEqual(
+    trajectory.calls.map((call) => call.outcome),
+    ["delivered"],
+  );
+});
+
+test("an answer that was never delivered is given again, in the form now asked for", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ text: "kept", beforeEnd: hold.promise }));
+  const client = await at.open();
+  const gone = new AbortController();
+  const first = client.chat({ messages: hi }, gone.signal);
+  while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  gone.abort();
+  await assert.rejects(first);
+  await seenLeaving(client);
+  hold.resolve();
+  while (!(await client.entries()).some((entry) => entry.type === "call_finished")) await new Promise((resolve) => setTimeout(resolve, 5));
+  const again = await client.chat({ messages: hi, stream: true, max_tokens: 99 });
+  assert.match(await again.text(), /kept/);
+  assert.equal(at.engine.requests.length, 1);
+});
+
+test("identical requests at the same time are samples of their own", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt((_, index) => ({ text: `sample ${index}`, beforeEnd: hold.promise }));
+  const client = await at.open();
+  const both = Promise.all([client.say(hi), client.say(hi)]);
+  while (at.engine.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  hold.resolve();
+  assert.deepEqual((await both).map((turn) => turn.content).sort(), ["sample 0", "sample 1"]);
+  const { calls, fidelity } = await client.trajectory();
+  assert.equal(calls.length, 2);
+  assert.equal(fidelity.sampled_tokens, 2 * ("sample 0".length + 1));
+});
+
+test("the same request after a delivered answer is a new sample", async () => {
+  await using at = await proxyAt((_, index) => ({ text: `sample ${index}` }));
+  const client = await at.open();
+  assert.equal((await client.say(hi)).content, "sample 0");
+  assert.equal((await client.say(hi)).content, "sample 1");
+});
+
+test("a request that failed is tried anew, names the failed call, and is charged to no budget", async () => {
+  await using at = await proxyAt((_, index) => (index === 0 ? { refuse: { status: 500, message: "boom" } } : { text: "ok" }));
+  const client = await at.open({ budgets: { max_turns: 1 } });
+  assert.equal((await client.chat({ messages: hi })).status, 502);
+  assert.equal((await client.say(hi)).content, "ok");
+  const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
+  assert.equal(begun[1]!.retry_of, begun[0]!.call_id);
+});
