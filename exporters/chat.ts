@@ -1,0 +1,111 @@
+/**
+ * Chat messages for SFT: one conversation a line. It needs no token ids, so it works for every engine. An assistant
+ * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
+ */
+import { exclusionOfCall } from "../reconstruct/index.ts";
+import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
+import type { Exporter } from "./exporter.ts";
+import { addLeftOut } from "./left-out.ts";
+
+export const chat: Exporter = {
+  name: "chat",
+  title: "one conversation a line for SFT: messages, tools, reward",
+  objective: "sft",
+  async *lines(trajectories, _options, report) {
+    for await (const trajectory of trajectories) {
+      report.trajectories++;
+      const { rows, left_out } = toConversations(trajectory);
+      addLeftOut(report, left_out);
+      for (const row of rows) {
+        report.rows++;
+        yield JSON.stringify(row);
+      }
+    }
+  },
+};
+
+export type ChatRow = {
+  messages: ChatMessage[];
+  tools: Record<string, unknown>[];
+  reward: number | null;
+  trajectory_id: string;
+  rollout_id: string | null;
+  group_id: string | null;
+  sample_index: number | null;
+  agent: string;
+  /** The call that said the last message. */
+  call_id: string;
+};
+
+/** One row for each call that no other call's conversation goes on from word for word. */
+export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left_out: Record<string, number> } {
+  const left_out: Record<string, number> = {};
+  const usable = trajectory.calls.filter((call) => {
+    const reason = exclusionOfCall({ ...call, ...pick(trajectory) }) ?? (call.output === null ? "no_output" : null);
+    if (reason !== null) left_out[reason] = (left_out[reason] ?? 0) + 1;
+    return reason === null;
+  });
+  const said = findSaid(usable);
+  const continued = new Set([...said.values()].flat());
+  const owned = new Set<string>();
+  const leaves = usable.filter((call) => !continued.has(call));
+  return { left_out, rows: leaves.map((leaf) => toRow(leaf, said.get(leaf.call_id) ?? [], owned, trajectory)) };
+}
+
+function pick({ purpose, in_loss }: Trajectory): Pick<Trajectory, "purpose" | "in_loss"> {
+  return { purpose, in_loss };
+}
+
+/** Call id -> the earlier calls whose turns stand word for word in its conversation, where they were said. */
+function findSaid(calls: CallRecord[]): Map<string, CallRecord[]> {
+  const byId = new Map(calls.map((call) => [call.call_id, call]));
+  const said = new Map<string, CallRecord[]>();
+  for (const call of calls) {
+    const parent = call.parent_call_id === null ? undefined : byId.get(call.parent_call_id);
+    if (parent === undefined) continue;
+    // Of what stood in the parent's conversation, that part is still there which lies before the first difference.
+    const shared = sharedMessages(call, parent);
+    said.set(
+      call.call_id,
+      [...(said.get(parent.call_id) ?? []), parent].filter((each) => each.input.length < shared),
+    );
+  }
+  return said;
+}
+
+/** How many leading messages of `call` are the parent's conversation and what it said. */
+function sharedMessages(call: CallRecord, parent: CallRecord): number {
+  const whole = [...parent.input, parent.output];
+  const end = whole.findIndex((id, at) => call.input[at] !== id);
+  return end < 0 ? whole.length : end;
+}
+
+function toRow(leaf: CallRecord, before: CallRecord[], owned: Set<string>, trajectory: Trajectory): ChatRow {
+  const said = new Map([...before, leaf].map((call) => [call.input.length, call.call_id]));
+  const ids = [...leaf.input, ...(leaf.output === null ? [] : [leaf.output])];
+  const messages = ids.flatMap((id, at) => {
+    const message = trajectory.messages[id];
+    return message === undefined ? [] : toChatMessages(message).map((each) => weighted(each, said.get(at), owned));
+  });
+  const tools = leaf.tools_hash === null ? [] : (trajectory.tools[leaf.tools_hash] ?? []);
+  return {
+    messages,
+    tools: tools.map(toChatTool),
+    reward: trajectory.reward,
+    trajectory_id: trajectory.trajectory_id,
+    rollout_id: trajectory.rollout_id,
+    group_id: trajectory.group.id,
+    sample_index: trajectory.group.sample_index,
+    agent: leaf.agent,
+    call_id: leaf.call_id,
+  };
+}
+
+/** Weight 1 for a turn of the policy's own that no earlier row has taken. */
+function weighted(message: ChatMessage, callId: string | undefined, owned: Set<string>): ChatMessage {
+  if (message.role !== "assistant") return message;
+  const mine = callId !== undefined && !owned.has(callId);
+  if (mine) owned.add(callId);
+  return { ...message, weight: mine ? 1 : 0 };
+}

@@ -1,0 +1,241 @@
+/** The contract that every exporter in the list keeps, and what each one says. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { canonical } from "../../exporters/canonical.ts";
+import { chat } from "../../exporters/chat.ts";
+import { flat } from "../../exporters/flat.ts";
+import type { Exporter, ExportOptions, ExportReport } from "../../exporters/index.ts";
+import { exporterNamed, exporters, exportTrajectories } from "../../exporters/index.ts";
+import { FlatRow, reconstruct, verifyRows } from "../../reconstruct/index.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { need } from "../needs.ts";
+
+/** A tool turn, an abandoned answer and its retry, a title call, a call under a grammar and one without logprobs. */
+function session(reward: number | null = 1): Trajectory {
+  const log = new LogBuilder();
+  const start = [system("be good"), user("fix it")];
+  const says = assistant(thinking("well"), "let me see", toolCall("1", '{"cmd":"ls"}'));
+  log.call({ messages: [user("a title please")], request_class: "title" });
+  log.call({ messages: start, says, delivery: "cut" });
+  const b = log.call({ messages: start, says, tools: [{ name: "bash", parameters: { type: "object" }, kind: "function" }] });
+  const next = [...start, says, toolResult("1", "a.txt")];
+  const tools = [{ name: "bash", parameters: { type: "object" }, kind: "function" as const }];
+  log.call({ messages: next, says: assistant("done"), parent: b, restored: [recognised(b, 2)], tools });
+  log.call({ messages: [user("choose")], says: assistant("yes"), logprobs: [0, -1], grammar: true });
+  log.call({ messages: [user("no numbers")], says: assistant("one two"), logprobs: null });
+  return reconstruct(log.entries, { reward, group: { size: 4 } });
+}
+
+function textOnly(): Trajectory {
+  const log = new LogBuilder({ purpose: "live" });
+  const says = assistant("hello");
+  log.call({ messages: [user("hi")], says, prompt: null });
+  log.call({ messages: [user("hi"), says, user("again")], prompt: null });
+  return reconstruct(log.entries);
+}
+
+async function exported(
+  exporter: Exporter,
+  trajectories: Trajectory[],
+  options: Partial<ExportOptions> = {},
+): Promise<{ rows: unknown[]; report: ExportReport; text: string }> {
+  const chunks: Buffer[] = [];
+  const output = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      chunks.push(chunk);
+      done();
+    },
+  });
+  const report = await exportTrajectories(exporter, trajectories, output, options);
+  const text = Buffer.concat(chunks).toString("utf8");
+  return {
+    report,
+    text,
+    rows: text
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as unknown),
+  };
+}
+
+for (const exporter of exporters) {
+  test(`${exporter.name}: one JSON object a line, counted in the report`, async () => {
+    const { report, rows, text } = await exported(exporter, [session(), session(0), textOnly()]);
+    assert.equal(report.trajectories, 3);
+    assert.equal(report.rows, rows.length);
+    assert.ok(rows.length > 0 && rows.every((row) => row !== null && typeof row === "object"));
+    assert.ok(text.endsWith("\n"));
+  });
+
+  test(`${exporter.name}: a reward that nobody measured stays null`, async () => {
+    const { rows } = await exported(exporter, [session(null)]);
+    for (const row of rows) assert.equal((row as { reward: unknown }).reward, null);
+  });
+
+  test(`${exporter.name}: nothing in gives nothing out`, async () => {
+    const { report, text } = await exported(exporter, []);
+    assert.deepEqual([report, text], [{ trajectories: 0, rows: 0, left_out: {} }, ""]);
+  });
+
+  test(`${exporter.name}: reads one trajectory at a time and obeys a slow output`, async () => {
+    let read = 0;
+    let written = 0;
+    async function* source(): AsyncIterable<Trajectory> {
+      for (let at = 0; at < 40; at++) {
+        read++;
+        yield session();
+      }
+    }
+    let ahead = 0;
+    const slow = new Writable({
+      highWaterMark: 1,
+      write: (_chunk, _encoding, done) => {
+        written++;
+        setImmediate(() => {
+          ahead = Math.max(ahead, read - written);
+          done();
+        });
+      },
+    });
+    await exportTrajectories(exporter, source(), slow);
+    assert.equal(read, 40);
+    assert.ok(ahead <= 3, `${ahead} trajectories were read ahead of the output`);
+  });
+
+  test(`${exporter.name}: a broken output and an aborted signal end the export with an error`, async () => {
+    const broken = new Writable({ write: (_chunk, _encoding, done) => done(new Error("disk full")) });
+    await assert.rejects(exportTrajectories(exporter, [session(), session()], broken), /disk full/);
+    const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
+    await assert.rejects(exportTrajectories(exporter, [session()], sink, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  });
+}
+
+test("an unknown format is refused with the names that there are", () => {
+  assert.throws(() => exporterNamed("parquet"), /"parquet"; there are: canonical, flat, chat/);
+});
+
+test("canonical lines are the trajectories themselves", async () => {
+  const trajectory = session();
+  const { rows } = await exported(canonical, [trajectory]);
+  assert.deepEqual(Trajectory.parse(rows[0]), Trajectory.parse(trajectory));
+});
+
+test("flat rows agree with the tree, and what they leave out has its reason", async () => {
+  const trajectory = session();
+  const { rows, report } = await exported(flat, [trajectory]);
+  const parsed = rows.map((row) => FlatRow.parse(row));
+  assert.deepEqual(verifyRows(trajectory, parsed), []);
+  assert.equal(parsed.length, 1);
+  assert.deepEqual(report.left_out, { auxiliary: 1, undelivered: 1, grammar: 1, no_logprob: 1 });
+  const [row] = parsed as [FlatRow];
+  assert.deepEqual(
+    row.segments.map(({ kind, trainable }) => [kind, trainable]),
+    [
+      ["prompt", false],
+      ["sampled", true],
+      ["observation", false],
+      ["sampled", true],
+    ],
+  );
+  assert.equal(row.loss_mask.indexOf(1), row.prompt_length);
+  assert.ok(row.logprobs.every((logprob, at) => (row.loss_mask[at] === 1 ? typeof logprob === "number" : logprob === null)));
+});
+
+test("flat rows take grammar calls when allowed, and still never train a forced token", async () => {
+  const { rows, report } = await exported(flat, [session()], { allowGrammar: true });
+  const grammar = rows.map((row) => FlatRow.parse(row)).find((row) => row.logprobs.includes(0));
+  assert.deepEqual(grammar?.loss_mask.slice(-2), [0, 1]);
+  assert.ok(!("grammar" in report.left_out));
+});
+
+test("a flat row that is too long ends at an earlier call, and the rest is over_length", async () => {
+  const trajectory = session();
+  const whole = FlatRow.parse((await exported(flat, [trajectory])).rows[0]);
+  const limit = whole.token_ids.length - 1;
+  const { rows, report } = await exported(flat, [trajectory], { maxTokens: limit });
+  const cut = FlatRow.parse(rows[0]);
+  assert.deepEqual(cut.token_ids, whole.token_ids.slice(0, cut.token_ids.length));
+  assert.equal(cut.segments.at(-1)?.kind, "sampled");
+  assert.equal(cut.cut, true);
+  assert.equal(report.left_out.over_length, 1);
+  assert.deepEqual((await exported(flat, [trajectory], { maxTokens: 5 })).rows, []);
+});
+
+test("chat rows have OpenAI's shape, and every turn of the policy weighs 1 in one row", async () => {
+  const { rows, report } = await exported(chat, [session()]);
+  assert.deepEqual(report.left_out, { auxiliary: 1, undelivered: 1 });
+  assert.equal(rows.length, 3);
+  assert.deepEqual(rows[0], {
+    messages: [
+      { role: "system", content: "be good" },
+      { role: "user", content: "fix it" },
+      {
+        role: "assistant",
+        content: "let me see",
+        reasoning_content: "well",
+        tool_calls: [{ id: "1", type: "function", function: { name: "bash", arguments: '{"cmd":"ls"}' } }],
+        weight: 1,
+      },
+      { role: "tool", tool_call_id: "1", content: "a.txt" },
+      { role: "assistant", content: "done", weight: 1 },
+    ],
+    tools: [{ type: "function", function: { name: "bash", parameters: { type: "object" } } }],
+    reward: 1,
+    trajectory_id: session().trajectory_id,
+    rollout_id: "roll1",
+    group_id: "grp",
+    sample_index: 0,
+    agent: "main",
+    call_id: "call00000000000000000003",
+  });
+});
+
+test("a text-only session has no flat rows and one conversation", async () => {
+  assert.deepEqual((await exported(flat, [textOnly()])).report.left_out, { no_token_ids: 2 });
+  const { rows } = await exported(chat, [textOnly()]);
+  assert.equal(rows.length, 1);
+  const { messages } = rows[0] as { messages: { role: string; weight?: number }[] };
+  assert.deepEqual(
+    messages.filter((message) => message.role === "assistant").map((message) => message.weight),
+    [1, 1],
+  );
+});
+
+test("of two branches, the shared turn weighs 1 in the first and 0 in the second", async () => {
+  const log = new LogBuilder();
+  const says = assistant("two ways");
+  const a = log.call({ messages: [user("u")], says });
+  for (const way of ["left", "right"]) log.call({ messages: [user("u"), says, user(way)], parent: a });
+  const { rows } = await exported(chat, [reconstruct(log.entries)]);
+  const weights = rows.map((row) => (row as { messages: { weight?: number }[] }).messages.map((message) => message.weight));
+  assert.deepEqual(weights, [
+    [undefined, 1, undefined, 1],
+    [undefined, 0, undefined, 1],
+  ]);
+});
+
+test("the Python reader reads canonical and flat files alike", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const folder = await mkdtemp(join(tmpdir(), "alidade-python-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const trajectory = session();
+  const flatExport = await exported(flat, [trajectory]);
+  await writeFile(join(folder, "rows.jsonl"), flatExport.text);
+  await writeFile(join(folder, "trajectories.jsonl"), (await exported(canonical, [trajectory])).text);
+  const script = [
+    "import sys, json; sys.path.insert(0, sys.argv[1]); from alidade_read import path, read",
+    "rows = list(read(sys.argv[2] + '/rows.jsonl')); [t] = read(sys.argv[2] + '/trajectories.jsonl')",
+    "leaf = {t['trace_id']: t['leaf_node_id'] for t in t['traces']}[rows[0]['trace_id']]",
+    "print(json.dumps([sum(rows[0]['loss_mask']), rows[0]['token_ids'] == path(t, leaf)]))",
+  ].join("\n");
+  const { stdout } = await promisify(execFile)("python3", ["-c", script, join(import.meta.dirname, "../../clients/python"), folder]);
+  const row = FlatRow.parse(flatExport.rows[0]);
+  assert.deepEqual(JSON.parse(stdout), [row.loss_mask.filter((mask) => mask === 1).length, true]);
+});
