@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 
 export type ScriptedTurn =
   | { text?: string; tools?: { name: string; arguments: Record<string, unknown> }[] }
@@ -16,19 +17,22 @@ export interface ScriptedApi extends AsyncDisposable {
   /** Without a trailing slash and without `/v1`. */
   readonly url: string;
   readonly requests: SeenRequest[];
+  /** Serves a connection that came another way, such as through a sandbox's door. */
+  accept(socket: Duplex): void;
 }
 
 /** Past the end of the script the last turn repeats. */
-export async function scriptedHarnessApi(script: readonly ScriptedTurn[], options: { host?: string } = {}): Promise<ScriptedApi> {
+export async function scriptedHarnessApi(script: readonly ScriptedTurn[]): Promise<ScriptedApi> {
   const requests: SeenRequest[] = [];
   const server = createServer((request, response) => {
     void answer(request, response, script, requests);
   });
-  await new Promise<void>((resolve) => server.listen(0, options.host ?? "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     requests,
+    accept: (socket) => void server.emit("connection", socket),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
