@@ -1,0 +1,52 @@
+/** Every task that we ship, checked in one backend: gold gets 1 and no change gets 0, three times each. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkTask } from "../../graders/check.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { type Need, need } from "../needs.ts";
+
+const shipped: [path: string, ids: string[], needs: Need[]][] = [
+  ["examples/demo/tasks", ["merge-ranges", "parse-duration"], []],
+  [
+    "examples/tasks/swe-npm.jsonl",
+    ["minimist-constructor-pollution", "qs-dunder-proto", "qs-comma-values-only", "shell-quote-drive-letter"],
+    ["npm-registry"],
+  ],
+];
+
+export function checkAll(backend: SandboxBackend, expected: Pick<Verdict, "tier" | "isolation">, more: Need[] = []): void {
+  for (const [path, ids, needs] of shipped) {
+    for (const id of ids) {
+      test(`${id}: gold gets 1 and no change gets 0, three times each (${backend.name})`, async (t) => {
+        for (const what of [...more, ...needs]) if (!(await need(t, what))) return;
+        const [task] = await loadTasks(`${path}#${id}`);
+        assert.ok(task);
+        const result = await checkTask(task, backend, {
+          times: 3,
+          signal: t.signal,
+          run_id: "run-test-check",
+          owner: await currentOwner(),
+        });
+        const rewards = result.runs.map((run) => [run.attempt, run.verdict.reward]);
+        assert.deepEqual(
+          rewards,
+          Array(3)
+            .fill([
+              ["gold", 1],
+              ["no-op", 0],
+            ])
+            .flat(),
+          JSON.stringify(result.runs.map((run) => run.verdict)),
+        );
+        assert.equal(result.passed, true);
+        for (const { verdict, attempt } of result.runs) {
+          assert.deepEqual([verdict.tier, verdict.isolation, verdict.status], [expected.tier, expected.isolation, "graded"]);
+          assert.equal(verdict.evidence.no_change, attempt === "no-op");
+        }
+      });
+    }
+  }
+}

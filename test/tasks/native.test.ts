@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { stringify } from "yaml";
+import { AlidadeError } from "../../errors.ts";
+import { loadTasks } from "../../tasks/index.ts";
+
+async function folderOf(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-native-"));
+  t.after(() => rm(folder, { recursive: true }));
+  for (const name of ["files", "tests"]) await mkdir(join(folder, name));
+  return folder;
+}
+
+const good = {
+  task_id: "fix-it",
+  instruction: "Fix it.",
+  environment: { files: "files" },
+  grader: { kind: "tests", command: ["node", "{runner}"], parser: "node-test", tests: "tests", fail_to_pass: ["a"], pass_to_pass: [] },
+};
+
+async function loadFailure(path: string): Promise<AlidadeError> {
+  const error = await loadTasks(path).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof AlidadeError, String(error));
+  assert.equal(error.code, "task_invalid");
+  return error;
+}
+
+test("the demo's folder gives its tasks, ready to run", async () => {
+  const tasks = await loadTasks("examples/demo/tasks");
+  assert.deepEqual(tasks.map((task) => task.task_id).sort(), ["merge-ranges", "parse-duration"]);
+  for (const { environment } of tasks) {
+    assert.ok(environment.files?.startsWith("/"));
+    assert.deepEqual(Object.keys(environment.mounts), ["/opt/alidade/node"]);
+    assert.match(environment.env.PATH ?? "", /^\/opt\/alidade\/node\/bin:/);
+  }
+});
+
+test("a task is read from YAML and from JSON, with host paths made absolute", async (t) => {
+  const folder = await folderOf(t);
+  await writeFile(join(folder, "task.yaml"), stringify(good));
+  await writeFile(join(folder, "one.json"), JSON.stringify(good));
+  for (const path of [folder, join(folder, "task.yaml"), join(folder, "one.json")]) {
+    const [task] = await loadTasks(path);
+    assert.ok(task);
+    assert.ok(task.environment.files?.endsWith("/files"));
+    assert.ok(task.grader.kind === "tests" && task.grader.tests.endsWith("/tests"));
+  }
+});
+
+for (const [title, change, field] of [
+  ["a missing instruction", { instruction: undefined }, "instruction"],
+  ["an unknown key", { enviroment: {} }, "enviroment"],
+  ["a wrong kind of grader", { grader: { kind: "guess" } }, "grader.kind"],
+  ["a negative limit", { limits: { memory_mb: -1 } }, "limits.memory_mb"],
+  ["an id with a slash", { task_id: "../x" }, "task_id"],
+  ["files outside the folder", { environment: { files: "../.." } }, "environment.files"],
+  ["an absolute folder", { environment: { files: "/etc" } }, "environment.files"],
+  ["a folder that is not there", { environment: { files: "nowhere" } }, "environment.files"],
+  ["a link out of the folder", { environment: { files: "way-out" } }, "environment.files"],
+  ["tests outside the folder", { grader: { ...good.grader, tests: "../.." } }, "grader.tests"],
+  ["gold files outside the folder", { gold_files: "../.." }, "gold_files"],
+  ["a mount of a host path", { environment: { mounts: { "/host": "/" } } }, "environment.mounts./host"],
+  ["a mount through dots", { environment: { mounts: { "/host": "files/../../.." } } }, "environment.mounts./host"],
+  ["Node at another place", { environment: { mounts: { "/usr": "alidade:node" } } }, "environment.mounts./usr"],
+] as const) {
+  test(`${title} is refused by file and field`, async (t) => {
+    const folder = await folderOf(t);
+    await symlink("/etc", join(folder, "way-out"));
+    await writeFile(join(folder, "task.yaml"), stringify({ ...good, ...change }));
+    const error = await loadFailure(folder);
+    assert.equal(error.param, field);
+    assert.ok(error.message.includes(join(folder, "task.yaml")) && error.message.includes(field), error.message);
+  });
+}
+
+test("a file that is no YAML or no JSON says so", async (t) => {
+  const folder = await folderOf(t);
+  await writeFile(join(folder, "task.yaml"), "task_id: [\n");
+  assert.match((await loadFailure(folder)).message, /is not YAML/);
+  await writeFile(join(folder, "x.json"), "{");
+  assert.match((await loadFailure(join(folder, "x.json"))).message, /is not JSON/);
+});
+
+test("an unknown format, a missing path, an unknown id and a task_id that occurs twice are named", async (t) => {
+  const folder = await folderOf(t);
+  await writeFile(join(folder, "tasks.toml"), "");
+  assert.match((await loadFailure(join(folder, "tasks.toml"))).message, /no task format.*native.*swe-row/);
+  assert.match((await loadFailure(folder)).message, /no task format/);
+  assert.match((await loadFailure(join(folder, "missing"))).message, /there is no file or folder/);
+  assert.match((await loadFailure("examples/demo/tasks#nothing")).message, /holds no task nothing/);
+  for (const name of ["a", "b"]) {
+    for (const inner of ["", "files", "tests"]) await mkdir(join(folder, name, inner), { recursive: true });
+    await writeFile(join(folder, name, "task.yaml"), stringify(good));
+  }
+  assert.match((await loadFailure(folder)).message, /two tasks with the task_id fix-it/);
+});
+
+test("one task of a folder is chosen by its id", async () => {
+  const tasks = await loadTasks("examples/demo/tasks#merge-ranges");
+  assert.deepEqual(
+    tasks.map((task) => task.task_id),
+    ["merge-ranges"],
+  );
+});
