@@ -6,6 +6,7 @@
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
+import { lastLine } from "./last-line.ts";
 
 const packageName = "@anthropic-ai/claude-code";
 const version = "2.1.329";
@@ -59,8 +60,7 @@ export const claudeCode: Harness = {
     const result = lastJsonLine(stdout, (line) => line.includes('"type":"result"'));
     const failed = exit_code !== 0 || result?.is_error === true;
     if (!failed) return { failed, message: null };
-    const said = typeof result?.result === "string" ? result.result : stderr.trim().split("\n").at(-1);
-    return { failed, message: said?.slice(0, 2000) || null };
+    return { failed, message: lastLine(typeof result?.result === "string" ? result.result : stderr) };
   },
 };
 

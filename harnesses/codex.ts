@@ -5,6 +5,7 @@
 import type { Harness, HarnessContext, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
+import { lastLine } from "./last-line.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
@@ -126,8 +127,4 @@ function failureInEvents(stdout: string): string | null {
   const event = lastJsonLine(stdout, (line) => line.includes('"turn.failed"') || line.includes('"type":"error"'));
   const error = event?.error ?? event;
   return typeof error === "object" && error !== null && "message" in error ? String(error.message).slice(0, 2000) : null;
-}
-
-function lastLine(text: string): string | null {
-  return text.trim().split("\n").at(-1)?.slice(0, 2000) || null;
 }

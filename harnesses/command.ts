@@ -1,6 +1,7 @@
 /** One's own command line as a harness: nothing is installed, and every API shape's variables point at the proxy. */
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
+import { lastLine } from "./last-line.ts";
 import { usualVariables } from "./usual-variables.ts";
 
 export const placeholders = ["instruction", "base_url", "api_key", "model", "home", "workdir"] as const;
@@ -39,7 +40,7 @@ export function commandHarness(options: { argv: readonly string[]; env?: Readonl
 
     end({ exit_code, stderr }) {
       if (exit_code === 0) return { failed: false, message: null };
-      return { failed: true, message: stderr.trim().split("\n").at(-1)?.slice(0, 2000) || null };
+      return { failed: true, message: lastLine(stderr) };
     },
   };
 }

@@ -15,7 +15,7 @@ export type NpmInstall = {
   signal: AbortSignal;
 };
 
-/** Throws `pack_failed` with the end of npm's output, `cancelled` when the signal fired. */
+/** Throws a plain error with the end of npm's output, and `cancelled` when the signal fired. */
 export async function npmInstall({ folder, packages, platform, signal }: NpmInstall): Promise<void> {
   // As optional dependencies: for others npm refuses a platform that is not the machine's. The caller checks what came.
   await writeFile(join(folder, "package.json"), `${JSON.stringify({ private: true, optionalDependencies: packages }, null, 2)}\n`);
@@ -41,7 +41,7 @@ export async function npmInstall({ folder, packages, platform, signal }: NpmInst
   );
   if (signal.aborted) throw new AlidadeError("cancelled", "The installation was cancelled.", { cause: signal.reason });
   if (code !== 0) {
-    throw new AlidadeError("pack_failed", `npm ended with ${code === null ? "a signal" : `exit code ${code}`}:\n${output.trim()}`);
+    throw new Error(`npm ended with ${code === null ? "a signal" : `exit code ${code}`}:\n${output.trim()}`);
   }
   await checkInstalled(folder, packages, output);
 }
@@ -52,7 +52,7 @@ async function checkInstalled(folder: string, packages: Readonly<Record<string, 
     const found = await installedVersion(join(folder, "node_modules", name, "package.json"));
     if (found === version) continue;
     const what = found === null ? "did not install it" : `installed ${found}`;
-    throw new AlidadeError("pack_failed", `npm was asked for ${name}@${version} and ${what}:\n${output.trim()}`);
+    throw new Error(`npm was asked for ${name}@${version} and ${what}:\n${output.trim()}`);
   }
 }
 
@@ -76,7 +76,7 @@ function run(args: string[], cwd: string, signal: AbortSignal): Promise<{ code: 
     child.stderr.on("data", keep);
     child.on("error", (error) => {
       if (signal.aborted) return;
-      reject(new AlidadeError("pack_failed", `npm could not be started (${error.message}). Install Node with npm.`, { cause: error }));
+      reject(new Error(`npm could not be started (${error.message}); install Node with npm`, { cause: error }));
     });
     child.on("close", (code) => resolve({ code, output }));
   });

@@ -10,7 +10,7 @@
  */
 import { createHash } from "node:crypto";
 import { chmod, copyFile, link, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { AlidadeError, boundary } from "../errors.ts";
 import { cached, cacheRoot } from "../sandboxes/cache-folder.ts";
@@ -121,6 +121,7 @@ async function isComplete(folder: string): Promise<boolean> {
 async function install(harness: Harness, pack: Pack, folder: string, options: PackOptions): Promise<void> {
   const started = performance.now();
   options.progress?.(`installing ${harness.title} ${pack.version} for ${pack.platform} (once; kept in ${dirname(pack.folder)})`);
+  await removeDrafts(pack.folder, folder);
   await npmInstall({ folder, packages: harness.packages, platform: pack.platform, signal: options.signal });
   const lockHash = createHash("sha256")
     .update(await readFile(join(folder, "package-lock.json")))
@@ -131,6 +132,13 @@ async function install(harness: Harness, pack: Pack, folder: string, options: Pa
   await writePackFile(folder, harness, pack, lockHash);
   await makeReadable(folder);
   options.progress?.(`${harness.title} ${pack.version} is installed (${Math.round((performance.now() - started) / 1000)} s)`);
+}
+
+/** What installs left behind that were killed: we hold the lock, so every other draft of this pack is dead. */
+async function removeDrafts(target: string, own: string): Promise<void> {
+  const folder = dirname(target);
+  const drafts = (await readdir(folder)).filter((name) => name.startsWith(`${basename(target)}.draft-`) && name !== basename(own));
+  for (const draft of drafts) await rm(join(folder, draft), { recursive: true, force: true });
 }
 
 /** Type declarations and source maps are for people who build on a package; nothing at run time opens them. */

@@ -5,6 +5,7 @@
 import type { Harness, HarnessContext, HarnessEnd } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
+import { lastLine } from "./last-line.ts";
 
 const packageName = "@earendil-works/pi-coding-agent";
 const version = "0.87.1";
@@ -94,10 +95,6 @@ function errorInEvents(stdout: string): HarnessEnd | null {
   if (typeof message !== "object" || message === null || !("stopReason" in message)) return null;
   if (message.stopReason !== "error" && message.stopReason !== "aborted") return null;
   return { failed: true, message: "errorMessage" in message ? String(message.errorMessage) : String(message.stopReason) };
-}
-
-function lastLine(text: string): string | null {
-  return text.trim().split("\n").at(-1)?.slice(0, 2000) || null;
 }
 
 function json(value: unknown): string {

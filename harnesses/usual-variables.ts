@@ -1,16 +1,16 @@
+import { dialects } from "../dialects/index.ts";
+
 /**
- * The variables by which programs find an LLM, for every API shape at once: what `alidade record` gives to any command,
- * and a run file's own command gets in its sandbox.
+ * The variables by which programs find an LLM, of every API shape at once: what `alidade record` gives to any command,
+ * and a run file's own command gets in its sandbox. `baseUrl` is without a trailing slash and without `/v1`.
  */
 export function usualVariables(baseUrl: string, apiKey: string): Record<string, string> {
   return {
-    OPENAI_BASE_URL: `${baseUrl}/v1`,
     // The older name, which litellm and its users still read.
     OPENAI_API_BASE: `${baseUrl}/v1`,
-    OPENAI_API_KEY: apiKey,
-    ANTHROPIC_BASE_URL: baseUrl,
-    ANTHROPIC_API_KEY: apiKey,
+    // Set before there is a dialect for them, so that a Gemini client never goes past us unseen to its own service.
     GOOGLE_GEMINI_BASE_URL: baseUrl,
     GEMINI_API_KEY: apiKey,
+    ...Object.fromEntries(dialects.flatMap((dialect) => Object.entries(dialect.env(baseUrl, apiKey)))),
   };
 }
