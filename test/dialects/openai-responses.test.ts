@@ -308,6 +308,25 @@ test("the stream has the API's whole order of events", () => {
   );
 });
 
+test("a keep-alive within an item is an empty delta of that item, elsewhere the response's own", () => {
+  const writer = openaiResponses.writer(context({}));
+  const alive = () => writer.keepAlive().map((frame) => JSON.parse(frame.data) as Record<string, unknown>);
+  assert.deepEqual(
+    alive().map((event) => event.type),
+    ["response.created", "response.in_progress"],
+  );
+  assert.equal(alive()[0]?.type, "response.in_progress");
+  writer.event({ type: "text-delta", text: "a" });
+  const [event] = alive();
+  assert.equal(event?.type, "response.output_text.delta");
+  assert.equal(event?.delta, "");
+  assert.equal(event?.item_id, `msg_${one}i0`);
+  writer.event({ type: "tool-call", id: "c", name: "f", arguments: "{}" });
+  const [between] = alive() as { type?: string; response?: { output?: unknown[] } }[];
+  assert.equal(between?.type, "response.in_progress");
+  assert.equal(between?.response?.output?.length, 2);
+});
+
 test("an error in the stream says whether a retry can help", () => {
   const code = (error: AlidadeError): string => {
     const frame = openaiResponses.writer(context({})).error(error).at(-1);
