@@ -1,0 +1,176 @@
+/**
+ * A session as one static page: no script, nothing loaded, everything escaped. A content security policy stands in
+ * the page as well, so that even a mistake here could load and run nothing.
+ */
+import type { Trajectory } from "../../schema/trajectory.ts";
+import {
+  type BlockView,
+  type BranchView,
+  describeEdge,
+  describeFidelity,
+  describeRepeated,
+  describeSession,
+  describeTokens,
+  type SpanView,
+  spanWidth,
+  type TraceView,
+  type TurnView,
+  toSessionView,
+} from "./session-view.ts";
+import { visibleText } from "./visible-text.ts";
+
+export function renderHtml(trajectory: Trajectory): string {
+  const view = toSessionView(trajectory);
+  const title = `Alidade session ${trajectory.session_id}`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escaped(title)}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>${escaped(trajectory.task.id ?? trajectory.session_id)} <span class="${rewardClass(trajectory.reward)}">${reward(trajectory)}</span></h1>
+${table(describeSession(view))}
+<h2>Traces</h2>
+${legend}
+${view.traces.map(trace).join("\n") || "<p>No token ids were recorded, so there are no traces.</p>"}
+<h2>Branches</h2>
+<ul class="branches">
+${view.branches.map(branch).join("\n")}
+</ul>
+<h2>Turns</h2>
+${view.turns.map(turnSection).join("\n")}
+<h2>Fidelity</h2>
+${table(describeFidelity(view))}
+</main>
+</body>
+</html>
+`;
+}
+
+/** For text and for attribute values in double quotes. */
+function escaped(text: string): string {
+  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return visibleText(text).replace(/[&<>"']/g, (character) => entities[character] as string);
+}
+
+function reward({ reward: value }: Trajectory): string {
+  return value === null ? "no reward" : `reward ${escaped(String(value))}`;
+}
+
+function rewardClass(value: number | null): string {
+  return value === null ? "pill" : value > 0 ? "pill good" : "pill bad";
+}
+
+function table(rows: [string, string][]): string {
+  const cells = rows.map(([name, value]) => `<tr><th>${escaped(name)}</th><td>${escaped(value)}</td></tr>`);
+  return `<table>${cells.join("")}</table>`;
+}
+
+const kinds: SpanView["kind"][] = ["prompt", "observation", "trainable", "forced", "excluded"];
+const legend = `<p class="legend">${kinds.map((kind) => `<span><i class="${kind}"></i>${kind === "excluded" ? "not trained" : kind}</span>`).join("")}<span>widths are logarithmic</span></p>`;
+
+function trace({ trace_id, agent, tokens, trainable, spans }: TraceView): string {
+  const cells = spans.map(
+    ({ kind, tokens: n, title }) => `<i class="${kind}" style="flex-grow:${spanWidth(n)}" title="${escaped(title)}"></i>`,
+  );
+  const sizes = `${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
+  return `<figure><figcaption>${escaped(trace_id)} · ${escaped(agent)} · ${sizes}</figcaption><div class="strip">${cells.join("")}</div></figure>`;
+}
+
+function branch({ turns, depth }: BranchView): string {
+  const [first] = turns as [TurnView];
+  const links = turns.map(({ number, call }) => {
+    const outcome = call.outcome === "delivered" ? "" : ` <em>${escaped(call.outcome)}</em>`;
+    return `<a href="#turn-${number}">${number}</a>${outcome}`;
+  });
+  const { difference } = first.call;
+  const texts =
+    difference?.parent_text == null && difference?.child_text == null
+      ? ""
+      : `<div class="difference"><del>${escaped(difference.parent_text ?? "")}</del><ins>${escaped(difference.child_text ?? "")}</ins></div>`;
+  const edge = `<span class="${edgeClass(first)}">${escaped(describeEdge(first))}</span>`;
+  // Deeper than this a page has no room left; the words still say whose branch it is.
+  return `<li style="margin-left:${Math.min(depth, 12) * 1.5}rem">${links.join(" → ")} · ${escaped(first.call.agent)} · ${edge}${texts}</li>`;
+}
+
+function edgeClass({ call }: TurnView): string {
+  return call.match === "exact" || call.match === "root" ? "quiet" : "alert";
+}
+
+function turnSection(turn: TurnView): string {
+  const { call, number } = turn;
+  const pills = [call.agent, call.request_class, call.outcome, call.finish_reason].filter((word) => word !== null && word !== "main");
+  const error = call.error === null ? "" : `<p class="alert">${escaped(`${call.error.code}: ${call.error.message}`)}</p>`;
+  const again = describeRepeated(turn);
+  const repeated = again === "" ? "" : `<p class="quiet">${escaped(again)}</p>`;
+  return `<section id="turn-${number}">
+<h3>Turn ${number} ${pills.map((word) => `<span class="pill">${escaped(word ?? "")}</span>`).join(" ")}</h3>
+<p class="${edgeClass(turn)}">${escaped(describeEdge(turn))}; ${escaped(describeTokens(turn.tokens))}</p>
+${error}${repeated}${[...turn.added, ...turn.said].map(block).join("\n")}
+</section>`;
+}
+
+const labels: Record<BlockView["kind"], string> = {
+  system: "system",
+  developer: "developer",
+  user: "user",
+  assistant: "assistant",
+  reasoning: "thinks",
+  tool_call: "calls",
+  tool_result: "result",
+  image: "image",
+};
+
+/** A longer text is folded; the browser opens it without a script. */
+const foldedFrom = 1200;
+
+function block({ kind, detail, text, error }: BlockView): string {
+  const label = `${labels[kind]}${detail === "" ? "" : ` ${detail}`}`;
+  const head = `<span class="label">${escaped(label)}</span>`;
+  const folds = text.length > foldedFrom && kind !== "assistant";
+  const body = folds
+    ? `<details><summary>${escaped(text.slice(0, 160))} … <em>${text.length.toLocaleString("en")} characters</em></summary><pre>${escaped(text)}</pre></details>`
+    : `<pre>${escaped(text)}</pre>`;
+  return `<div class="block ${kind}${error ? " error" : ""}">${head}${body}</div>`;
+}
+
+const style = `
+:root{color-scheme:light dark;--page:#fbfaf8;--ink:#1d1f23;--faint:#5d6470;--line:#dcd9d3;--card:#fff;--code:#f3f1ed;
+--prompt:#c9c5bc;--observation:#8fa3b8;--trainable:#1f8a5b;--forced:#d9a520;--excluded:#c0504d;--link:#1d5fa8}
+@media (prefers-color-scheme:dark){:root{--page:#16181c;--ink:#e6e4df;--faint:#9aa1ad;--line:#33373f;--card:#1e2126;--code:#262a31;
+--prompt:#4b4f57;--observation:#51687f;--trainable:#35b57d;--forced:#d9a520;--excluded:#d0605c;--link:#7db4ee}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+main{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 4rem}
+h1{font-size:1.5rem;overflow-wrap:anywhere}h2{margin:2.25rem 0 .5rem;font-size:1.15rem}h3{margin:0 0 .25rem;font-size:1rem}
+a{color:var(--link)}p{margin:.25rem 0}em{color:var(--faint)}
+table{border-collapse:collapse}th{padding:.1rem 1.5rem .1rem 0;font-weight:400;text-align:left;color:var(--faint);white-space:nowrap;vertical-align:top}
+td{overflow-wrap:anywhere}
+.pill{padding:.1rem .5rem;border:1px solid var(--line);border-radius:1rem;font-size:.8rem;font-weight:400}
+.good{border-color:var(--trainable);color:var(--trainable)}.bad,.error .label{border-color:var(--excluded);color:var(--excluded)}
+.quiet{color:var(--faint)}.alert{color:var(--excluded)}
+figure{margin:.5rem 0 .9rem}figcaption{color:var(--faint);font-size:.9rem}
+.strip{display:flex;height:1.1rem;overflow:hidden;border-radius:.2rem}
+.strip i{min-width:2px;border-right:1px solid var(--page)}
+.legend{color:var(--faint);font-size:.9rem}.legend span{margin-right:1.1rem}
+.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem;border-radius:.15rem;vertical-align:-.08rem}
+.prompt{background:var(--prompt)}.observation{background:var(--observation)}.trainable{background:var(--trainable)}
+i.forced{background:var(--forced)}.excluded{background:var(--excluded)}
+.branches{padding:0;list-style:none}.branches li{padding:.15rem 0 .15rem .75rem;border-left:2px solid var(--line)}
+.difference{display:grid;gap:.15rem;font:.85rem/1.4 ui-monospace,monospace}
+.difference del,.difference ins{padding:.1rem .4rem;background:var(--code);text-decoration:none;white-space:pre-wrap;overflow-wrap:anywhere}
+.difference del::before{content:"before  ";color:var(--faint)}.difference ins::before{content:"now     ";color:var(--faint);white-space:pre}
+section{margin:.9rem 0;padding:1rem 1.1rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
+.block{display:grid;grid-template-columns:6.5rem minmax(0,1fr);gap:.75rem;margin-top:.6rem}
+.label{color:var(--faint);font-size:.85rem;overflow-wrap:anywhere}
+pre{margin:0;font:.85rem/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
+.tool_call pre,.tool_result pre{padding:.4rem .6rem;border-radius:.3rem;background:var(--code)}
+.reasoning pre{color:var(--faint);font-style:italic}
+summary{cursor:pointer;overflow-wrap:anywhere}
+@media (max-width:40rem){.block{grid-template-columns:1fr;gap:.15rem}}
+`;

@@ -1,0 +1,121 @@
+/** A session for the terminal. */
+import type { Trajectory } from "../../schema/trajectory.ts";
+import {
+  type BlockView,
+  type BranchView,
+  describeEdge,
+  describeFidelity,
+  describeRepeated,
+  describeSession,
+  describeTokens,
+  type SessionView,
+  type SpanView,
+  spanWidth,
+  type TraceView,
+  type TurnView,
+  toSessionView,
+} from "./session-view.ts";
+import { shortened, visibleText } from "./visible-text.ts";
+
+export type TextOptions = {
+  /** Do not shorten prompts and tool results. */
+  full?: boolean;
+  /** ANSI colours, for a terminal. */
+  color?: boolean;
+};
+
+export function renderText(trajectory: Trajectory, options: TextOptions = {}): string {
+  const view = toSessionView(trajectory);
+  const ink = options.color ? inked : plain;
+  const sections = [
+    table(describeSession(view), ink),
+    ...view.turns.map((turn) => renderTurn(turn, options, ink)),
+    `${ink.title("Branches")}\n${view.branches.map((branch) => renderBranch(branch, ink)).join("\n")}`,
+    renderTraces(view, ink),
+    `${ink.title("Fidelity")}\n${table(describeFidelity(view), ink)}`,
+  ];
+  return `${sections.filter((section) => section !== "").join("\n\n")}\n`;
+}
+
+type Ink = { title: (text: string) => string; faint: (text: string) => string; alert: (text: string) => string };
+
+const plain: Ink = { title: (text) => text, faint: (text) => text, alert: (text) => text };
+const inked: Ink = {
+  title: (text) => `\u001b[1m${text}\u001b[0m`,
+  faint: (text) => `\u001b[2m${text}\u001b[0m`,
+  alert: (text) => `\u001b[33m${text}\u001b[0m`,
+};
+
+function table(rows: [string, string][], ink: Ink): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `  ${ink.faint(visibleText(name).padEnd(width))}  ${visibleText(value)}`).join("\n");
+}
+
+function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
+  const { call } = turn;
+  const what = [call.agent, call.request_class === "main" ? "" : call.request_class, call.outcome, call.finish_reason ?? ""];
+  const head = `Turn ${turn.number}  ${visibleText(what.filter((word) => word !== "").join(", "))}`;
+  const edge = `  ${describeEdge(turn)}; ${describeTokens(turn.tokens)}`;
+  const lines = [ink.title(head), call.match === "exact" || call.match === "root" ? ink.faint(edge) : ink.alert(edge)];
+  if (call.error !== null) lines.push(ink.alert(`  error ${visibleText(`${call.error.code}: ${call.error.message}`)}`));
+  const repeated = describeRepeated(turn);
+  if (repeated !== "") lines.push(ink.faint(`  (${repeated})`));
+  for (const block of [...turn.added, ...turn.said]) lines.push(renderBlock(block, options, ink));
+  return lines.join("\n");
+}
+
+const labels: Record<BlockView["kind"], string> = {
+  system: "system",
+  developer: "developer",
+  user: "user",
+  assistant: "assistant",
+  reasoning: "thinks",
+  tool_call: "calls",
+  tool_result: "result",
+  image: "image",
+};
+
+/** Wide enough for the longest label, and two spaces. */
+const indent = 11;
+
+function renderBlock({ kind, detail, text, error }: BlockView, options: TextOptions, ink: Ink): string {
+  // What the model said is why people read this; prompts and results are often long and dull.
+  const limit = kind === "assistant" || kind === "tool_call" ? { lines: 60, characters: 4000 } : { lines: 8, characters: 600 };
+  const shown = visibleText(options.full ? text : shortened(text, limit));
+  const body = (detail === "" ? shown : `${visibleText(detail)} ${shown}`).trimEnd().replaceAll("\n", `\n${" ".repeat(indent + 2)}`);
+  const label = `  ${labels[kind].padEnd(indent)}`;
+  return `${error ? ink.alert(label) : ink.faint(label)}${kind === "reasoning" ? ink.faint(body) : body}`;
+}
+
+function renderBranch({ turns, depth }: BranchView, ink: Ink): string {
+  const [first] = turns as [TurnView];
+  const last = turns.at(-1) as TurnView;
+  const run = turns.length === 1 ? `turn ${first.number}` : `turns ${turns.map((turn) => turn.number).join(" → ")}`;
+  const unfinished = turns.filter((turn) => turn.call.outcome !== "delivered").map((turn) => `${turn.number} ${turn.call.outcome}`);
+  const aside = unfinished.length === 0 ? "" : ` (${unfinished.join(", ")})`;
+  const pad = `  ${"  ".repeat(depth)}`;
+  const line = `${pad}${depth === 0 ? "" : "└ "}${run}: ${describeEdge(first)}; ${visibleText(last.call.agent)}${aside}`;
+  const difference = first.call.difference;
+  if (difference === null || (difference.parent_text === null && difference.child_text === null)) return line;
+  const quote = (text: string | null) => JSON.stringify(visibleText((text ?? "").slice(0, 80)));
+  const texts = [`before: ${quote(difference.parent_text)}`, `now:    ${quote(difference.child_text)}`];
+  return [line, ...texts.map((text) => ink.faint(`${pad}    ${text}`))].join("\n");
+}
+
+const marks: Record<SpanView["kind"], string> = { prompt: "·", observation: "-", trainable: "█", forced: "▒", excluded: "x" };
+
+function renderTraces({ traces }: SessionView, ink: Ink): string {
+  if (traces.length === 0) return "";
+  const legend = ink.faint("  · prompt  - observation  █ trainable  ▒ forced  x not trained; widths are logarithmic");
+  return [ink.title("Traces"), legend, ...traces.map(renderTrace)].join("\n");
+}
+
+/** Cells of one strip: two lines of a usual terminal, then it is cut. */
+const stripCells = 140;
+
+function renderTrace({ trace_id, agent, tokens, trainable, spans }: TraceView): string {
+  const strip = spans.map((span) => marks[span.kind].repeat(spanWidth(span.tokens))).join("");
+  const shown = strip.length <= stripCells ? strip : `${strip.slice(0, stripCells)}…`;
+  const sizes = `${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
+  return `  ${visibleText(trace_id)} ${visibleText(agent)}  ${sizes}\n    ${shown}`;
+}
