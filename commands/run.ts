@@ -152,7 +152,7 @@ export async function executeRun(options: {
     policy: config.policy ?? opened.policy,
     signal,
   });
-  return runTasks(
+  return await runTasks(
     {
       run_id: runId,
       tasks,

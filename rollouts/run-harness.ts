@@ -2,6 +2,7 @@
 import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
+import { envInside } from "../sandboxes/task-spec.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Prepared } from "./prepare.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
@@ -30,7 +31,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   try {
     result = await sandbox.exec(launch.argv, {
       cwd: environment.workdir,
-      env: { ...environment.env, ...launch.env },
+      env: { ...envInside(environment, sandbox), ...launch.env },
       timeout_ms: limits.agent_seconds * 1000,
       max_output_bytes: limits.output_bytes,
       signal,

@@ -63,7 +63,7 @@ async function inSandbox(
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
-  return setup.slots.run.run(signal, async () => {
+  return await setup.slots.run.run(signal, async () => {
     enter(setup, plan, attempt, "run");
     await setup.folder.record(recordOf(setup, plan, attempt, "run", null));
     attempt.run = await runHarness(setup, plan, prepared, signal);

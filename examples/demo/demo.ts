@@ -1,0 +1,93 @@
+/**
+ * `npm run demo`: two small bug-fix tasks, four rollouts each, with the real Pi. The policy is the embedded practice
+ * engine: a transformer with random weights, held to the demo's plays, so what it shows is the mechanics and not skill.
+ * `--engine URL` puts any other engine in its place.
+ */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { fail, print, say, stopSignal } from "../../commands/command-line.ts";
+import { rolloutTable } from "../../commands/rollout-table.ts";
+import { executeRun, printProgress } from "../../commands/run.ts";
+import { loadConfig } from "../../config.ts";
+import { newId } from "../../schema/ids.ts";
+import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
+
+const tasksFolder = fileURLToPath(new URL("./tasks/", import.meta.url));
+const taskNames = ["merge-ranges", "parse-duration"];
+
+const usage = `npm run demo -- [options]
+
+  --engine <url>     play against this engine instead of the embedded one (a vLLM: http://127.0.0.1:8000)
+  --harness <name>   pi (default), codex or claude-code
+  --samples <n>      rollouts of each task (4)
+  --sandbox <name>   auto (default), docker or process
+  --unsafe-host      with --engine: allow the process sandbox, which isolates nothing
+  --out <folder>     where the run is left (runs)`;
+
+async function demo(): Promise<void> {
+  const { values: flags } = parseArgs({
+    options: {
+      engine: { type: "string" },
+      harness: { type: "string", default: "pi" },
+      samples: { type: "string", default: "4" },
+      sandbox: { type: "string" },
+      "unsafe-host": { type: "boolean" },
+      out: { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  if (flags.help) return say(usage);
+  const signal = stopSignal();
+  const config = await loadConfig({
+    env: {},
+    overrides: {
+      engine: { url: flags.engine },
+      harness: flags.harness,
+      samples: Number(flags.samples),
+      sandbox: flags.sandbox,
+      // What the embedded engine says is what the demo's plays say, so running that as this user is no stranger's code.
+      unsafe_host: flags["unsafe-host"] ?? flags.engine === undefined,
+      out: flags.out,
+      tasks: taskNames.map((name) => join(tasksFolder, name)),
+    },
+  });
+  const runId = newId("run").slice(0, 11);
+  const path = join(config.out, runId);
+  const plays = new Map(
+    await Promise.all(
+      taskNames.map(
+        async (name) =>
+          [name, playsFor(flags.harness as PlayedHarness, await loadPlays(join(tasksFolder, name, "plays.json")), "mixed")] as const,
+      ),
+    ),
+  );
+
+  say(`alidade demo: ${taskNames.length} tasks × ${config.samples} rollouts with ${flags.harness}`);
+  if (flags.engine === undefined)
+    say(
+      "  The engine is the embedded practice policy: random weights, real sampling, true logprobs. It is held to a list of\n  plays, some right and some wrong. For a real policy: npm run demo -- --engine http://127.0.0.1:8000",
+    );
+  const records = await executeRun({
+    config,
+    path,
+    runId,
+    signal,
+    onProgress: printProgress,
+    samplingOf: (task) => plays.get(task.task_id) ?? {},
+  });
+  print(`\n${rolloutTable(records)}`);
+  const [first] = records;
+  print(`
+  ${path}/sessions/            every call as it happened, a log a session
+  ${path}/trajectories.jsonl   token trees with masks, logprobs and rewards
+
+  node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path}            read one session
+  node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path} --html session.html
+  node bin/alidade.js export --run ${path} --format flat --allow-grammar  rows for a trainer`);
+  if (records.some((record) => record.verdict?.reward == null)) process.exitCode = 1;
+}
+
+await demo().catch((error: unknown) => {
+  process.exitCode = fail(error, false);
+});
