@@ -29,8 +29,10 @@ export type Command = {
 
 export type Finished = Omit<ExecResult, "out_of_memory">;
 
-/** Looked at beside the stream, in case that an engine keeps it open for a child that was left in the background. */
-const lookMs = 2_000;
+/** Looked at beside the stream: engines keep it open for a child that was left in the background. A look costs 1 ms. */
+const lookMs = 500;
+/** Output that is still on its way when the command is over comes without pauses of this length. */
+const silenceMs = 200;
 /** A killed process's last output arrives within this. */
 const killGraceMs = 5_000;
 
@@ -40,9 +42,10 @@ export async function runCommand(docker: Docker, containerId: string, command: C
   const { exec, stream } = await start(docker, containerId, command);
   const stdout = new BoundedOutput(command.max_output_bytes);
   const stderr = new BoundedOutput(command.max_output_bytes);
-  const ended = drain(stream, stdout, stderr);
+  const heard = { at: performance.now() };
+  const ended = drain(stream, stdout, stderr, heard);
   try {
-    const why = await firstOf(ended, exec, command);
+    const why = await firstOf(ended, finishedUnseen(exec, heard), command);
     if (why === "timeout" || why === "abort") {
       await command.kill();
       await Promise.race([ended, sleep(killGraceMs, undefined, { ref: false })]);
@@ -103,9 +106,12 @@ async function start(docker: Docker, containerId: string, command: Command): Pro
   });
 }
 
-async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutput): Promise<void> {
+async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutput, heard: { at: number }): Promise<void> {
   try {
-    for await (const { stream: name, bytes } of demultiplex(stream)) (name === "stdout" ? stdout : stderr).push(bytes);
+    for await (const { stream: name, bytes } of demultiplex(stream)) {
+      heard.at = performance.now();
+      (name === "stdout" ? stdout : stderr).push(bytes);
+    }
   } catch {
     // A torn stream ends the reading; the exit code decides what it means.
   }
@@ -113,12 +119,12 @@ async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutpu
 
 type Why = "ended" | "timeout" | "abort";
 
-async function firstOf(ended: Promise<void>, exec: Docker.Exec, command: Command): Promise<Why> {
+async function firstOf(ended: Promise<void>, unseen: (over: AbortSignal) => Promise<Why>, command: Command): Promise<Why> {
   const over = new AbortController();
   const waits: Promise<Why>[] = [ended.then(() => "ended")];
   if (command.timeout_ms !== undefined) waits.push(after(command.timeout_ms, over.signal, "timeout"));
   if (command.signal !== undefined) waits.push(aborted(command.signal, over.signal));
-  waits.push(finishedUnseen(exec, over.signal));
+  waits.push(unseen(over.signal));
   try {
     return await Promise.race(waits);
   } finally {
@@ -138,18 +144,30 @@ function aborted(signal: AbortSignal, over: AbortSignal): Promise<Why> {
   });
 }
 
-/** Resolves once the engine says that the command is over, with a moment for the last output. */
-async function finishedUnseen(exec: Docker.Exec, over: AbortSignal): Promise<Why> {
-  while (!over.aborted) {
-    await sleep(lookMs, undefined, { signal: over, ref: false }).catch(() => {});
-    if (over.aborted) break;
-    const state = await exec.inspect().catch((error: unknown) => (isNotFound(error) ? "gone" : null));
-    if (state === "gone" || (state !== null && !state.Running && state.ExitCode !== null)) {
-      await sleep(lookMs / 2, undefined, { signal: over, ref: false }).catch(() => {});
+/** Resolves once the engine says that the command is over and its last output has come. */
+function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortSignal) => Promise<Why> {
+  return async (over) => {
+    const pause = (milliseconds: number) => sleep(milliseconds, undefined, { signal: over }).catch(() => {});
+    while (!over.aborted) {
+      await pause(lookMs);
+      if (over.aborted || !(await isOver(exec))) continue;
+      // A child in the background may print for ever; a command's own output was in the pipe before it ended.
+      const patience = performance.now() + killGraceMs;
+      do await pause(silenceMs);
+      while (!over.aborted && performance.now() - heard.at < silenceMs && performance.now() < patience);
       break;
     }
+    return "ended";
+  };
+}
+
+async function isOver(exec: Docker.Exec): Promise<boolean> {
+  try {
+    const state = await exec.inspect();
+    return !state.Running && state.ExitCode !== null;
+  } catch (error) {
+    return isNotFound(error); // the engine restarted, or the container was removed
   }
-  return "ended";
 }
 
 /** The exit code; null when the engine lost the command, as it does when it restarts. */

@@ -105,11 +105,15 @@ export class DockerSandbox implements Sandbox {
         },
       );
     }
-    if (files.length > 0) await putFiles(this.#container, place, target, files);
+    if (files.length === 0) return;
+    await putFiles(this.#container, place, target, files);
+    await this.#checkRunning(`files were written below ${folder}`);
   }
 
-  readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
-    return getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
+  async readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
+    const files = await getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
+    await this.#checkRunning(`files were read below ${folder}`);
+    return files;
   }
 
   async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
@@ -140,11 +144,25 @@ export class DockerSandbox implements Sandbox {
     await removeContainer(this.#container);
   }
 
-  /**
-   * What else a command's end means: throws `sandbox_died` or `sandbox_out_of_memory` when the container went with it,
-   * and says whether the out-of-memory killer was at work in it.
-   */
+  /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
   async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
+    const command = `"${argv.join(" ").slice(0, 200)}"`;
+    await this.#checkRunning(`${command} ran in it`);
+    if (finished.exit_code === null && !finished.timed_out) {
+      throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
+    }
+    if (finished.exit_code === 0) return false;
+    const kills = await this.#newOutOfMemoryKills();
+    // Again: a container that is killed ends its commands a moment before the engine says so.
+    await this.#checkRunning(`${command} ran in it`);
+    return kills > 0;
+  }
+
+  /**
+   * Throws `sandbox_died` or `sandbox_out_of_memory` when the container is gone. Asked after files were moved too: the
+   * engine reads and writes a stopped container without a word, and its memory file systems are then empty new ones.
+   */
+  async #checkRunning(what: string): Promise<void> {
     const state = await this.#container.inspect().then(
       ({ State }) => State,
       (error: unknown) => {
@@ -152,23 +170,13 @@ export class DockerSandbox implements Sandbox {
         throw error;
       },
     );
-    if (state?.OOMKilled && !state.Running) {
-      throw new AlidadeError(
-        "sandbox_out_of_memory",
-        `The sandbox ran out of memory and ended (limits.memory_mb is ${this.#spec.limits.memory_mb}).`,
-      );
+    if (state?.Running) return;
+    if (state?.OOMKilled) {
+      const limit = `limits.memory_mb is ${this.#spec.limits.memory_mb}`;
+      throw new AlidadeError("sandbox_out_of_memory", `The sandbox ran out of memory and ended while ${what} (${limit}).`);
     }
-    if (state === null || !state.Running) {
-      const exit = state === null ? "it was removed" : `exit code ${state.ExitCode}`;
-      throw new AlidadeError("sandbox_died", `The sandbox's container ended while "${argv.join(" ").slice(0, 200)}" ran in it (${exit}).`);
-    }
-    if (finished.exit_code === null && !finished.timed_out) {
-      throw new AlidadeError(
-        "sandbox_error",
-        `The container engine lost the command "${argv.join(" ").slice(0, 200)}": it may have restarted.`,
-      );
-    }
-    return finished.exit_code !== 0 && (await this.#newOutOfMemoryKills()) > 0;
+    const how = state === null ? "it was removed" : `exit code ${state.ExitCode}`;
+    throw new AlidadeError("sandbox_died", `The sandbox's container ended while ${what} (${how}).`);
   }
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */

@@ -15,7 +15,7 @@ const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => 
     return;
   }
   socket.pipe(stream).pipe(socket);
-  socket.on("error", () => stream.destroy());
+  socket.on("error", () => stream.resetAndDestroy());
   socket.on("close", () => stream.destroySoon());
   stream.on("error", () => socket.resetAndDestroy());
   stream.on("close", () => socket.destroySoon());

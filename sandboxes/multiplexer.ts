@@ -177,7 +177,8 @@ export class MultiplexedStream extends Duplex {
   #endReceived = false;
   #endSent = false;
   /** The other end reads no more: what is still written goes nowhere, as on a socket whose peer has closed. */
-  #deaf = false;
+  #resetReceived = false;
+  #resetting = false;
   #idleMs = 0;
   #idleTimer: NodeJS.Timeout | undefined;
 
@@ -214,13 +215,14 @@ export class MultiplexedStream extends Duplex {
 
   /** After its end a reset only means that the other side reads no more: what it sent is still delivered. */
   receiveReset(): void {
+    this.#resetReceived = true;
     if (!this.#endReceived) {
-      this.#endSent = true; // no answer to a reset
       this.destroy(connectionReset());
       return;
     }
-    this.#deaf = true;
     this.#finishWrite();
+    if (this.readableEnded) this.destroy();
+    else this.once("end", () => this.destroy());
   }
 
   receiveCredit(bytes: number): void {
@@ -253,7 +255,7 @@ export class MultiplexedStream extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     this.#outgoing = { bytes: chunk, done };
-    if (this.#deaf) this.#finishWrite();
+    if (this.#resetReceived) this.#finishWrite();
     else if (this.#credit > 0) this.#link.wantsToSend();
   }
 
@@ -269,12 +271,24 @@ export class MultiplexedStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     stopTimer(this.#idleTimer);
-    // Also after our own end, unless theirs came: it tells the other side that nobody reads what it still sends.
-    if (!this.#endReceived || !this.#endSent) this.#link.reset();
+    this.#sayGoodbye();
     this.#link.remove();
     this.#inbox.length = 0;
     this.#finishWrite(error ?? connectionReset());
     done(error);
+  }
+
+  /** Closes as TCP does: an end, and a reset where the other side may still be sending; a reset alone when asked for. */
+  #sayGoodbye(): void {
+    if (this.#resetReceived) return;
+    if (!this.#endSent && !this.#resetting) this.#link.end();
+    if (!this.#endReceived || this.#resetting) this.#link.reset();
+  }
+
+  /** The other end sees a connection that was reset, not one that was closed. */
+  resetAndDestroy(): this {
+    this.#resetting = true;
+    return this.destroy();
   }
 
   /** Sends what was written, then closes: what `net.Socket` does for a response that ends its connection. */

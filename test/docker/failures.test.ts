@@ -1,0 +1,164 @@
+/** What a policy or an operator can do to a container, and how it is told. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { AlidadeError } from "../../errors.ts";
+import { docker, dockerBackend } from "../../sandboxes/docker.ts";
+import { doorInside } from "../../sandboxes/docker-container.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
+import { Limits } from "../../schema/task.ts";
+import { need } from "../needs.ts";
+
+const signal = AbortSignal.timeout(240_000);
+const run = promisify(execFile);
+
+async function spec(limits: Partial<Limits> = {}, more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {
+  const small = Limits.parse({ memory_mb: 128, disk_mb: 64, pids: 64, ...limits });
+  return { run_id: "failures", owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: small, ...more };
+}
+
+async function untilRunning(id: string, words: string): Promise<void> {
+  for (let look = 0; look < 200; look += 1) {
+    if ((await run("docker", ["top", id, "-eo", "pid,args"])).stdout.includes(words)) return;
+    await sleep(50);
+  }
+  assert.fail(`${words} never ran`);
+}
+
+function has(code: AlidadeError["code"], words: RegExp): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof AlidadeError, String(error));
+    assert.equal(error.code, code);
+    assert.match(error.message, words);
+    return true;
+  };
+}
+
+test("a container that is killed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const running = sandbox.exec(["sleep", "1000"]);
+  const told = assert.rejects(running, has("sandbox_died", /sleep 1000.*exit code 137/));
+  await untilRunning(sandbox.id, "sleep 1000");
+  await run("docker", ["kill", sandbox.id]);
+  await told;
+  await assert.rejects(sandbox.exec(["true"]), has("sandbox_died", /not running/));
+  // The engine itself would take the files, and lose them.
+  await assert.rejects(sandbox.writeFiles([{ path: "x", content: Buffer.from("x"), mode: 0o644 }]), has("sandbox_died", /written/));
+  await assert.rejects(sandbox.readFiles("/work"), has("sandbox_died", /read/));
+});
+
+test("a container that is removed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const told = assert.rejects(sandbox.exec(["sleep", "1000"]), has("sandbox_died", /ended while "sleep 1000" ran/));
+  await untilRunning(sandbox.id, "sleep 1000");
+  await run("docker", ["rm", "-f", sandbox.id]);
+  await told;
+});
+
+test("a command that takes all memory is told as out of memory, and the sandbox goes on", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const hog = ["python3", "-c", "x = [bytearray(1 << 20) for _ in range(2000)]"];
+  const first = await sandbox.exec(hog, { timeout_ms: 30_000 });
+  assert.deepEqual({ exit: first.exit_code, oom: first.out_of_memory }, { exit: 137, oom: true });
+  // A child's end is seen too, and an ordinary failure after it is not mistaken for one.
+  const child = await sandbox.exec(["sh", "-c", `${hog[0]} -c '${hog[2]}'; exit 3`], { timeout_ms: 30_000 });
+  assert.deepEqual({ exit: child.exit_code, oom: child.out_of_memory }, { exit: 3, oom: true });
+  const plain = await sandbox.exec(["false"]);
+  assert.deepEqual({ exit: plain.exit_code, oom: plain.out_of_memory }, { exit: 1, oom: false });
+});
+
+test("a full disk is told in words, and there is room again after removing", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const { exit_code, stderr, out_of_memory } = await sandbox.exec(["dd", "if=/dev/zero", "of=big", "bs=1M", "count=200"]);
+  assert.deepEqual({ exit_code, out_of_memory }, { exit_code: 1, out_of_memory: false });
+  assert.match(stderr, /No space left on device/);
+  const large = { path: "more", content: Buffer.alloc(1_000_000), mode: 0o644 };
+  await assert.rejects(sandbox.writeFiles([large]), has("sandbox_disk_full", /disk_mb/));
+  assert.equal((await sandbox.exec(["rm", "-f", "big", "more"])).exit_code, 0);
+  await sandbox.writeFiles([large]);
+});
+
+test("a fork bomb stays within its limit and ends with its time-out", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const bomb = ["sh", "-c", "bomb() { bomb | bomb & }; bomb; sleep 1000"];
+  const result = await sandbox.exec(bomb, { timeout_ms: 2_000, max_output_bytes: 1_000 });
+  assert.equal(result.timed_out, true);
+  const after = await sandbox.exec(["sh", "-c", "ps -A -o args | grep -c '[b]omb'"]);
+  assert.equal(after.stdout, "0\n");
+});
+
+test("a command may kill everything it can: the sandbox stays", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  await using door = await sandbox.openDoor((socket) => void socket.end("still here"));
+  for (const user of ["agent", "root"] as const) await sandbox.exec(["sh", "-c", "kill -9 -1; kill -9 1"], { user });
+  const script = `import socket; print(socket.create_connection(("127.0.0.1", ${new URL(door.url).port})).recv(100).decode())`;
+  assert.equal((await sandbox.exec(["python3", "-c", script])).stdout, "still here\n");
+});
+
+test("the door opens again after its forwarder was killed", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await dockerBackend({ door: "forwarder" }).create(await spec(), signal);
+  await using _door = await sandbox.openDoor((socket) => void socket.end("still here"));
+  const top = await run("docker", ["top", sandbox.id, "-eo", "pid,args"]);
+  const pid = Number(
+    top.stdout
+      .split("\n")
+      .find((line) => line.includes(doorInside))
+      ?.trim()
+      .split(" ")[0],
+  );
+  if (!(pid > 0) || process.geteuid?.() !== 0) return t.skip("the forwarder can be killed only by root of a local engine");
+  process.kill(pid, "SIGKILL");
+  const script = `import socket, time
+for _ in range(100):
+    try:
+        print(socket.create_connection(("127.0.0.1", 4000)).recv(100).decode()); break
+    except OSError: time.sleep(0.1)`;
+  assert.equal((await sandbox.exec(["python3", "-c", script])).stdout, "still here\n");
+});
+
+test("an image that is not there is named, with how to get it", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await assert.rejects(
+    docker.create(await spec({}, { image: "alidade/none:1" }), signal),
+    has("sandbox_unavailable", /alidade\/none:1.*docker pull.*docker build/),
+  );
+});
+
+test("a mount whose folder is not on the host leaves no container behind", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const run_id = `missingmount${process.pid}`;
+  await assert.rejects(
+    docker.create(await spec({}, { run_id, mounts: { "/opt/x": "/nonexistent/folder" } }), signal),
+    has("sandbox_unavailable", /nonexistent/),
+  );
+  const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=alidade.run=${run_id}`]);
+  assert.equal(stdout, "");
+});
+
+test("what an image has in the workdir is there, and belongs to the agent", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec({}, { workdir: "/usr/share/base-passwd" }), signal);
+  const { stdout } = await sandbox.exec(["sh", "-c", "stat -c '%U %n' passwd.master; echo more >> passwd.master && echo written"]);
+  assert.equal(stdout, "agent passwd.master\nwritten\n");
+});
+
+test("facts name the image by its content and list its packages", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  assert.match(sandbox.facts.image_digest ?? "", /^sha256:[0-9a-f]{64}$/);
+  assert.match(sandbox.facts.image ?? "", /^alidade\/base:/);
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own format
+  const format = "${Package} ${Version}\n";
+  const listed = (await sandbox.exec(["dpkg-query", "-W", "-f", format])).stdout.trim().split("\n").sort();
+  assert.deepEqual(sandbox.facts.packages, listed);
+});

@@ -1,0 +1,92 @@
+/** What a killed process leaves behind is found and removed, by whoever comes next. */
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { stat } from "node:fs/promises";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { backends } from "../../sandboxes/index.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { Limits } from "../../schema/task.ts";
+import { need } from "../needs.ts";
+
+const signal = AbortSignal.timeout(120_000);
+const run = promisify(execFile);
+
+/** Makes a sandbox with a process in it, prints where it is, and waits to be killed. */
+const maker = (backend: string, runId: string, word: string) => `
+import { backends } from ${JSON.stringify(new URL("../../sandboxes/index.ts", import.meta.url).href)};
+import { currentOwner } from ${JSON.stringify(new URL("../../sandboxes/owner.ts", import.meta.url).href)};
+import { Limits } from ${JSON.stringify(new URL("../../schema/task.ts", import.meta.url).href)};
+const backend = backends.find((one) => one.name === ${JSON.stringify(backend)});
+const sandbox = await backend.create({ run_id: ${JSON.stringify(runId)}, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) }, AbortSignal.timeout(60_000));
+void sandbox.exec(["sleep", ${JSON.stringify(word)}]);
+await sandbox.exec(["sh", "-c", "until ps -A -o args | grep -q '[s]leep ${word}'; do sleep 0.05; done"]);
+console.log(sandbox.path("/work") + " " + sandbox.id);
+setInterval(() => {}, 1000);`;
+
+async function leaveBehind(backend: SandboxBackend, runId: string, word: string): Promise<{ workdir: string; id: string }> {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", maker(backend.name, runId, word)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  const [workdir = "", id = ""] = line.toString().trim().split(" ");
+  return { workdir, id };
+}
+
+async function ready(t: TestContext, backend: SandboxBackend): Promise<boolean> {
+  if (backend.name === "docker") return need(t, "docker");
+  const reason = await backend.unavailable(signal);
+  if (reason !== null) t.skip(reason);
+  return reason === null;
+}
+
+for (const backend of backends) {
+  test(`${backend.name}: reap removes what a killed process left, and leaves a living one's alone`, { timeout: 120_000 }, async (t) => {
+    if (!(await ready(t, backend))) return;
+    const word = String(50_000_000 + process.pid);
+    const mine = {
+      run_id: `living${process.pid}`,
+      owner: await currentOwner(),
+      image: null,
+      workdir: "/work",
+      mounts: {},
+      env: {},
+      limits: Limits.parse({}),
+    };
+    await using living = await backend.create(mine, signal);
+    const runId = `dead${process.pid}`;
+    const { workdir, id } = await leaveBehind(backend, runId, word);
+
+    const removed = await backend.reap({}, signal);
+    const about = removed.filter((line) => line.includes(runId));
+    assert.equal(about.length, 1, removed.join("\n"));
+    assert.match(about[0] ?? "", /its owner, process \d+, is gone/);
+    assert.doesNotMatch(removed.join("\n"), /living/);
+
+    if (backend.isolation === "container") await assert.rejects(run("docker", ["inspect", id]));
+    else await assert.rejects(stat(workdir));
+    assert.doesNotMatch((await run("ps", ["-A", "-o", "stat=,args="])).stdout, new RegExp(`^[^Z].*sleep ${word}`, "m"));
+    assert.deepEqual(
+      (await backend.reap({}, signal)).filter((line) => line.includes(runId)),
+      [],
+    );
+    assert.equal((await living.exec(["true"])).exit_code, 0);
+  });
+
+  test(`${backend.name}: reap removes what is past its lease whoever owns it`, { timeout: 120_000 }, async (t) => {
+    if (!(await ready(t, backend))) return;
+    const runId = `late${process.pid}`;
+    // A day and more of slack belongs to every lease; minus two days is over.
+    const limits = { ...Limits.parse({}), init_seconds: -2 * 86_400 };
+    await using _sandbox = await backend.create(
+      { run_id: runId, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits },
+      signal,
+    );
+    const removed = await backend.reap({}, signal);
+    assert.match(removed.join("\n"), new RegExp(`${runId} \\(its lease is over\\)`));
+  });
+}

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { AlidadeError } from "../../errors.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import { Limits } from "../../schema/task.ts";
+
+const signal = AbortSignal.timeout(60_000);
+const skip = process.platform === "win32" ? "the process sandbox needs Linux or macOS" : false;
+
+async function make(mounts: Record<string, string> = {}): Promise<Sandbox> {
+  return localProcess.create(
+    { run_id: "process", owner: await currentOwner(), image: null, workdir: "/work", mounts, env: {}, limits: Limits.parse({}) },
+    signal,
+  );
+}
+
+test("nothing is written through a link that stands in the way", { skip }, async () => {
+  const outside = await mkdtemp(join(tmpdir(), "outside-"));
+  await using sandbox = await make();
+  await sandbox.exec(["ln", "-s", outside, "link"]);
+  const into = (path: string) => sandbox.writeFiles([{ path, content: Buffer.from("x"), mode: 0o644 }]);
+  await assert.rejects(into("link/x"), (error: AlidadeError) => error.code === "request_invalid");
+  await assert.rejects(into("link/a/b"), (error: AlidadeError) => error.code === "request_invalid");
+  assert.deepEqual(await readdir(outside), []);
+  await writeFile(join(outside, "target"), "before");
+  await sandbox.exec(["ln", "-s", join(outside, "target"), "file"]);
+  await into("file");
+  assert.equal(await readFile(join(outside, "target"), "utf8"), "before");
+  await rm(outside, { recursive: true });
+});
+
+test("mounts are there, are not read as the sandbox's work, and outlive it", { skip }, async () => {
+  const dependencies = await mkdtemp(join(tmpdir(), "dependencies-"));
+  await writeFile(join(dependencies, "kept"), "kept");
+  {
+    await using sandbox = await make({ "/work/node_modules": dependencies, "/opt/alidade/pi": dependencies });
+    assert.equal((await sandbox.exec(["cat", "node_modules/kept"])).stdout, "kept");
+    assert.equal((await sandbox.exec(["cat", sandbox.path("/opt/alidade/pi/kept")])).stdout, "kept");
+    assert.deepEqual(await sandbox.readFiles("/work"), []);
+  }
+  assert.equal(await readFile(join(dependencies, "kept"), "utf8"), "kept");
+  await rm(dependencies, { recursive: true });
+});
+
+test("a folder that was made unreadable inside is removed all the same", { skip }, async () => {
+  const sandbox = await make();
+  await sandbox.exec(["sh", "-c", "mkdir -p a/b && touch a/b/c && chmod 0 a/b a"]);
+  const folder = sandbox.path("/work");
+  await sandbox[Symbol.asyncDispose]();
+  await assert.rejects(readdir(folder), { code: "ENOENT" });
+});
+
+test("paths inside have a stand-in on the host, and it is its own stand-in", { skip }, async () => {
+  await using sandbox = await make();
+  const work = sandbox.path("/work");
+  assert.ok(work.endsWith("/files/work"));
+  assert.equal(sandbox.path(work), work);
+  assert.equal(sandbox.path("/work/../home/agent"), work.replace(/work$/, "home/agent"));
+  assert.equal(sandbox.path("/../../etc"), work.replace(/work$/, "etc"));
+});
