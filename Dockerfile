@@ -3,8 +3,8 @@
 #   docker build -t alidade .
 #   docker run -p 4000:4000 -v alidade-data:/data alidade --engine http://my-vllm:8000
 #
-# 4000 is what harnesses call. The control listener (4001) opens sessions and reads trajectories: publish it only to
-# the trainer. Sessions are written below /data.
+# 4000 is what harnesses call. The control listener (4001), which opens sessions and reads trajectories, stays on the
+# container's loopback: a trainer joins its network (docker run --network container:<this one>). Calls are kept in /data.
 FROM node:24-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
@@ -24,6 +24,6 @@ RUN ln -s /opt/alidade/bin/alidade.js /usr/local/bin/alidade && mkdir /data && c
 USER node
 WORKDIR /data
 VOLUME /data
-EXPOSE 4000 4001
-ENTRYPOINT ["alidade", "serve"]
+EXPOSE 4000
+ENTRYPOINT ["alidade", "serve", "--host", "0.0.0.0"]
 CMD ["--help"]

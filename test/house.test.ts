@@ -108,23 +108,23 @@ test("no string names a .ts file: the published package has .js there", async ()
 });
 
 test("each folder of plug-ins says what one is, and lists them under unique names", async () => {
-  const nouns: Record<string, string> = {
-    dialects: "dialect",
-    engines: "engine",
-    sandboxes: "sandbox",
-    harnesses: "harness",
-    graders: "grader",
-    exporters: "exporter",
-  };
-  for (const [folder, noun] of Object.entries(nouns)) {
+  const registries = [
+    ["dialects", "dialect", "dialects"],
+    ["engines", "engine", "engines"],
+    ["sandboxes", "sandbox", "backends"],
+    ["harnesses", "harness", "harnesses"],
+    ["graders", "grader", "graders"],
+    ["exporters", "exporter", "exporters"],
+    ["tasks", "task-format", "taskFormats"],
+  ] as const;
+  for (const [folder, noun, list] of registries) {
     assert.ok((await readdir(join(root, folder))).includes(`${noun}.ts`), `${folder}/${noun}.ts says what a ${noun} is`);
-    const { [folder]: registry } = (await import(join(root, folder, "index.ts"))) as Record<
-      string,
-      readonly { name: string }[] | undefined
-    >;
-    assert.ok(Array.isArray(registry) && registry.length > 0, `${folder}/index.ts exports the list ${folder}`);
-    const names = registry.map(({ name }) => name);
-    assert.deepEqual([...new Set(names)], names, `${folder}: names are unique`);
+    const module = (await import(join(root, folder, "index.ts"))) as Record<string, unknown>;
+    const registry = module[list] as readonly { name?: string; kind?: string }[];
+    assert.ok(Array.isArray(registry) && registry.length > 0, `${folder}/index.ts exports the list ${list}`);
+    const names = registry.map((entry) => entry.name ?? entry.kind);
+    assert.deepEqual([...new Set(names)], names, `${list}: names are unique`);
+    assert.ok(!names.includes(undefined), `${list}: each has a name`);
   }
 });
 
