@@ -3,7 +3,7 @@
  * Calls that cannot be trained by their logprobs are masked and reported; a row with nothing to train is not written.
  * Shape: `reconstruct/flat-row.ts`.
  */
-import { flatten } from "../reconstruct/index.ts";
+import { flattenLazily } from "../reconstruct/index.ts";
 import type { Exporter } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
 
@@ -14,7 +14,7 @@ export const flat: Exporter = {
   async *lines(trajectories, options, report) {
     for await (const trajectory of trajectories) {
       report.trajectories++;
-      const { rows, left_out } = flatten(trajectory, options);
+      const { rows, left_out } = flattenLazily(trajectory, options);
       addLeftOut(report, left_out);
       for (const row of rows) {
         report.rows++;

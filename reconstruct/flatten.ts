@@ -22,15 +22,28 @@ export type FlatRows = {
 };
 
 export function flatten(trajectory: Trajectory, options: FlattenOptions): FlatRows {
+  const { rows, left_out } = flattenLazily(trajectory, options);
+  return { rows: [...rows], left_out };
+}
+
+/** The same, row by row: where contexts drift at every turn, all rows together are many times the tree. */
+export function flattenLazily(
+  trajectory: Trajectory,
+  options: FlattenOptions,
+): { rows: Iterable<FlatRow>; left_out: Record<string, number> } {
   const judge = toJudge(trajectory, options);
   const paths = new TokenPaths(trajectory);
   const selected = trajectory.traces.filter((trace) => options.select?.(trace, trajectory) ?? true);
   const whole = selected.map((trace) => ({ trace, nodes: paths.nodes(trace.leaf_node_id), cut: false }));
-  const fitting = whole.map((path) => cutToLimit(path, options.maxTokens, trajectory));
+  const sampledLength = new Map(trajectory.calls.map((call) => [call.call_id, call.sampled_length]));
+  const fitting = whole.map((path) => cutToLimit(path, options.maxTokens, sampledLength));
   const kept = dropCovered(fitting.map((path) => trimToTrained(path, judge)));
   const owners = chooseOwners(kept);
-  const rows = kept.map((path) => toRow(path, owners, judge, trajectory));
-  return { rows, left_out: countLeftOut(trajectory, rows, judge) };
+  return { rows: toRows(kept, owners, judge, trajectory), left_out: countLeftOut(trajectory, owners, judge) };
+}
+
+function* toRows(paths: Path[], owners: Map<string, Path>, judge: Judge, trajectory: Trajectory): Iterable<FlatRow> {
+  for (const path of paths) yield toRow(path, owners, judge, trajectory);
 }
 
 type Path = { trace: Trace; nodes: TreeNode[]; cut: boolean };
@@ -53,9 +66,8 @@ function isTrained(node: TreeNode, judge: Judge): boolean {
 const lengthOf = (nodes: TreeNode[]): number => nodes.reduce((length, node) => length + node.token_ids.length, 0);
 
 /** Up to the last end of a whole sample within the limit: half a turn is no action of the policy. */
-function cutToLimit(path: Path, maxTokens: number | null, trajectory: Trajectory): Path {
+function cutToLimit(path: Path, maxTokens: number | null, sampledLength: Map<string, number | null>): Path {
   if (maxTokens === null || lengthOf(path.nodes) <= maxTokens) return path;
-  const sampledLength = new Map(trajectory.calls.map((call) => [call.call_id, call.sampled_length]));
   let [length, keep, ofCall] = [0, 0, 0];
   for (const [index, node] of path.nodes.entries()) {
     length += node.token_ids.length;
@@ -104,6 +116,7 @@ function chooseOwners(paths: Path[]): Map<string, Path> {
 }
 
 function toRow(path: Path, owners: Map<string, Path>, judge: Judge, trajectory: Trajectory): FlatRow {
+  const length = lengthOf(path.nodes);
   const row: FlatRow = {
     schema_version: 1,
     trajectory_id: trajectory.trajectory_id,
@@ -112,9 +125,9 @@ function toRow(path: Path, owners: Map<string, Path>, judge: Judge, trajectory: 
     group_id: trajectory.group.id,
     sample_index: trajectory.group.sample_index,
     agent: path.trace.agent,
-    token_ids: [],
-    loss_mask: [],
-    logprobs: [],
+    token_ids: path.nodes.flatMap((node) => node.token_ids),
+    loss_mask: new Array<0>(length).fill(0),
+    logprobs: new Array<null>(length).fill(null),
     segments: [],
     reward: trajectory.reward,
     in_baseline: trajectory.in_baseline,
@@ -126,7 +139,11 @@ function toRow(path: Path, owners: Map<string, Path>, judge: Judge, trajectory: 
     ),
     cut: path.cut,
   };
-  for (const node of path.nodes) appendNode(row, node, whyNotHere(node, path, owners, judge));
+  let start = 0;
+  for (const node of path.nodes) {
+    row.segments.push(toSegment(row, start, node, whyNotHere(node, path, owners, judge)));
+    start += node.token_ids.length;
+  }
   return row;
 }
 
@@ -136,42 +153,38 @@ function whyNotHere(node: TreeNode, path: Path, owners: Map<string, Path>, judge
   return judge(node) ?? (owners.get(node.node_id) === path ? null : "other_row");
 }
 
-function appendNode(row: FlatRow, node: TreeNode, reason: string | null | undefined): void {
-  const start = row.token_ids.length;
-  let trained = 0;
-  for (const [index, token] of node.token_ids.entries()) {
-    const mask = reason === null && node.forced?.[index] !== true ? 1 : 0;
-    trained += mask;
-    row.token_ids.push(token);
-    row.loss_mask.push(mask);
-    row.logprobs.push(node.logprobs?.[index] ?? null);
-  }
+/** Fills in mask and logprobs of the node's tokens, which begin at `start`, and describes them. */
+function toSegment(row: FlatRow, start: number, node: TreeNode, whyNot: string | null | undefined): FlatSegment {
   const { kind, call_id, node_id, policy_version } = node;
-  const why = reason === null && trained === 0 ? "forced" : (reason ?? null);
-  const segment: FlatSegment = {
-    start,
-    end: row.token_ids.length,
-    kind,
-    call_id,
-    node_id,
-    policy_version,
-    trainable: trained > 0,
-    reason: why,
-  };
-  row.segments.push(segment);
+  let trained = 0;
+  for (let at = 0; kind === "sampled" && at < node.token_ids.length; at++) {
+    row.logprobs[start + at] = node.logprobs?.[at] ?? null;
+    if (whyNot !== null || node.forced?.[at] === true) continue;
+    row.loss_mask[start + at] = 1;
+    trained++;
+  }
+  const reason = whyNot === null && trained === 0 ? "forced" : (whyNot ?? null);
+  return { start, end: start + node.token_ids.length, kind, call_id, node_id, policy_version, trainable: trained > 0, reason };
 }
 
 /** A call counts once, under the first reason met; one that is trained anywhere is not left out. */
-function countLeftOut(trajectory: Trajectory, rows: FlatRow[], judge: Judge): Record<string, number> {
-  const trained = new Set<string>();
-  for (const row of rows) for (const segment of row.segments) if (segment.trainable) trained.add(segment.call_id);
+function countLeftOut(trajectory: Trajectory, owners: Map<string, Path>, judge: Judge): Record<string, number> {
+  const sampled = trajectory.nodes.filter((node) => node.kind === "sampled");
+  const trained = new Set(sampled.filter((node) => owners.has(node.node_id) && isTrained(node, judge)).map((node) => node.call_id));
   const reasons = new Map<string, string>();
-  for (const node of trajectory.nodes)
-    if (node.kind === "sampled" && !trained.has(node.call_id) && !reasons.has(node.call_id))
-      reasons.set(node.call_id, judge(node) ?? (node.forced?.includes(false) === false ? "forced" : "over_length"));
+  for (const node of sampled)
+    if (!trained.has(node.call_id) && !reasons.has(node.call_id)) reasons.set(node.call_id, whyLeftOut(node, judge));
   for (const call of trajectory.calls)
     if (!trained.has(call.call_id) && !reasons.has(call.call_id) && call.output !== null) reasons.set(call.call_id, "no_token_ids");
   const counts: Record<string, number> = {};
   for (const reason of reasons.values()) counts[reason] = (counts[reason] ?? 0) + 1;
   return counts;
+}
+
+function whyLeftOut(node: TreeNode, judge: Judge): string {
+  const reason = judge(node);
+  if (reason !== null) return reason;
+  if (node.forced?.includes(false) === false) return "forced";
+  // It could be trained, but no row reaches it: cut, or its trace was not selected.
+  return "over_length";
 }

@@ -6,6 +6,7 @@ import type { Trajectory } from "../../schema/trajectory.ts";
 import {
   type BlockView,
   type BranchView,
+  describeDifference,
   describeEdge,
   describeFidelity,
   describeRepeated,
@@ -88,11 +89,11 @@ function branch({ turns, depth }: BranchView): string {
     const outcome = call.outcome === "delivered" ? "" : ` <em>${escaped(call.outcome)}</em>`;
     return `<a href="#turn-${number}">${number}</a>${outcome}`;
   });
-  const { difference } = first.call;
+  const difference = describeDifference(first);
   const texts =
-    difference?.parent_text == null && difference?.child_text == null
+    difference === null
       ? ""
-      : `<div class="difference"><del>${escaped(difference.parent_text ?? "")}</del><ins>${escaped(difference.child_text ?? "")}</ins></div>`;
+      : `<div class="difference"><del>${escaped(difference.before)}</del><ins>${escaped(difference.now)}</ins></div>`;
   const edge = `<span class="${edgeClass(first)}">${escaped(describeEdge(first))}</span>`;
   // Deeper than this a page has no room left; the words still say whose branch it is.
   return `<li style="margin-left:${Math.min(depth, 12) * 1.5}rem">${links.join(" → ")} · ${escaped(first.call.agent)} · ${edge}${texts}</li>`;
@@ -127,12 +128,12 @@ const labels: Record<BlockView["kind"], string> = {
 };
 
 /** A longer text is folded; the browser opens it without a script. */
-const foldedFrom = 1200;
+const folded = { characters: 1200, lines: 20 };
 
 function block({ kind, detail, text, error }: BlockView): string {
   const label = `${labels[kind]}${detail === "" ? "" : ` ${detail}`}`;
   const head = `<span class="label">${escaped(label)}</span>`;
-  const folds = text.length > foldedFrom && kind !== "assistant";
+  const folds = kind !== "assistant" && (text.length > folded.characters || text.split("\n").length > folded.lines);
   const body = folds
     ? `<details><summary>${escaped(text.slice(0, 160))} … <em>${text.length.toLocaleString("en")} characters</em></summary><pre>${escaped(text)}</pre></details>`
     : `<pre>${escaped(text)}</pre>`;

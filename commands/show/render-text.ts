@@ -3,6 +3,7 @@ import type { Trajectory } from "../../schema/trajectory.ts";
 import {
   type BlockView,
   type BranchView,
+  describeDifference,
   describeEdge,
   describeFidelity,
   describeRepeated,
@@ -95,10 +96,10 @@ function renderBranch({ turns, depth }: BranchView, ink: Ink): string {
   const aside = unfinished.length === 0 ? "" : ` (${unfinished.join(", ")})`;
   const pad = `  ${"  ".repeat(depth)}`;
   const line = `${pad}${depth === 0 ? "" : "└ "}${run}: ${describeEdge(first)}; ${visibleText(last.call.agent)}${aside}`;
-  const difference = first.call.difference;
-  if (difference === null || (difference.parent_text === null && difference.child_text === null)) return line;
-  const quote = (text: string | null) => JSON.stringify(visibleText((text ?? "").slice(0, 80)));
-  const texts = [`before: ${quote(difference.parent_text)}`, `now:    ${quote(difference.child_text)}`];
+  const difference = describeDifference(first);
+  if (difference === null) return line;
+  const quote = (text: string) => JSON.stringify(visibleText(text.slice(0, 80)));
+  const texts = [`before: ${quote(difference.before)}`, `now:    ${quote(difference.now)}`];
   return [line, ...texts.map((text) => ink.faint(`${pad}    ${text}`))].join("\n");
 }
 

@@ -167,10 +167,24 @@ function toTraces(trajectory: Trajectory, numbers: Map<string, number>): TraceVi
     const path: TreeNode[] = [];
     for (let node = nodes.get(leaf_node_id); node !== undefined; node = node.parent_id === null ? undefined : nodes.get(node.parent_id))
       path.push(node);
-    const spans = path.reverse().flatMap((node) => toSpans(node, numbers.get(node.call_id) ?? 0));
+    const spans = joined(path.reverse().flatMap((node) => toSpans(node, numbers.get(node.call_id) ?? 0)));
     const sum = (kept: SpanView[]) => kept.reduce((total, span) => total + span.tokens, 0);
     return { trace_id, agent, tokens: sum(spans), trainable: sum(spans.filter((span) => span.kind === "trainable")), spans };
   });
+}
+
+/** A context that other branches have split is still one stretch to the eye. */
+function joined(spans: SpanView[]): SpanView[] {
+  const out: SpanView[] = [];
+  for (const span of spans) {
+    const last = out.at(-1);
+    if (last === undefined || last.kind !== span.kind || (span.kind !== "prompt" && span.kind !== "observation")) out.push({ ...span });
+    else {
+      last.tokens += span.tokens;
+      last.title = `${last.kind}: ${last.tokens} tokens`;
+    }
+  }
+  return out;
 }
 
 /** A sample is cut where forced tokens begin and end. */
@@ -193,6 +207,14 @@ function toSpans(node: TreeNode, number: number): SpanView[] {
 /** Width of a span in a strip: logarithmic, for a prompt of 20,000 tokens must not hide a turn of 20. */
 export function spanWidth(tokens: number): number {
   return Math.max(1, Math.round(Math.log2(tokens + 1)));
+}
+
+/** Both sides of a difference that a person can see; null where the text is the same, or nobody decoded it. */
+export function describeDifference({ call }: TurnView): { before: string; now: string } | null {
+  const { difference, match } = call;
+  if (match === "same_text" || difference === null) return null;
+  if (difference.parent_text === null && difference.child_text === null) return null;
+  return { before: difference.parent_text ?? "", now: difference.child_text ?? "" };
 }
 
 /** `exact after turn 2`, `diverged from turn 2 at token 812: reasoning_dropped` … */
