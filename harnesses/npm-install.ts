@@ -27,7 +27,7 @@ export async function npmInstall({ folder, packages, platform, signal }: NpmInst
       "--ignore-scripts",
       `--os=${os}`,
       `--cpu=${cpu}`,
-      "--libc=glibc",
+      ...(os === "linux" ? ["--libc=glibc"] : []),
       `--prefix=${folder}`,
       "--prefer-offline",
       "--no-audit",

