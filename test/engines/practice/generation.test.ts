@@ -108,6 +108,16 @@ test("prompts that part share what they have in common and no more", async () =>
   assert.deepEqual(tokens, (await sample(newPolicy({ seed: 4 }), other, { seed: 2 })).tokens);
 });
 
+test("a block that says the same in another place is another block", async () => {
+  const block = Array.from({ length: 32 }, (_, at) => at + 65);
+  const prompt = [...block, ...block, ...block, 10];
+  const policy = newPolicy({ seed: 4 });
+  await sample(policy, [...block, 10]);
+  const { tokens, cached } = await sample(policy, prompt);
+  assert.equal(cached, 32);
+  assert.ok((await scoringError(4, prompt, tokens)) < 1e-9);
+});
+
 test("requests that interleave say what they say alone, and read a shared prompt once", async () => {
   const policy = newPolicy({ seed: 7 });
   const prompts = [encode(longText), encode(`${longText}again`), encode("something else")] as const;
@@ -127,8 +137,10 @@ test("a reader that is cancelled leaves nothing behind that another one waits fo
   const policy = newPolicy({ seed: 7 });
   const prompt = encode(longText);
   const leaves = new AbortController();
+  // A request that waits for ever is a failure, and not a test that hangs.
+  const patience = AbortSignal.timeout(60_000);
   const cancelled = sample(policy, prompt, { signal: leaves.signal });
-  const waiting = sample(policy, prompt);
+  const waiting = sample(policy, prompt, { signal: patience });
   setImmediate(() => leaves.abort());
   await assert.rejects(cancelled, { name: "AbortError" });
   assert.equal((await waiting).tokens.length, 60);

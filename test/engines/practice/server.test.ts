@@ -111,6 +111,7 @@ const requests: [title: string, body: object][] = [
   ["a turn cut by a stop string", { ...hello, max_tokens: 300, stop: ["e", "t"] }],
   ["reasoning, text and two calls", spoken(`<think>\nHm.\n</think>\n\nLook.\n${call("bash", '{"a":  1}')}\n${call("bash", "{}")}`)],
   ["a call that is none", spoken(`Look.\n${call("bash", "{bad}")}`)],
+  ["text that a stop string held back to the end", { ...spoken(`Look.\n${call("bash", "{}")}`), stop: `Look.\n${call("bash", "{}")}!` }],
   ["characters in parts", spoken("é漢字 🧭")],
 ];
 
@@ -171,6 +172,13 @@ test("a stop string is cut from the text and stays in the ids", async () => {
   assert.equal(choices[0].message.content, "one ");
   assert.ok(usage.completion_tokens >= 4);
   assert.equal(choices[0].token_ids?.length, usage.completion_tokens);
+});
+
+test("what might have been a stop string is said when it was none", async () => {
+  const [choice] = (await ask({ ...spoken(`Look.\n${call("bash", "{}")}`), stop: `Look.\n${call("bash", "{}")}!` })).choices;
+  assert.equal(choice.message.content, "Look.");
+  assert.equal(choice.message.tool_calls?.length, 1);
+  assert.equal(choice.finish_reason, "tool_calls");
 });
 
 test("a call's arguments are the text that was sampled, and a turn of calls alone has no content", async () => {
@@ -319,10 +327,11 @@ for (const streamed of [true, false]) {
     const options = { method: "POST", headers: { "content-type": "application/json" }, body, signal: leaves.signal };
     const before = await metric("vllm:generation_tokens_total");
     const gone = fetch(`${url}/v1/chat/completions`, options).then((response) => response.text());
-    while ((await metric("vllm:generation_tokens_total")) < before + 5) await sleep(1);
+    const patience = { signal: AbortSignal.timeout(20_000) };
+    while ((await metric("vllm:generation_tokens_total")) < before + 5) await sleep(1, undefined, patience);
     leaves.abort();
     await assert.rejects(gone);
-    while ((await metric("vllm:num_requests_running")) > 0) await sleep(1);
+    while ((await metric("vllm:num_requests_running")) > 0) await sleep(1, undefined, patience);
     const stopped = await metric("vllm:generation_tokens_total");
     assert.ok(stopped < before + 4000, `${stopped - before} tokens`);
   });

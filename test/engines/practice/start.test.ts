@@ -40,11 +40,41 @@ test("the vllm adapter finds in it all that training needs", async () => {
   }
 });
 
+test("a turn through the vllm adapter has a logprob for every id, and its call in one piece", async () => {
+  await using engine = await startPracticeEngine({ maxModelLen: 2048 });
+  const client = vllm.create({ baseUrl: engine.url, apiKey: null });
+  const text = 'Look.\n<tool_call>\n{"name": "bash", "arguments": {"command":  "ls"}}\n</tool_call>';
+  const request = {
+    model: "practice",
+    messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "go" }] }],
+    tools: [{ name: "bash", parameters: { type: "object" }, kind: "function" as const }],
+    tool_choice: null,
+    sampling: { structured_outputs: { choice: [text] } },
+    call_id: "call1",
+  };
+  try {
+    const events = await Array.fromAsync(client.sample(request, AbortSignal.timeout(20_000)));
+    const tokens = events.filter((event) => event.type === "tokens");
+    const logprobs = tokens.flatMap((event) => event.logprobs);
+    assert.ok(logprobs.length > 20 && logprobs.every((logprob) => logprob !== null && logprob <= 0));
+    assert.equal(logprobs.length, tokens.flatMap((event) => event.token_ids).length);
+    const call = events.find((event) => event.type === "tool-call");
+    assert.deepEqual([call?.name, call?.arguments], ["bash", '{"command":  "ls"}']);
+    const end = events.at(-1);
+    assert.ok(end?.type === "end");
+    assert.equal(end.finish_reason, "tool_calls");
+    assert.equal(end.usage.sampled_tokens, logprobs.length);
+  } finally {
+    await client.close();
+  }
+});
+
 test("the signal ends it", async () => {
   const ends = new AbortController();
   await using engine = await startPracticeEngine({ signal: ends.signal });
   ends.abort();
-  while (await answers(engine.url)) await sleep(5);
+  const patience = AbortSignal.timeout(20_000);
+  while (await answers(engine.url)) await sleep(5, undefined, { signal: patience });
   await assert.rejects(startPracticeEngine({ signal: ends.signal }), { name: "AbortError" });
 });
 
@@ -65,5 +95,6 @@ test("it does not outlive a parent that was killed", async () => {
   const [url] = await once(createInterface({ input: parent.stdout }), "line");
   assert.ok(await answers(url));
   parent.kill("SIGKILL");
-  while (await answers(url)) await sleep(5);
+  const patience = AbortSignal.timeout(20_000);
+  while (await answers(url)) await sleep(5, undefined, { signal: patience });
 });
