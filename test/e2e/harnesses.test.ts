@@ -1,0 +1,28 @@
+/**
+ * Three unmodified harnesses through three dialects, each at the same real bug of a real npm package, in Docker: reward
+ * 1 with the right plays and 0 with the wrong ones, and every trainable token proven against a relay of the test's own.
+ */
+import { join } from "node:path";
+import { test } from "node:test";
+import { startPracticeEngine } from "../../engines/practice/start.ts";
+import { need } from "../needs.ts";
+import { examples, play } from "./play.ts";
+import { proveItCanFail, proveRewards, proveTokens } from "./prove.ts";
+
+for (const harness of ["pi", "codex", "claude-code"] as const)
+  test(`${harness} solves the task with the right plays and not with the wrong ones, and every trained token is proven`, async (t) => {
+    if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}`))) return;
+    await using engine = await startPracticeEngine({ seed: 3, signal: t.signal });
+    await using played = await play({
+      harness,
+      engineUrl: engine.url,
+      task: `${join(examples, "tasks/swe-npm.jsonl")}#minimist-constructor-pollution`,
+      plays: join(examples, "tasks/plays/minimist-constructor-pollution.json"),
+      sandbox: "docker",
+      signal: t.signal,
+    });
+    proveRewards(played);
+    proveTokens(played);
+    proveItCanFail(played);
+    for (const trajectory of played.trajectories) t.diagnostic(`${trajectory.rollout_id}: ${JSON.stringify(trajectory.fidelity)}`);
+  });

@@ -1,0 +1,82 @@
+/**
+ * A plain relay between proxy and engine that writes down what passes: the witness of the end-to-end proof. It shares
+ * no code with the proxy, the adapter or the engine, and changes no byte.
+ */
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type RecordedExchange = {
+  request: Record<string, unknown>;
+  prompt_token_ids: number[];
+  token_ids: number[];
+  logprobs: (number | null)[] | null;
+  status: number;
+};
+
+export type RecordingRelay = AsyncDisposable & { url: string; exchanges: RecordedExchange[] };
+
+export async function startRecordingRelay(engineUrl: string): Promise<RecordingRelay> {
+  const exchanges: RecordedExchange[] = [];
+  const server = createServer((incoming, outgoing) => relay(engineUrl, incoming, outgoing, exchanges));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    exchanges,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerResponse, exchanges: RecordedExchange[]): void {
+  const sent: Buffer[] = [];
+  const upstream = request(
+    new URL(incoming.url ?? "/", engineUrl),
+    { method: incoming.method, headers: { ...incoming.headers, host: new URL(engineUrl).host } },
+    (answer) => {
+      const got: Buffer[] = [];
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.on("data", (chunk: Buffer) => {
+        got.push(chunk);
+        outgoing.write(chunk);
+      });
+      answer.on("end", () => {
+        outgoing.end();
+        if (incoming.url === "/v1/chat/completions")
+          writeDown(Buffer.concat(sent).toString(), Buffer.concat(got).toString(), answer.statusCode ?? 0, exchanges);
+      });
+      answer.on("error", () => outgoing.destroy());
+    },
+  );
+  upstream.on("error", () => outgoing.destroy());
+  outgoing.on("close", () => {
+    if (!outgoing.writableEnded) upstream.destroy();
+  });
+  incoming.on("data", (chunk: Buffer) => {
+    sent.push(chunk);
+    upstream.write(chunk);
+  });
+  incoming.on("end", () => upstream.end());
+}
+
+type WireChunk = {
+  prompt_token_ids?: number[] | null;
+  choices?: { token_ids?: number[] | null; logprobs?: { content?: { logprob: number | null }[] | null } | null }[];
+};
+
+function writeDown(sent: string, got: string, status: number, exchanges: RecordedExchange[]): void {
+  const body = JSON.parse(sent) as Record<string, unknown>;
+  // The proxy's probe asks without a stream; what is sampled for a harness is streamed.
+  if (body.stream !== true) return;
+  const exchange: RecordedExchange = { request: body, prompt_token_ids: [], token_ids: [], logprobs: [], status };
+  for (const block of got.split("\n\n")) {
+    if (!block.startsWith("data: ") || block === "data: [DONE]") continue;
+    const chunk = JSON.parse(block.slice("data: ".length)) as WireChunk;
+    if (chunk.prompt_token_ids?.length) exchange.prompt_token_ids = chunk.prompt_token_ids;
+    const choice = chunk.choices?.[0];
+    exchange.token_ids.push(...(choice?.token_ids ?? []));
+    exchange.logprobs?.push(...(choice?.logprobs?.content ?? []).map((entry) => entry.logprob));
+  }
+  exchanges.push(exchange);
+}
