@@ -125,7 +125,7 @@ function toRow(path: Path, owners: Map<string, Path>, judge: Judge, trajectory: 
     group_id: trajectory.group.id,
     sample_index: trajectory.group.sample_index,
     agent: path.trace.agent,
-    token_ids: path.nodes.flatMap((node) => node.token_ids),
+    token_ids: new Array<number>(length),
     loss_mask: new Array<0>(length).fill(0),
     logprobs: new Array<null>(length).fill(null),
     segments: [],
@@ -153,10 +153,11 @@ function whyNotHere(node: TreeNode, path: Path, owners: Map<string, Path>, judge
   return judge(node) ?? (owners.get(node.node_id) === path ? null : "other_row");
 }
 
-/** Fills in mask and logprobs of the node's tokens, which begin at `start`, and describes them. */
+/** Fills in ids, mask and logprobs of the node's tokens, which begin at `start`, and describes them. */
 function toSegment(row: FlatRow, start: number, node: TreeNode, whyNot: string | null | undefined): FlatSegment {
   const { kind, call_id, node_id, policy_version } = node;
   let trained = 0;
+  for (let at = 0; at < node.token_ids.length; at++) row.token_ids[start + at] = node.token_ids[at] as number;
   for (let at = 0; kind === "sampled" && at < node.token_ids.length; at++) {
     row.logprobs[start + at] = node.logprobs?.[at] ?? null;
     if (whyNot !== null || node.forced?.[at] === true) continue;

@@ -430,3 +430,75 @@ test("a stop string, a prefill continuation and a literal end token inside a bod
 test("a log without its opening is refused in words", () => {
   assert.throws(() => reconstruct([]), /no `opened` entry/);
 });
+
+test("a later twin that never arrived is not taken for the parent", () => {
+  const log = new LogBuilder();
+  const says = assistant("same words");
+  log.call({ messages: start, says, begin: 2000, finish: 2100 });
+  log.call({ messages: start, says, begin: 2001, finish: 2101, delivery: "cut" });
+  log.call({ messages: [...start, says, user("go on")], begin: 2200, finish: 2300 });
+  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b root", "c exact a"]);
+});
+
+test("equal content does not prove that an answer arrived, a carrier does", () => {
+  for (const [evidence, outcome] of [
+    ["content", "undelivered"],
+    ["carrier", "delivered"],
+  ] as const) {
+    const log = new LogBuilder();
+    const says = assistant("same words");
+    const a = log.call({ messages: start, says, delivery: "none" });
+    log.call({ messages: [...start, says, user("go on")], restored: [recognised(a, 2, { evidence })], parent: a });
+    assert.equal(rebuilt(log).calls[0]?.outcome, outcome);
+  }
+});
+
+test("a turn of which only an edited part came back is partial, and not trained", () => {
+  const log = new LogBuilder();
+  const a = log.call({ messages: start, says: assistant("one", toolCall("1", "{}")), delivery: "cut" });
+  const part = [...start, assistant("one"), user("go on")];
+  log.call({ messages: part, parent: a, restored: [recognised(a, 2, { status: "edited", differences: ["tool_calls"] })] });
+  const trajectory = rebuilt(log);
+  assert.equal(trajectory.calls[0]?.outcome, "partial");
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a edited"]);
+  assert.deepEqual(Object.keys(trajectory.fidelity.excluded), ["undelivered"]);
+});
+
+/** `a` is continued whole by `c`, and before that by `b`, whose harness dropped the second half of it. */
+function halved(): Trajectory {
+  const log = new LogBuilder();
+  const a = log.call({ messages: start, says: assistant("one two three four") });
+  log.call({ messages: [...start, assistant("one two"), user("so")], parent: a });
+  log.call({ messages: [...start, assistant("one two three four"), user("so")], parent: a });
+  return rebuilt(log);
+}
+
+test("a turn that one branch halved is trained in one piece by the branch that has all of it", () => {
+  const { rows } = flatten(halved(), { maxTokens: null, allowGrammar: false });
+  assert.deepEqual(
+    rows.map((row) => row.segments.map(({ kind, reason }) => `${kind} ${reason ?? "-"}`)),
+    [
+      ["prompt -", "sampled other_row", "observation -", "sampled -"],
+      ["prompt -", "sampled -", "sampled -", "observation -", "sampled -"],
+    ],
+  );
+});
+
+test("a row is never cut in the middle of a turn, though another branch ends there", () => {
+  const whole = halved().calls[0]?.prompt_length as number;
+  const { rows, left_out } = flatten(halved(), { maxTokens: whole + 3, allowGrammar: false });
+  assert.deepEqual(rows, []);
+  assert.deepEqual(left_out, { over_length: 3 });
+});
+
+test("the order in which calls were begun is the log's own count, whatever a stepping clock says", () => {
+  const log = new LogBuilder();
+  const a = log.call({ messages: start, begin: 9000, finish: 9001 });
+  const b = log.call({ messages: [...start, assistant("ok"), user("more")], parent: a, begin: 100, finish: 101 });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(
+    trajectory.calls.map((call) => call.call_id),
+    [a, b],
+  );
+  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a"]);
+});
