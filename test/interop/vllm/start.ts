@@ -1,7 +1,7 @@
 /** A real vLLM for tests: one server of a run is shared by all test files, for it takes a minute to start and 4 GB. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { openSync, readFileSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,7 +41,8 @@ export async function startVllm(signal: AbortSignal): Promise<Vllm> {
 export async function launchVllm(): Promise<LaunchedVllm> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const log = join(await mkdtemp(join(tmpdir(), "alidade-vllm-")), "log");
+  const folder = await mkdtemp(join(tmpdir(), "alidade-vllm-"));
+  const log = join(folder, "log");
   const output = openSync(log, "a");
   const place = vllmPlace();
   // stdin stays open as long as we live; the server ends with it. Its own process group takes the workers along.
@@ -52,7 +53,14 @@ export async function launchVllm(): Promise<LaunchedVllm> {
   // A test that forgets to dispose of it must not hold the process: the server goes when this process goes.
   child.unref();
   const env = { ALIDADE_TEST_VLLM_URL: url, ALIDADE_TEST_VLLM_PID: String(child.pid), ALIDADE_TEST_VLLM_LOG: log };
-  return { url, env, [Symbol.asyncDispose]: () => end(child) };
+  return {
+    url,
+    env,
+    async [Symbol.asyncDispose]() {
+      await end(child);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 /** Waits for health, then for one answer with logprobs: the first one takes seconds, and tests should not meet it. */
