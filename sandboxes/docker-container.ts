@@ -5,7 +5,13 @@ import { AlidadeError } from "../errors.ts";
 import type { Limits } from "../schema/task.ts";
 import type { SandboxSpec } from "./sandbox.ts";
 
-export const labels = { run: "alidade.run", owner: "alidade.owner", host: "alidade.host", lease: "alidade.lease" } as const;
+export const labels = {
+  run: "alidade.run",
+  owner: "alidade.owner",
+  host: "alidade.host",
+  lease: "alidade.lease",
+  sandbox: "alidade.sandbox",
+} as const;
 
 /** The sandbox's unprivileged user. */
 export const agentId = 1000;
@@ -62,7 +68,7 @@ export function containerOptions(
   host: string,
 ): Docker.ContainerCreateOptions {
   const { limits } = spec;
-  const ownLabels = sandboxLabels(spec, host);
+  const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
   const places = writablePlaces(spec.workdir, limits.disk_mb, files.imageVolumes);
   const writable = places.reduce((sum, place) => sum + place.megabytes, 0);
   // What is written counts as memory of the container, so that a full disk must fit in beside the processes; else a

@@ -204,8 +204,10 @@ class ForwarderDoor implements Door {
 async function carry(stream: Duplex, multiplexer: Multiplexer, complaints: BoundedOutput): Promise<void> {
   try {
     for await (const { stream: name, bytes } of demultiplex(stream)) {
-      if (name === "stdout") multiplexer.feed(bytes);
-      else complaints.push(bytes);
+      if (name === "stderr") complaints.push(bytes);
+      // A forwarder that could not be started at all is explained by the engine on stdout.
+      else if (bytes.subarray(0, 3).toString("latin1") === "OCI") complaints.push(bytes);
+      else multiplexer.feed(bytes);
     }
   } catch (error) {
     complaints.push(Buffer.from(messageOf(error)));

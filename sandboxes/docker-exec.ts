@@ -33,6 +33,8 @@ export type Finished = Omit<ExecResult, "out_of_memory">;
 const lookMs = 500;
 /** Output that is still on its way when the command is over comes without pauses of this length. */
 const silenceMs = 200;
+/** What starting a command costs the engine on a loaded machine. */
+const startMs = 150;
 /** A killed process's last output arrives within this. */
 const killGraceMs = 5_000;
 
@@ -95,15 +97,25 @@ export async function attach(
   }
 }
 
+/** Keeps its place in the engine's line until the command shows itself, for the engine answers before it has done the work. */
 async function start(docker: Docker, containerId: string, command: Command): Promise<{ exec: Docker.Exec; stream: Duplex }> {
-  return engineWork.run(command.signal, async () => {
+  const leave = await engineWork.enter(command.signal);
+  try {
     const attached = await attach(docker, containerId, command, command.stdin !== undefined);
     if (command.stdin !== undefined) {
       attached.stream.on("error", () => {}); // a command that does not read its input is no fault
       attached.stream.end(command.stdin);
     }
+    const quiet = setTimeout(leave, startMs);
+    attached.stream.once("readable", () => {
+      clearTimeout(quiet);
+      leave();
+    });
     return attached;
-  });
+  } catch (error) {
+    leave();
+    throw error;
+  }
 }
 
 async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutput, heard: { at: number }): Promise<void> {

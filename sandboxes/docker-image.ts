@@ -7,9 +7,11 @@ import type Docker from "dockerode";
 import { extract } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { Limits } from "../schema/task.ts";
 import { cached } from "./cache-folder.ts";
 import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
-import { agentId, home } from "./docker-container.ts";
+import { agentId, home, sandboxLabels } from "./docker-container.ts";
+import { currentOwner, hostId } from "./owner.ts";
 
 export type ImageFacts = {
   /** The engine's content id (`sha256:…`): the same id is the same image. */
@@ -102,8 +104,12 @@ export function dpkgPackages(status: string): string[] {
 /** A container of the image that is never started, to read files from. */
 export async function unstarted(docker: Docker, image: string): Promise<AsyncDisposable & { container: Docker.Container }> {
   const name = `alidade-look-${randomBytes(6).toString("hex")}`;
+  // Labelled like a sandbox, so that the reaper finds one that was left behind.
+  const limits = Limits.parse({});
+  const ownLabels = sandboxLabels({ run_id: "look", owner: await currentOwner(), limits }, await hostId());
   const container = await engineWork.run(undefined, () =>
     docker.createContainer({
+      Labels: ownLabels,
       name,
       Image: image,
       Entrypoint: ["true"],

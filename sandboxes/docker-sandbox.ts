@@ -1,10 +1,11 @@
 /** One running container as a sandbox. */
 import { posix } from "node:path";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError } from "../errors.ts";
 import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
-import { agentId, home } from "./docker-container.ts";
+import { agentId, home, labels } from "./docker-container.ts";
 import { type DoorKind, openContainerDoor } from "./docker-door.ts";
 import { type Command, type Finished, runCommand } from "./docker-exec.ts";
 import { type Bounds, getFiles, putFiles } from "./docker-files.ts";
@@ -37,6 +38,8 @@ const ownCommandMs = 15_000;
 export type ContainerFacts = {
   docker: Docker;
   id: string;
+  /** The container's name, which its volumes carry as a label. */
+  name: string;
   spec: SandboxSpec;
   facts: SandboxFacts;
   /** The image's PATH. */
@@ -50,6 +53,7 @@ export class DockerSandbox implements Sandbox {
   readonly id: string;
   readonly facts: SandboxFacts;
   readonly #docker: Docker;
+  readonly #name: string;
   readonly #container: Docker.Container;
   readonly #spec: SandboxSpec;
   readonly #path: string;
@@ -60,10 +64,11 @@ export class DockerSandbox implements Sandbox {
   #outOfMemoryKills = 0;
   #disposing: Promise<void> | null = null;
 
-  constructor({ docker, id, spec, facts, path, writable, door }: ContainerFacts) {
+  constructor({ docker, id, name, spec, facts, path, writable, door }: ContainerFacts) {
     this.id = id;
     this.facts = facts;
     this.#docker = docker;
+    this.#name = name;
     this.#container = docker.getContainer(id);
     this.#spec = spec;
     this.#path = path;
@@ -142,20 +147,27 @@ export class DockerSandbox implements Sandbox {
   async #dispose(): Promise<void> {
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
     await removeContainer(this.#container);
+    // Only where somebody removed the container before us are its volumes still there.
+    await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
   }
 
   /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
   async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
     const command = `"${argv.join(" ").slice(0, 200)}"`;
     await this.#checkRunning(`${command} ran in it`);
-    if (finished.exit_code === null && !finished.timed_out) {
-      throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
-    }
     if (finished.exit_code === 0) return false;
-    const kills = await this.#newOutOfMemoryKills();
-    // Again: a container that is killed ends its commands a moment before the engine says so.
-    await this.#checkRunning(`${command} ran in it`);
-    return kills > 0;
+    try {
+      const kills = await this.#newOutOfMemoryKills();
+      if (finished.exit_code !== null || finished.timed_out) return kills > 0;
+      throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
+    } catch (error) {
+      // A container that is killed ends its commands a moment before the engine says that it is not running.
+      for (let look = 0; look < 10; look += 1) {
+        await this.#checkRunning(`${command} ran in it`);
+        await sleep(100);
+      }
+      throw error;
+    }
   }
 
   /**
@@ -181,8 +193,10 @@ export class DockerSandbox implements Sandbox {
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */
   async #newOutOfMemoryKills(): Promise<number> {
-    const { stdout } = await this.#own(readOutOfMemory, `${agentId}:${agentId}`);
+    const { stdout, exit_code } = await this.#own(readOutOfMemory, `${agentId}:${agentId}`);
     const match = /^oom_kill (\d+)$/m.exec(stdout);
+    // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
+    if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");
     if (match === null) return 0;
     const total = Number(match[1]);
     const fresh = total - this.#outOfMemoryKills;
@@ -205,6 +219,28 @@ export class DockerSandbox implements Sandbox {
     const command: Command = { argv, user, cwd: "/", env: {}, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
     return runCommand(this.#docker, this.id, command);
   }
+}
+
+/** Removes the volumes with these labels that no container uses; returns their labels. `wanted` picks among them. */
+export async function removeVolumes(
+  docker: Docker,
+  label: string[],
+  wanted: (labels: Record<string, string>) => Promise<boolean> = async () => true,
+): Promise<Record<string, string>[]> {
+  const { Volumes } = await docker.listVolumes({ filters: { label, dangling: ["true"] } });
+  const removed: Record<string, string>[] = [];
+  for (const { Name, Labels } of Volumes ?? []) {
+    if (!(await wanted(Labels ?? {}))) continue;
+    // One that is in use after all, or gone, is not ours to remove.
+    await docker
+      .getVolume(Name)
+      .remove()
+      .then(
+        () => removed.push(Labels ?? {}),
+        () => {},
+      );
+  }
+  return removed;
 }
 
 /** Removes a container with its volumes; one that is gone, or being removed by someone else, is fine. */

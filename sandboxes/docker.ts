@@ -10,7 +10,7 @@ import { dockerClient, engineWork, forgetUnreachable, statusOf } from "./docker-
 import { agentId, checkSpec, containerOptions, doorInside, labels, writablePlaces } from "./docker-container.ts";
 import { type DoorKind, doorKinds } from "./docker-door.ts";
 import { imageFacts, unstarted } from "./docker-image.ts";
-import { DockerSandbox, removeContainer } from "./docker-sandbox.ts";
+import { DockerSandbox, removeContainer, removeVolumes } from "./docker-sandbox.ts";
 import { doorPack } from "./door-pack.ts";
 import { baseImage, ensureBaseImage } from "./images.ts";
 import { hostId } from "./owner.ts";
@@ -69,6 +69,7 @@ async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): P
     const sandbox = new DockerSandbox({
       docker: client,
       id,
+      name,
       spec,
       facts: {
         backend: "docker",
@@ -86,6 +87,7 @@ async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): P
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.
     await removeContainer(client.getContainer(name)).catch(() => {});
+    await removeVolumes(client, [`${labels.sandbox}=${name}`]).catch(() => {});
     if (signal.aborted) throw new AlidadeError("cancelled", "Making a sandbox was cancelled.", { cause: error });
     throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${spec.image ?? baseImage}: `);
   }
@@ -147,6 +149,14 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
     await removeContainer(client.getContainer(Id));
     removed.push(`container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`);
   }
+  // Of containers that somebody else removed.
+  const volumes = await removeVolumes(
+    client,
+    [labels.run],
+    async (found) => (await reasonToRemove(belongingsOf(found), host, all)) !== null,
+  );
+  const runs = new Set(volumes.map((found) => found[labels.run]));
+  for (const run of runs) removed.push(`${volumes.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);
   return removed;
 }
 

@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -28,10 +28,14 @@ export async function doorPack(arch: string = process.arch): Promise<string> {
   });
 }
 
-/** Our own Node where it is one for Linux, else npm's of the same version. */
+/** Below this a Node is only the front of a shared library (as distributions build it), which a container lacks. */
+const wholeNodeBytes = 20_000_000;
+
+/** Our own Node where it is a whole one for Linux, else npm's of the same version. */
 async function placeNode(folder: string, arch: string): Promise<void> {
   const place = join(folder, "node");
-  if (process.platform === "linux" && arch === process.arch) {
+  const { size } = await stat(process.execPath);
+  if (process.platform === "linux" && arch === process.arch && size >= wholeNodeBytes) {
     // A link costs nothing; across file systems there is none.
     await link(process.execPath, place).catch(() => copyFile(process.execPath, place));
     return;

@@ -53,11 +53,15 @@ test("a container that is killed from outside ends its command with sandbox_died
 
 test("a container that is removed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
-  await using sandbox = await docker.create(await spec(), signal);
+  const run_id = `removed${process.pid}`;
+  const sandbox = await docker.create(await spec({}, { run_id }), signal);
   const told = assert.rejects(sandbox.exec(["sleep", "1000"]), has("sandbox_died", /ended while "sleep 1000" ran/));
   await untilRunning(sandbox.id, "sleep 1000");
   await run("docker", ["rm", "-f", sandbox.id]);
   await told;
+  await sandbox[Symbol.asyncDispose]();
+  // `docker rm` leaves anonymous volumes behind; disposing does not.
+  assert.equal((await run("docker", ["volume", "ls", "-q", "--filter", `label=alidade.run=${run_id}`])).stdout, "");
 });
 
 test("a command that takes all memory is told as out of memory, and the sandbox goes on", { timeout: 60_000 }, async (t) => {
