@@ -1,0 +1,57 @@
+/** What every benchmark states: the machine, its load, the revision; and how numbers of many rounds become one. */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { cpus, loadavg, platform, totalmem } from "node:os";
+
+export type Surroundings = { machine: string; node: string; commit: string; load: number };
+
+export function surroundings(): Surroundings {
+  return {
+    machine: `${cpus().length} cores (${cpus()[0]?.model.trim() || "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${platform()}`,
+    node: process.versions.node,
+    commit: commit(),
+    load: loadavg()[0]!,
+  };
+}
+
+function commit(): string {
+  const git = (...args: string[]) =>
+    execFileSync("git", args, { cwd: import.meta.dirname, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  try {
+    const changed = git("status", "--porcelain", "--untracked-files=no").trim() === "" ? "" : " + uncommitted changes";
+    return git("rev-parse", "--short", "HEAD").trim() + changed;
+  } catch {
+    return "unknown";
+  }
+}
+
+/** USER_HZ is 100 on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+
+/** CPU seconds that a process has used so far, all threads, user and system; null where there is no /proc. */
+export function cpuSeconds(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name may hold spaces and parentheses; fields are counted behind it, utime is the 14th and stime the 15th.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  } catch {
+    return null;
+  }
+}
+
+export type Spread = { median: number; min: number; max: number };
+
+/** Null when any of them is unknown. */
+export function spread(values: readonly (number | null)[]): Spread | null {
+  const known = values.filter((value) => value !== null).toSorted((a, b) => a - b);
+  if (known.length === 0 || known.length < values.length) return null;
+  return { median: quantile(known, 0.5), min: known[0]!, max: known.at(-1)! };
+}
+
+/** `sorted` in ascending order, not empty. */
+export function quantile(sorted: readonly number[], q: number): number {
+  const at = (sorted.length - 1) * q;
+  const below = sorted[Math.floor(at)]!;
+  return below + (sorted[Math.ceil(at)]! - below) * (at - Math.floor(at));
+}

@@ -1,0 +1,152 @@
+/**
+ * What does the proxy cost against a bare hono + undici `dispatch` pass-through?
+ *
+ *     npm run bench                          the table, about three minutes
+ *     npm run bench -- --payload b           one payload (repeatable)
+ *     npm run bench -- --json                the same as JSON
+ *     npm run bench -- --quick               a smoke test: the numbers mean nothing
+ *     npm run bench -- --profile DIR         also writes a CPU profile of the alidade process
+ *
+ * One mock upstream, one load generator and the contestants, each a process. A round plays every contestant after the
+ * other, so that all see the same noise; ratios are taken within a round and the median of the rounds is told.
+ */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Child } from "./child.ts";
+import { cpuSeconds, quantile, spread, surroundings } from "./measure.ts";
+import type { Play, Played } from "./proxy-overhead/load.ts";
+import { type PayloadName, payloadOf, payloads } from "./proxy-overhead/payloads.ts";
+import { type Cell, type Report, type Row, renderReport } from "./proxy-overhead/table.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    payload: { type: "string", multiple: true, default: payloads.map(({ name }) => name) },
+    rounds: { type: "string", default: "5" },
+    seconds: { type: "string", default: "1" },
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    profile: { type: "string" },
+  },
+});
+const rounds = options.quick ? 1 : Number(options.rounds);
+const secondsACell = options.quick ? 0.05 : Number(options.seconds);
+const concurrent = options.quick ? 2 : 16;
+
+type Shape = Play["shape"];
+type Contestant = { name: Cell["contestant"]; child: Child; url: string };
+
+const shapes: readonly Shape[] = ["growing", "one-shot"];
+const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
+
+const report = await measure();
+console.log(options.json ? JSON.stringify(report, null, 2) : renderReport(report));
+
+async function measure(): Promise<Report> {
+  const before = surroundings();
+  await using upstream = new Child(file("mock-upstream.ts"));
+  await using load = new Child(file("load.ts"));
+  await using passThrough = new Child(file("pass-through.ts"));
+  await using alidade = new Child(file("alidade.ts"), options.profile ? ["--cpu-prof", `--cpu-prof-dir=${options.profile}`] : []);
+  const replies = await upstream.ask<Report["replies"]>("prepare");
+  const url = await upstream.ask<string>("url");
+  const contestants: Contestant[] = [
+    { name: "direct", child: upstream, url },
+    { name: "pass-through", child: passThrough, url: await passThrough.ask<string>("start", url) },
+    { name: "alidade", child: alidade, url: await alidade.ask<string>("start", url) },
+  ];
+  const rows: Row[] = [];
+  for (const name of options.payload)
+    for (const shape of shapes) rows.push(await measureRow(contestants, load, payloadOf(name).name, shape));
+  return { ...before, loadAfter: surroundings().load, rounds, concurrent, replies, rows };
+}
+
+async function measureRow(contestants: Contestant[], load: Child, payload: PayloadName, shape: Shape): Promise<Row> {
+  const speed = new Map<string, number>();
+  // Warms both sides up, and tells how many calls make a cell of the wanted length.
+  for (const contestant of contestants) {
+    const { played } = await playOnce(
+      contestant,
+      load,
+      payload,
+      shape,
+      concurrent,
+      concurrent * (shape === "growing" || options.quick ? 1 : 4),
+    );
+    speed.set(contestant.name, played.calls / played.seconds);
+  }
+  const cells: Cell[] = [];
+  for (let round = 0; round < rounds; round++) {
+    for (const contestant of contestants) {
+      const sessions = (secondsACell * speed.get(contestant.name)!) / (shape === "growing" ? payloadOf(payload).turns : 1);
+      const alone = await playOnce(contestant, load, payload, shape, 1, Math.ceil(sessions / 2));
+      const many = await playOnce(contestant, load, payload, shape, concurrent, Math.ceil(sessions / concurrent) * concurrent);
+      cells.push(toCell(contestant.name, round, alone.played, many));
+    }
+  }
+  return { payload, shape, cells, ...summarise(cells) };
+}
+
+type Outcome = { played: Played; cpu: number | null; recorded: Cell["recorded"] };
+
+async function playOnce(
+  contestant: Contestant,
+  load: Child,
+  payload: PayloadName,
+  shape: Shape,
+  concurrency: number,
+  sessions: number,
+): Promise<Outcome> {
+  const keys = contestant.name === "alidade" ? await contestant.child.ask<string[]>("open", sessions) : null;
+  const begin = cpuSeconds(contestant.child.pid);
+  const played = await load.ask<Played>("play", { url: contestant.url, payload, shape, sessions, concurrency, keys } satisfies Play);
+  const end = cpuSeconds(contestant.child.pid);
+  const recorded = keys ? await contestant.child.ask<Cell["recorded"]>("close") : null;
+  // A number is used only when the work behind it was done: every call recorded with its ids, each turn tied to the last.
+  const linked = shape === "growing" ? played.calls - sessions : 0;
+  if (recorded && (recorded.whole !== played.calls || recorded.delivered !== played.calls || recorded.linked !== linked))
+    throw new Error(`of ${played.calls} calls (${linked} with a parent) the log holds ${JSON.stringify(recorded)}`);
+  return { played, cpu: begin === null || end === null ? null : end - begin, recorded };
+}
+
+function toCell(contestant: Cell["contestant"], round: number, alone: Played, many: Outcome): Cell {
+  return {
+    contestant,
+    round,
+    p50Ms: quantile(
+      alone.latencies.toSorted((a, b) => a - b),
+      0.5,
+    ),
+    callsAlone: alone.calls / alone.seconds,
+    callsAtMany: many.played.calls / many.played.seconds,
+    cpuMs: many.cpu === null ? null : (many.cpu * 1000) / many.played.calls,
+    calls: alone.calls + many.played.calls,
+    sentBytes: many.played.bytesSent / many.played.calls,
+    receivedBytes: many.played.bytesReceived / many.played.calls,
+    recorded: many.recorded,
+  };
+}
+
+/** Per contestant over the rounds; ratios are to the pass-through of the same round. */
+function summarise(cells: Cell[]): Pick<Row, "contestants"> {
+  const of = (name: Cell["contestant"], round: number) => cells.find((cell) => cell.contestant === name && cell.round === round)!;
+  const every = <T>(take: (round: number) => T): T[] => Array.from({ length: rounds }, (_, round) => take(round));
+  const added = (name: Cell["contestant"], round: number) => of(name, round).p50Ms - of("direct", round).p50Ms;
+  const contestants = (["direct", "pass-through", "alidade"] as const).map((name) => ({
+    name,
+    p50Ms: spread(every((round) => of(name, round).p50Ms)),
+    addedMs: name === "direct" ? null : spread(every((round) => added(name, round))),
+    addedRatio: name === "alidade" ? spread(every((round) => added(name, round) / added("pass-through", round))) : null,
+    cpuMs: spread(every((round) => of(name, round).cpuMs)),
+    cpuRatio: name === "alidade" ? spread(every((round) => over(of(name, round).cpuMs, of("pass-through", round).cpuMs))) : null,
+    callsAlone: spread(every((round) => of(name, round).callsAlone)),
+    callsAtMany: spread(every((round) => of(name, round).callsAtMany)),
+    callsRatio: name === "alidade" ? spread(every((round) => of(name, round).callsAtMany / of("pass-through", round).callsAtMany)) : null,
+    sentBytes: of(name, 0).sentBytes,
+    receivedBytes: of(name, 0).receivedBytes,
+  }));
+  return { contestants };
+}
+
+function over(a: number | null, b: number | null): number | null {
+  return a === null || b === null || b === 0 ? null : a / b;
+}

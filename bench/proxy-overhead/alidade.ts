@@ -1,0 +1,60 @@
+/** Alidade as it runs: the vllm adapter, logs on disk, settled relay, restore and retry detection on, training sessions. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { engines } from "../../engines/index.ts";
+import { HarnessProxy } from "../../proxy/index.ts";
+import type { CallBegun, CallFinished } from "../../schema/session-log.ts";
+import { DiskStore } from "../../store/index.ts";
+import { answerParent } from "../child.ts";
+
+let proxy: HarnessProxy | null = null;
+let folder = "";
+
+const running = (): HarnessProxy => {
+  if (!proxy) throw new Error("the proxy was not started");
+  return proxy;
+};
+
+answerParent(
+  {
+    start: async (upstream: string) => {
+      folder = await mkdtemp(join(tmpdir(), "alidade-bench-"));
+      const engine = engines.find(({ name }) => name === "vllm")!.create({ baseUrl: upstream, apiKey: null });
+      proxy = await HarnessProxy.start({ engine, store: new DiskStore(folder), version: "bench" });
+      return proxy.url;
+    },
+    /** New sessions; their keys go into the path of the calls. */
+    open: async (count: number) => {
+      const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay: "settled" })));
+      return opened.map(({ key }) => key);
+    },
+    /** Seals all sessions, and counts what was really recorded. */
+    close: async () => {
+      const { sessions } = running();
+      const all = sessions.all();
+      const logs = await Promise.all(
+        all.map(async (session) => {
+          await sessions.close(session, "the round is over");
+          const log = await sessions.store.read(session.id);
+          await rm(join(folder, `${session.id}.jsonl`));
+          return log;
+        }),
+      );
+      const entries = logs.flat();
+      const begun = entries.filter((entry): entry is CallBegun => entry.type === "call_begun");
+      const finished = entries.filter((entry): entry is CallFinished => entry.type === "call_finished");
+      return {
+        calls: finished.length,
+        whole: finished.filter((call) => call.missing === null && call.error === null && call.prompt_ids !== null).length,
+        linked: begun.filter((call) => call.parent_call_id !== null).length,
+        delivered: entries.filter((entry) => entry.type === "answered" && entry.delivery === "complete").length,
+      };
+    },
+  },
+  async () => {
+    await proxy?.[Symbol.asyncDispose]();
+    await proxy?.engine.close();
+    if (folder) await rm(folder, { recursive: true, force: true });
+  },
+);
