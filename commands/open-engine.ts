@@ -30,8 +30,8 @@ export async function openEngine(config: Config["engine"], signal: AbortSignal):
   };
 }
 
-/** Any number does; this one is what its records say. */
-const practiceSeed = 1;
+/** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */
+const practiceSeed = 10;
 
 function urlOf(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
