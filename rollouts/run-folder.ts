@@ -57,13 +57,18 @@ export class RunFolder implements AsyncDisposable {
 /** The last record of every attempt, in the order in which the attempts began. */
 export async function readRollouts(path: string): Promise<RolloutRecord[]> {
   const latest = new Map<string, RolloutRecord>();
-  for (const record of await readJsonLines(join(path, "rollouts.jsonl"), (value) => RolloutRecord.parse(value)))
+  for await (const record of readJsonLines(join(path, "rollouts.jsonl"), (value) => RolloutRecord.parse(value)))
     latest.set(attemptKey(record), record);
   return [...latest.values()];
 }
 
-export async function readTrajectories(path: string): Promise<Trajectory[]> {
+/** One at a time, for a run's trajectories may be larger than memory. */
+export function eachTrajectory(path: string): AsyncGenerator<Trajectory> {
   return readJsonLines(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value));
+}
+
+export function readTrajectories(path: string): Promise<Trajectory[]> {
+  return Array.fromAsync(eachTrajectory(path));
 }
 
 export function attemptKey(record: { rollout_id: string | null; attempt: number }): string {
@@ -72,7 +77,7 @@ export function attemptKey(record: { rollout_id: string | null; attempt: number 
 
 async function dropOrphans(path: string): Promise<void> {
   const file = join(path, "trajectories.jsonl");
-  const trajectories = await readJsonLines(file, (value) => Trajectory.parse(value));
+  const trajectories = await readTrajectories(path);
   const done = new Set((await readRollouts(path)).filter((record) => record.state === "done").map(attemptKey));
   const kept = trajectories.filter((trajectory) => done.has(attemptKey(trajectory)));
   if (kept.length === trajectories.length) return;
