@@ -113,7 +113,7 @@ class VllmEngine implements Engine {
       facts.logprob_semantics = warm.logprob !== null && Math.abs(warm.logprob - (cold.logprob ?? 0)) < 1e-3 ? "raw" : "processed";
     }
     if (!facts.token_ids)
-      facts.missing = `the engine at ${this.baseUrl} returned no token ids for a request with "return_token_ids": true. Serve the model with vLLM 0.11 or newer (the field needs no server flag); if it is, a router in between strips "token_ids": point --engine at the server itself`;
+      facts.missing = `the engine at ${this.baseUrl} returned no token ids for a request with "return_token_ids": true. Serve the model with a vLLM that knows this field (tested with 0.32; it needs no server flag); where it does, a router in between strips "token_ids": point --engine at the server itself`;
     else if (!facts.logprobs)
       facts.missing = `the engine at ${this.baseUrl} returned token ids but no logprobs: start vLLM with --max-logprobs 1 or more`;
     return facts;
