@@ -8,6 +8,11 @@
  */
 import { execFile } from "node:child_process";
 import type { TestContext } from "node:test";
+import { claudeCode } from "../harnesses/claude-code.ts";
+import { codex } from "../harnesses/codex.ts";
+import type { Harness } from "../harnesses/harness.ts";
+import { hasPack } from "../harnesses/pack.ts";
+import { pi } from "../harnesses/pi.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
 type NeedKind = {
@@ -22,10 +27,9 @@ const kinds = {
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
-  /** Harness packs install themselves on first use, so all that they ask of a machine is a registry. */
-  "harness:pi": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
-  "harness:codex": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
-  "harness:claude-code": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+  "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },
+  "harness:codex": { missing: () => packMissing(codex), add: "connect this machine to an npm registry: npm ping" },
+  "harness:claude-code": { missing: () => packMissing(claudeCode), add: "connect this machine to an npm registry: npm ping" },
 } as const satisfies Record<string, NeedKind>;
 
 export type Need = keyof typeof kinds;
@@ -64,6 +68,11 @@ async function pythonMissing(): Promise<string | null> {
 async function registryMissing(): Promise<string | null> {
   const { ok } = await run("npm", ["ping"], 20_000);
   return ok ? null : "the npm registry does not answer";
+}
+
+/** Harness packs install themselves on first use, so one that is not there asks for a registry. */
+async function packMissing(harness: Harness): Promise<string | null> {
+  return (await hasPack(harness)) ? null : registryMissing();
 }
 
 function run(command: string, args: string[], timeout: number): Promise<{ ok: boolean; output: string }> {
