@@ -33,7 +33,7 @@ export function assertWithinBudgets(session: Session, now: number): void {
   over("max_prompt_tokens", spent.promptTokens);
   over("max_sampled_tokens", spent.sampledTokens);
   over("max_wall_seconds", spent.firstCall === null ? 0 : Math.floor((now - spent.firstCall) / 1000));
-  over("max_concurrent_calls", session.inFlight.length);
+  over("max_concurrent_calls", session.inFlight.size);
 }
 
 function spentBy(session: Session): { promptTokens: number; sampledTokens: number; firstCall: number | null } {

@@ -1,4 +1,5 @@
 /** A call as the proxy holds it: its log entries, with the deltas unfolded, and the generation while it runs. */
+import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../schema/message.ts";
 import type { CallBegun, CallFinished } from "../schema/session-log.ts";
@@ -17,10 +18,13 @@ export class Call {
   promptLength = 0;
   delivery: Delivery = "none";
   generation: Generation | null = null;
+  /** Resolves when it is written down that the call was begun; rejects when that could not be. */
+  recorded: Promise<void> = Promise.resolve();
   /** Resolves when the generation's outcome is durable; rejects with the call's failure. */
-  settled: Promise<void> | null = null;
+  settled: Promise<void> = Promise.resolve();
   /** Writes down what was sampled; there only until that has worked. */
   unsaved: (() => Promise<void>) | null = null;
+  #saving: Promise<void> | null = null;
   /** Client connections that are waiting for this call's answer. */
   readonly connections = new Set<{ readonly closed: Promise<void>; readonly isClosed: boolean }>();
 
@@ -49,6 +53,25 @@ export class Call {
     this.finished = finished;
     this.tokens = promptIds && finished.sampled_ids ? [...promptIds, ...finished.sampled_ids] : promptIds;
     this.promptLength = promptIds?.length ?? 0;
+  }
+
+  /** Writes down what was sampled, once, however many ask for it; after a failure the next one tries again. */
+  save(): Promise<void> {
+    this.#saving ??= (async () => {
+      try {
+        await this.unsaved?.();
+        this.unsaved = null;
+      } finally {
+        this.#saving = null;
+      }
+    })();
+    return this.#saving;
+  }
+
+  /** Throws the failure that the record tells of. */
+  assertSampled(): void {
+    const error = this.finished?.error;
+    if (error) throw new AlidadeError(error.code as AlidadeError["code"], error.message, { status: error.status ?? undefined });
   }
 }
 

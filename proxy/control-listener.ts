@@ -64,7 +64,7 @@ export class ControlListener implements AsyncDisposable {
       context.json({
         sessions: proxy.sessions
           .all()
-          .map((session) => ({ session_id: session.id, purpose: session.spec.purpose, calls: session.calls.size, sealed: session.sealed })),
+          .map((session) => ({ session_id: session.id, purpose: session.spec.purpose, calls: session.callCount, sealed: session.sealed })),
       }),
     );
     app.post("/sessions", async (context) => {

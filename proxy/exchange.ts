@@ -6,7 +6,8 @@ import { encodeSse } from "../wire/sse.ts";
 export class Exchange {
   readonly dialect: Dialect;
   readonly headers: Headers;
-  readonly body: unknown;
+  /** What was asked; undefined until it has been read. */
+  body: unknown = undefined;
   /** Resolves when the connection is gone or the answer has left, whichever is first. */
   readonly closed: Promise<void>;
   /** Aborted when the client left before the answer did. */
@@ -15,10 +16,9 @@ export class Exchange {
   #isClosed = false;
   #handedOver = false;
 
-  constructor(dialect: Dialect, headers: Headers, body: unknown, response: ServerResponse) {
+  constructor(dialect: Dialect, headers: Headers, response: ServerResponse) {
     this.dialect = dialect;
     this.headers = headers;
-    this.body = body;
     this.#response = response;
     const gone = new AbortController();
     this.signal = gone.signal;
@@ -26,17 +26,24 @@ export class Exchange {
       response.once("finish", () => {
         this.#handedOver = true;
       });
-      response.once("close", () => {
+      const close = (): void => {
         this.#isClosed = true;
         if (!this.delivered) gone.abort();
         resolve();
-      });
+      };
+      response.once("close", close);
+      // A client that left before this was made is not heard of again.
+      if (response.destroyed || response.socket?.destroyed) close();
     });
-    if (response.destroyed || response.socket?.destroyed) gone.abort();
   }
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** The client has not read what it was sent so far. */
+  get isFull(): boolean {
+    return this.#response.writableNeedDrain;
   }
 
   get headersSent(): boolean {

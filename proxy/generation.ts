@@ -30,7 +30,7 @@ export class Generation {
   #isAccepted = false;
   #isOver = false;
   readonly #abort = new AbortController();
-  #listeners = new Set<() => void>();
+  #next = Promise.withResolvers<void>();
   #abandoned: NodeJS.Timeout | null = null;
 
   constructor(engine: Engine, facts: EngineFacts, request: SampleRequest) {
@@ -45,6 +45,7 @@ export class Generation {
     void this.result.then(() => {
       this.#isOver = true;
       accept();
+      this.wake();
     });
   }
 
@@ -75,19 +76,19 @@ export class Generation {
     void this.result.then(() => clearTimeout(this.#abandoned ?? undefined));
   }
 
-  /** Resolves at the next event, or when the result is there. */
+  /** Resolves at the next event, when the result is there, or when somebody wakes whoever waits. */
   next(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#listeners.add(resolve);
-      void this.result.then(() => resolve());
-    });
+    return this.#isOver ? Promise.resolve() : this.#next.promise;
+  }
+
+  wake(): void {
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
   }
 
   #emit(event: LiveEvent): void {
     this.events.push(event);
-    const listeners = this.#listeners;
-    this.#listeners = new Set();
-    for (const wake of listeners) wake();
+    this.wake();
   }
 
   async #run(engine: Engine, facts: EngineFacts, request: SampleRequest, accept: () => void): Promise<GenerationResult> {

@@ -3,10 +3,11 @@
  * finish (durable), answer. Each step lives in its own file.
  */
 import type { Engine, EngineFacts } from "../engines/index.ts";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
 import type { CallFinished, Policy } from "../schema/session-log.ts";
+import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { Call } from "./call.ts";
 import { decodeDifference } from "./decode-difference.ts";
@@ -27,7 +28,19 @@ export type CallSurroundings = {
   onError(error: unknown, what: string): void;
 };
 
+/** Answers one request of a harness. Never throws: what goes wrong is answered, written down and reported. */
 export async function handleCall(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
+  const handling = handle(session, exchange, around);
+  // A seal waits for it: how an answer ended is part of the log.
+  session.answering.add(handling);
+  try {
+    await handling;
+  } finally {
+    session.answering.delete(handling);
+  }
+}
+
+async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
   let call: Call | null = null;
   try {
     session.assertOpen();
@@ -35,13 +48,13 @@ export async function handleCall(session: Session, exchange: Exchange, around: C
     const restored = restore(session, request.messages);
     const found = await findOrBegin(session, exchange, request, restored, around);
     call = found.call;
-    await answer(session, call, exchange, found.settled, { stream: request.stream, relay: session.spec.relay }, found.replayed);
+    await answer(session, call, exchange, found.replayed, { stream: request.stream, relay: session.spec.relay }, around);
   } catch (error) {
     await refuse(session, call, exchange, error, around);
   }
 }
 
-type Found = { call: Call; settled: Promise<void>; replayed: boolean };
+type Found = { call: Call; replayed: boolean };
 
 async function findOrBegin(
   session: Session,
@@ -54,11 +67,11 @@ async function findOrBegin(
   const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
   const fingerprint = fingerprintOf({ agent: said.agent, messages: restored.messages, toolsHash, toolChoice: request.tool_choice });
   const matched = await match(session, fingerprint, exchange.signal);
-  if (matched.type === "replay") return { call: matched.call, settled: Promise.resolve(), replayed: true };
-  if (matched.type === "join") return { call: matched.call, settled: settledOf(matched.call), replayed: true };
+  session.assertOpen();
+  if (matched.type === "replay") return { call: matched.call, replayed: true };
+  if (matched.type === "join") return { call: await joined(matched.call), replayed: true };
 
   // From here to `session.add` nothing waits, so that concurrent calls cannot both take the last of a budget.
-  session.assertOpen();
   if (matched.retryOf === null) assertWithinBudgets(session, Date.now());
   const turn = mainTurn(session, said.agent, said.request_class);
   const sampling = effectiveSampling(request.sampling, session.spec, turn === null || matched.retryOf === null ? turn : turn - 1);
@@ -69,7 +82,7 @@ async function findOrBegin(
       type: "call_begun",
       time: Date.now(),
       call_id: newId("call"),
-      ordinal: session.calls.size,
+      ordinal: session.callCount,
       dialect: exchange.dialect.name,
       ...said,
       model: request.model,
@@ -91,62 +104,65 @@ async function findOrBegin(
   // In the tables before it is durable, so that two equal requests at once see each other and each other's client.
   call.connections.add(exchange);
   session.add(call);
-  try {
-    await session.record(call.begun);
-  } catch (error) {
-    session.forget(call);
-    throw error;
-  }
-  const { engine, facts } = around;
-  const model = facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model);
-  call.generation = new Generation(engine, facts, {
-    model,
-    messages: whole,
-    tools: request.tools,
-    tool_choice: request.tool_choice,
-    sampling,
-    call_id: call.id,
-  });
-  call.settled = settle(session, call, call.generation, bases, around);
+  session.inFlight.add(call);
+  call.recorded = session.record(call.begun);
+  call.settled = perform(session, call, request, bases, around);
   // A client that has left does not listen to it, and the failure is on the record.
   call.settled.catch(() => undefined);
-  return { call, settled: call.settled, replayed: false };
+  await call.recorded;
+  return { call, replayed: false };
 }
 
-/** A turn that was sampled and could not be written (a full disk) is written now, not sampled again. */
-function settledOf(call: Call): Promise<void> {
-  if (call.unsaved) {
-    call.settled = call.unsaved();
+/** A call that is under way. One that was sampled and could not be written (a full disk) is written now, not sampled again. */
+async function joined(call: Call): Promise<Call> {
+  await call.recorded;
+  if (call.generation === null && call.unsaved) {
+    call.settled = call.save().then(() => call.assertSampled());
     call.settled.catch(() => undefined);
   }
-  return call.settled ?? Promise.resolve();
+  return call;
 }
 
-/** Waits for the generation and makes what it gave durable. Rejects with the call's failure, or the store's. */
-async function settle(session: Session, call: Call, generation: Generation, bases: Call[], around: CallSurroundings): Promise<void> {
-  const result = await generation.result;
-  const policy = around.policy();
-  call.unsaved = async () => {
-    await finish(session, call, result, bases, policy);
-    call.unsaved = null;
-  };
+/** From the durable beginning to the durable end. Rejects with the call's failure, or the store's. */
+async function perform(session: Session, call: Call, request: NeutralRequest, bases: Call[], around: CallSurroundings): Promise<void> {
   try {
-    await call.unsaved();
+    await call.recorded.catch((error: unknown) => {
+      session.forget(call);
+      throw error;
+    });
+    call.generation = generate(call, request, around);
+    if (session.ending !== null) void call.generation.cancel(session.ending);
+    const result = await call.generation.result;
+    const policy = around.policy();
+    call.unsaved = () => finish(session, call, result, bases, policy, around);
+    await call.save();
   } finally {
     call.generation = null;
+    session.inFlight.delete(call);
   }
-  const decoding = decodeDifference(session, around.engine, call, AbortSignal.timeout(decodeTimeoutMs))
-    .catch((error: unknown) => around.onError(error, `decoding where call ${call.id} parts from its parent`))
-    .finally(() => session.background.delete(decoding));
-  session.background.add(decoding);
-  if (result.error)
-    throw new AlidadeError(result.error.code as AlidadeError["code"], result.error.message, { status: result.error.status ?? undefined });
+  call.assertSampled();
 }
 
-/** An engine's tokenizer answers in milliseconds; this only bounds one that hangs. */
-const decodeTimeoutMs = 30_000;
+function generate(call: Call, request: NeutralRequest, { engine, facts }: CallSurroundings): Generation {
+  return new Generation(engine, facts, {
+    model: facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model),
+    messages: call.messages,
+    tools: request.tools,
+    tool_choice: request.tool_choice,
+    sampling: call.begun.effective_sampling,
+    call_id: call.id,
+  });
+}
 
-async function finish(session: Session, call: Call, result: GenerationResult, bases: Call[], policy: Policy | null): Promise<void> {
+/** Writes down what came of the generation, and only then lets the session's tables know it. */
+async function finish(
+  session: Session,
+  call: Call,
+  result: GenerationResult,
+  bases: Call[],
+  policy: Policy | null,
+  around: CallSurroundings,
+): Promise<void> {
   const { prompt_ids, tries, ...rest } = result;
   const finished: CallFinished = {
     type: "call_finished",
@@ -159,24 +175,35 @@ async function finish(session: Session, call: Call, result: GenerationResult, ba
   await session.record(...tries, finished);
   call.finish(finished, prompt_ids);
   session.learn(call);
+  const decoding = decodeDifference(session, around.engine, call, AbortSignal.timeout(decodeTimeoutMs))
+    .catch((error: unknown) => around.onError(error, `decoding where call ${call.id} parts from its parent`))
+    .finally(() => session.background.delete(decoding));
+  session.background.add(decoding);
 }
+
+/** An engine's tokenizer answers in milliseconds; this only bounds one that hangs. */
+const decodeTimeoutMs = 30_000;
 
 async function answer(
   session: Session,
   call: Call,
   exchange: Exchange,
-  settled: Promise<void>,
-  options: Parameters<typeof relay>[4],
   replayed: boolean,
+  options: Parameters<typeof relay>[4],
+  around: CallSurroundings,
 ): Promise<void> {
   call.connections.add(exchange);
   call.generation?.watched(call.connections.size);
   try {
-    const delivery = await relay(session, call, exchange, settled, options);
-    if (replayed && delivery !== "error") {
-      call.delivery = delivery;
-      await session.record({ type: "replayed", time: Date.now(), call_id: call.id, delivery });
-    } else await session.answered(call, delivery, 200);
+    const delivery = await relay(session, call, exchange, call.settled, options);
+    const entry = { time: Date.now(), call_id: call.id };
+    await session
+      .answered(
+        call,
+        replayed && delivery !== "error" ? { type: "replayed", ...entry, delivery } : { type: "answered", ...entry, delivery, status: 200 },
+      )
+      // The client has its answer: nothing is left to tell it.
+      .catch((error: unknown) => around.onError(error, `writing down how call ${call.id} was answered`));
   } finally {
     call.connections.delete(exchange);
     call.generation?.watched(call.connections.size);
@@ -190,8 +217,17 @@ async function refuse(session: Session, call: Call | null, exchange: Exchange, t
   try {
     const said = exchange.dialect.error(error);
     if (!exchange.headersSent) await exchange.send(said);
-    if (call) await session.answered(call, exchange.delivered ? "error" : "cut", said.status);
-    else await session.record({ type: "refused", time: Date.now(), dialect: exchange.dialect.name, error: toErrorRecord(error) });
+    const entry = { time: Date.now(), dialect: exchange.dialect.name };
+    if (call)
+      await session.answered(call, {
+        type: "answered",
+        time: entry.time,
+        call_id: call.id,
+        delivery: exchange.delivered ? "error" : "cut",
+        status: said.status,
+      });
+    // A sealed log takes no more, and what a full disk refused is not worth a line of it.
+    else if (session.sealed === null && !isFull(error)) await session.record({ type: "refused", ...entry, error: toErrorRecord(error) });
   } catch (second) {
     around.onError(second, "writing down a refusal");
   }

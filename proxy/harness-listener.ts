@@ -84,14 +84,13 @@ export class HarnessListener implements AsyncDisposable {
   async #serve(context: Context<Env>, dialect: Dialect, route: Route): Promise<Response> {
     const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
     const headers = flatten(incoming);
-    let exchange = new Exchange(dialect, headers, undefined, outgoing);
+    const exchange = new Exchange(dialect, headers, outgoing);
     try {
       const session = this.#resolve(incoming, headers, context.req.param("key"), dialect);
       if (route.kind === "models")
         await exchange.send({ status: 200, headers: {}, body: dialect.models?.(this.#surroundings.facts.models) ?? {} });
       else {
-        const body = parseJson(await readBody(incoming));
-        exchange = new Exchange(dialect, headers, body, outgoing);
+        exchange.body = parseJson(await readBody(incoming));
         if (route.kind === "count_tokens") await this.#countTokens(exchange);
         else await handleCall(session, exchange, this.#surroundings);
       }

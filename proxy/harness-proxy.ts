@@ -7,7 +7,7 @@
  */
 import { dialects } from "../dialects/index.ts";
 import type { Engine, EngineFacts } from "../engines/index.ts";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError, messageOf } from "../errors.ts";
 import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
 import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
@@ -15,7 +15,7 @@ import type { Store } from "../store/index.ts";
 import { ControlListener } from "./control-listener.ts";
 import { HarnessListener } from "./harness-listener.ts";
 import type { Session } from "./session.ts";
-import { Sessions } from "./sessions.ts";
+import { type OnError, Sessions } from "./sessions.ts";
 
 export type ProxyOptions = {
   engine: Engine;
@@ -29,8 +29,10 @@ export type ProxyOptions = {
   controlToken?: string | null;
   controlPort?: number;
   policy?: Policy | null;
+  /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
+  rebuild?: boolean;
   /** What nobody can be told over HTTP. */
-  onError?: (error: unknown, what: string) => void;
+  onError?: OnError;
   signal?: AbortSignal;
 };
 
@@ -48,29 +50,26 @@ export class HarnessProxy implements AsyncDisposable {
     this.engine = options.engine;
     this.facts = facts;
     this.policy = options.policy ?? null;
-    this.sessions = new Sessions(options.store, options.version);
-    this.#listener = new HarnessListener(this.sessions, {
-      engine: this.engine,
-      facts,
-      policy: () => this.policy,
-      onError:
-        options.onError ??
-        ((error, what) =>
-          process.stderr.write(`alidade: ${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)),
-    });
+    const onError = options.onError ?? tellOperator;
+    this.sessions = new Sessions(options.store, options.version, onError);
+    this.#listener = new HarnessListener(this.sessions, { engine: this.engine, facts, policy: () => this.policy, onError });
   }
 
-  /** Probes the engine, brings back unsealed sessions of the store and listens. Throws `engine_unreachable`. */
+  /** Probes the engine, brings back the sessions of the store where asked to, and listens. Throws `engine_unreachable`. */
   static async start(options: ProxyOptions): Promise<HarnessProxy> {
-    const facts = await options.engine.probe(options.signal ?? AbortSignal.timeout(probeTimeoutMs));
-    const proxy = new HarnessProxy(options, facts);
-    await proxy.sessions.rebuild();
-    proxy.url = await proxy.#listener.listen(options.host ?? "127.0.0.1", options.port ?? 0);
-    if (options.controlToken) {
-      proxy.#control = new ControlListener(proxy, options.controlToken);
-      proxy.controlUrl = await proxy.#control.listen("127.0.0.1", options.controlPort ?? 0);
+    const proxy = new HarnessProxy(options, await probe(options.engine, options.signal));
+    try {
+      if (options.rebuild) await proxy.sessions.rebuild();
+      proxy.url = await proxy.#listener.listen(options.host ?? "127.0.0.1", options.port ?? 0);
+      if (options.controlToken) {
+        proxy.#control = new ControlListener(proxy, options.controlToken);
+        proxy.controlUrl = await proxy.#control.listen("127.0.0.1", options.controlPort ?? 0);
+      }
+      return proxy;
+    } catch (error) {
+      await proxy[Symbol.asyncDispose]();
+      throw error;
     }
-    return proxy;
   }
 
   /** Throws `engine_without_token_ids` for a training session at an engine that gives no ids or logprobs. */
@@ -113,3 +112,27 @@ export class HarnessProxy implements AsyncDisposable {
 
 /** A cold engine compiles its first request (22 s were seen on a CPU); beyond this it hangs. */
 const probeTimeoutMs = 120_000;
+
+/** What the engine can do. Whatever answers there and is no inference server is named as such. */
+async function probe(engine: Engine, signal: AbortSignal | undefined): Promise<EngineFacts> {
+  const limit = AbortSignal.timeout(probeTimeoutMs);
+  try {
+    return await engine.probe(signal ? AbortSignal.any([signal, limit]) : limit);
+  } catch (error) {
+    if (signal?.aborted) throw new AlidadeError("cancelled", "stopped before the engine had answered", { cause: error });
+    if (limit.aborted)
+      throw new AlidadeError("engine_unreachable", `the engine at ${engine.baseUrl} gave no answer in ${probeTimeoutMs / 1000} s`);
+    if (error instanceof AlidadeError) throw error;
+    throw new AlidadeError(
+      "engine_error",
+      `what answers at ${engine.baseUrl} is no ${engine.name} server: is --engine its URL? (${messageOf(error).split("\n")[0]})`,
+      { cause: error },
+    );
+  }
+}
+
+/** A failure with a code says all in its sentence; of any other the place matters too. */
+function tellOperator(error: unknown, what: string): void {
+  const text = error instanceof Error && !(error instanceof AlidadeError) ? (error.stack ?? error.message) : messageOf(error);
+  process.stderr.write(`alidade: ${what}: ${text}\n`);
+}

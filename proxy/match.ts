@@ -26,7 +26,7 @@ export async function match(session: Session, fingerprint: string, signal: Abort
   if (!earlier) return { type: "new", retryOf: null };
   await graceForClose(earlier, signal);
   if (isWaitedFor(earlier)) return { type: "new", retryOf: null };
-  if (earlier.generation || earlier.unsaved) return { type: "join", call: earlier };
+  if (session.inFlight.has(earlier) || earlier.unsaved) return { type: "join", call: earlier };
   if (!earlier.turn) return { type: "new", retryOf: earlier };
   return earlier.delivery === "complete" ? { type: "new", retryOf: null } : { type: "replay", call: earlier };
 }

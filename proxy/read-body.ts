@@ -11,7 +11,8 @@ export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
   if (declared > maxBodyBytes) throw tooLarge(declared);
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+  // The connection stays, so that the refusal of a body that is too large can be read.
+  for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBodyBytes) throw tooLarge(size);
     chunks.push(chunk);

@@ -3,17 +3,24 @@ import { AlidadeError } from "../errors.ts";
 import type { LogEntry } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { Call } from "./call.ts";
+import { LazyLog } from "./lazy-log.ts";
 import { Session } from "./session.ts";
 import type { Delta } from "./storage-base.ts";
 
-/** Opens a session of the store again. Finished without answered counts as undelivered; begun without finished as failed. */
-export async function rebuildSession(store: Store, sessionId: string): Promise<Session> {
+/**
+ * A session of the store as it was. Finished without answered counts as undelivered; begun without finished as failed.
+ * Of a sealed one only what a late reward needs is kept. Null where a killed process had not even written that it was
+ * opened; throws `store_error` where the log is damaged.
+ */
+export async function rebuildSession(store: Store, sessionId: string): Promise<Session | null> {
   const entries = await store.read(sessionId);
   const opened = entries[0];
-  if (opened?.type !== "opened") throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
-  const log = await store.open(sessionId);
+  if (opened === undefined) return null;
+  if (opened.type !== "opened") throw new AlidadeError("store_error", `session ${sessionId}: its log does not begin with \`opened\``);
+  const log = new LazyLog(store, sessionId);
   const session = new Session({ id: sessionId, keyHash: opened.key_hash, spec: opened.spec, log, started: opened.time });
   for (const entry of entries) replay(session, entry);
+  if (session.sealed !== null) await session.release();
   return session;
 }
 

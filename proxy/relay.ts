@@ -93,7 +93,7 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
 }
 
 async function relaySettled(call: Call, exchange: Exchange, writer: StreamWriter, settled: Promise<void>): Promise<void> {
-  await withKeepAlive(exchange, writer, settled);
+  await keepingAlive(exchange, writer, Promise.race([settled, exchange.closed]));
   if (exchange.isClosed) return;
   const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
   await exchange.endStream(frames);
@@ -104,18 +104,19 @@ async function relayLive(session: Session, call: Call, exchange: Exchange, write
   if (!generation) return relaySettled(call, exchange, writer, settled);
   let shown = 0;
   let toolCalls = 0;
-  let over = false;
-  const end = generation.result.then(() => {
-    over = true;
-  });
+  // One reaction to the close for the whole stream: one a token would stay in memory until it ends.
+  void exchange.closed.then(() => generation.wake());
   while (!exchange.isClosed) {
+    const { isOver } = generation;
     const fresh = generation.events.slice(shown);
     shown += fresh.length;
     await exchange.write(
       fresh.flatMap((event) => writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(call.id, toolCalls++) } : event)),
     );
-    if (over && shown === generation.events.length) break;
-    await withKeepAlive(exchange, writer, Promise.race([generation.next(), end]));
+    // What came while that was written is shown before anything is waited for.
+    if (shown < generation.events.length) continue;
+    if (isOver) break;
+    await keepingAlive(exchange, writer, generation.next());
   }
   // The end waits until the turn is durable.
   await Promise.race([settled, exchange.closed]);
@@ -125,10 +126,13 @@ async function relayLive(session: Session, call: Call, exchange: Exchange, write
 }
 
 /** Waits, and sends the dialect's keep-alive every few seconds meanwhile. */
-async function withKeepAlive(exchange: Exchange, writer: StreamWriter, wait: Promise<void>): Promise<void> {
-  const timer = setInterval(() => void exchange.write(writer.keepAlive()), keepAliveMs);
+async function keepingAlive(exchange: Exchange, writer: StreamWriter, wait: Promise<void>): Promise<void> {
+  const timer = setInterval(() => {
+    // A client that does not read needs no sign of life, and its buffer must not grow.
+    if (!exchange.isFull) void exchange.write(writer.keepAlive());
+  }, keepAliveMs);
   try {
-    await Promise.race([wait, exchange.closed]);
+    await wait;
   } finally {
     clearInterval(timer);
   }

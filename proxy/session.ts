@@ -5,30 +5,47 @@
 import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
-import type { Answered, LogEntry, SessionSpec } from "../schema/session-log.ts";
-import type { SessionLog } from "../store/index.ts";
+import type { Answered, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
+import { isFull } from "../store/index.ts";
 import { type Call, normalText } from "./call.ts";
+import type { LazyLog } from "./lazy-log.ts";
+
+/** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
+const answersMs = 5_000;
 
 export class Session {
   readonly id: string;
   readonly keyHash: string;
   readonly spec: SessionSpec;
-  readonly log: SessionLog;
+  readonly log: LazyLog;
+  /** Emptied when the session is sealed: from then on its log is all there is. */
   readonly calls = new Map<string, Call>();
   /** Latest call of each request identity. */
   readonly byFingerprint = new Map<string, Call>();
   /** Latest call that said this text: for assistant turns that carry no id of ours. */
   readonly byText = new Map<string, Call>();
   readonly tools = new Map<string, Tool[]>();
+  /** Begun, and what came of it is not known yet. */
+  readonly inFlight = new Set<Call>();
   readonly started: number;
   /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
   readonly background = new Set<Promise<void>>();
+  /** Requests that are being answered: how each ended is still to be written down. */
+  readonly answering = new Set<Promise<void>>();
   sealed: string | null = null;
   /** What ended it from our side, for the rollout's record: the code of the refusal that the harness got. */
   stopReason: string | null = null;
   revision = 0;
+  /** Calls begun so far; the ordinal of the next one. */
+  callCount = 0;
+  /** How answers ended that a full disk kept out of the log: they go ahead of the next entry that is written. */
+  #owed: (Answered | Replayed)[] = [];
+  /** Why nothing may run here any more. A call whose beginning is still being written finds it afterwards. */
+  ending: string | null = null;
+  #sealing: Promise<void> | null = null;
+  #isReleased = false;
 
-  constructor(options: { id: string; keyHash: string; spec: SessionSpec; log: SessionLog; started: number }) {
+  constructor(options: { id: string; keyHash: string; spec: SessionSpec; log: LazyLog; started: number }) {
     this.id = options.id;
     this.keyHash = options.keyHash;
     this.spec = options.spec;
@@ -36,14 +53,24 @@ export class Session {
     this.started = options.started;
   }
 
-  /** Appends to the log, and only when that is durable to the tables. */
+  /** Appends to the log; what it owes goes first. */
   async record(...entries: LogEntry[]): Promise<void> {
-    await this.log.append(...entries);
+    const owed = this.#owed;
+    this.#owed = [];
+    try {
+      await this.log.append(...owed, ...entries);
+    } catch (error) {
+      this.#owed = [...owed, ...this.#owed];
+      throw error;
+    } finally {
+      if (this.#isReleased) await this.log.close();
+    }
   }
 
   add(call: Call): void {
     this.calls.set(call.id, call);
     this.byFingerprint.set(call.begun.fingerprint, call);
+    this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
 
   /** Takes back a call that could not be written down: as far as anybody knows it never was. */
@@ -79,30 +106,60 @@ export class Session {
     return countIf(this.calls.values(), (call) => call.begun.retry_of === null);
   }
 
-  get inFlight(): Call[] {
-    return [...this.calls.values()].filter((call) => call.generation !== null);
+  /**
+   * Ends the session: from now on no call is taken, what is running is cancelled at the engine, and when this resolves
+   * all of it is in the log. Idempotent. Throws `store_full` where it cannot be written; sealing again goes on.
+   */
+  seal(reason: string): Promise<void> {
+    if (this.#isReleased) return Promise.resolve();
+    this.sealed ??= reason;
+    this.#sealing ??= this.#end(this.sealed).finally(() => {
+      this.#sealing = null;
+    });
+    return this.#sealing;
   }
 
-  /** Ends the session: what is running is cancelled at the engine, what was finished stays. Idempotent. */
-  async seal(reason: string): Promise<void> {
-    if (this.sealed === null) {
-      this.sealed = reason;
-      await this.record({ type: "sealed", time: Date.now(), reason });
-    }
-    await Promise.allSettled(this.inFlight.map((call) => call.generation?.cancel(`the session was sealed: ${reason}`)));
+  async #end(reason: string): Promise<void> {
+    await this.settleAll(`the session was sealed: ${reason}`);
+    await this.record({ type: "sealed", time: Date.now(), reason });
+    await this.release();
+  }
+
+  /** Cancels what is running and waits until everything that is known is in the log. Throws where it cannot be written. */
+  async settleAll(why: string): Promise<void> {
+    this.ending ??= why;
+    for (const call of this.inFlight) void call.generation?.cancel(why);
+    await Promise.allSettled([...this.inFlight].map((call) => call.settled));
+    await withinTime(Promise.allSettled(this.answering), answersMs);
+    for (const call of this.calls.values()) if (call.unsaved) await call.save();
     while (this.background.size > 0) await Promise.allSettled(this.background);
+    if (this.#owed.length > 0) await this.record();
   }
 
-  async answered(call: Call, delivery: Answered["delivery"], status: number): Promise<void> {
-    call.delivery = delivery;
-    await this.record({ type: "answered", time: Date.now(), call_id: call.id, delivery, status });
+  /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
+  async release(): Promise<void> {
+    this.#isReleased = true;
+    for (const table of [this.calls, this.byFingerprint, this.byText, this.tools]) table.clear();
+    await this.log.close();
+  }
+
+  /** Notes how an answer ended. It has happened, so a full disk is no error here: it is written with the next entry. */
+  async answered(call: Call, entry: Answered | Replayed): Promise<void> {
+    call.delivery = entry.delivery;
+    try {
+      await this.record(entry);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      // Of a client that tries again and again the last word is enough.
+      this.#owed = [...this.#owed.filter((one) => one.type !== entry.type || one.call_id !== entry.call_id), entry];
+    }
   }
 
   /** Writes a reward; late or twice is a new revision, and the last one counts. */
   async reward(reward: number | null, components: Record<string, number | null>): Promise<number> {
-    const revision = this.revision + 1;
+    // Taken before the wait, so that two rewards at once are two revisions.
+    const revision = ++this.revision;
     await this.record({ type: "rewarded", time: Date.now(), revision, reward, components });
-    this.revision = revision;
     return revision;
   }
 
@@ -115,4 +172,11 @@ function countIf<T>(items: Iterable<T>, test: (item: T) => boolean): number {
   let count = 0;
   for (const item of items) if (test(item)) count++;
   return count;
+}
+
+async function withinTime(work: Promise<unknown>, milliseconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  await Promise.race([work, promise]);
+  clearTimeout(timer);
 }

@@ -2,49 +2,64 @@
 import { hashKey, newId, newKey } from "../schema/ids.ts";
 import { logSchemaVersion, SessionSpec } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
+import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
 import { Session } from "./session.ts";
+
+export type OnError = (error: unknown, what: string) => void;
 
 export class Sessions implements AsyncDisposable {
   readonly store: Store;
   readonly #version: string;
+  readonly #onError: OnError;
   readonly #byId = new Map<string, Session>();
   readonly #byKeyHash = new Map<string, Session>();
 
-  constructor(store: Store, version: string) {
+  constructor(store: Store, version: string, onError: OnError) {
     this.store = store;
     this.#version = version;
+    this.#onError = onError;
   }
 
   /** Opens a session; its key is given out once, here, and only its hash is kept. */
   async open(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }> {
     const id = newId("ses");
     const key = newKey();
-    const log = await this.store.open(id);
+    const log = new LazyLog(this.store, id);
     const session = new Session({ id, keyHash: hashKey(key), spec: SessionSpec.parse(spec), log, started: Date.now() });
-    await session.record({
-      type: "opened",
-      schema_version: logSchemaVersion,
-      time: session.started,
-      session_id: id,
-      key_hash: session.keyHash,
-      spec: session.spec,
-      alidade_version: this.#version,
-    });
+    try {
+      await session.record({
+        type: "opened",
+        schema_version: logSchemaVersion,
+        time: session.started,
+        session_id: id,
+        key_hash: session.keyHash,
+        spec: session.spec,
+        alidade_version: this.#version,
+      });
+    } catch (error) {
+      await log.close();
+      throw error;
+    }
     this.#keep(session);
     return { session, key };
   }
 
-  /** Brings back every session of the store that was not sealed: their keys work on. Returns how many. */
-  async rebuild(): Promise<number> {
-    let count = 0;
+  /**
+   * Brings back the sessions of the store: the keys of open ones work on, sealed ones still take a reward. A log that
+   * is damaged is reported and left out: the others are no worse for it. The store must have no other owner, for its
+   * files are written from now on.
+   */
+  async rebuild(): Promise<void> {
     for (const id of await this.store.list()) {
       if (this.#byId.has(id)) continue;
-      const session = await rebuildSession(this.store, id);
-      if (session.sealed === null) count++;
-      this.#keep(session);
+      try {
+        const session = await rebuildSession(this.store, id);
+        if (session) this.#keep(session);
+      } catch (error) {
+        this.#onError(error, `bringing back session ${id}, which is left out`);
+      }
     }
-    return count;
   }
 
   get(id: string): Session | undefined {
@@ -59,23 +74,27 @@ export class Sessions implements AsyncDisposable {
     return [...this.#byId.values()];
   }
 
-  /** Seals it and lets go of its memory; the log stays in the store. */
+  /** Seals it and forgets it; the log stays in the store. Throws `store_full` like a seal, and closing again goes on. */
   async close(session: Session, reason: string): Promise<void> {
     await session.seal(reason);
-    await session.log[Symbol.asyncDispose]();
     this.#byId.delete(session.id);
     this.#byKeyHash.delete(session.keyHash);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const session of this.all()) {
-      await Promise.allSettled(session.inFlight.map((call) => call.generation?.cancel("the proxy is stopping")));
-      await Promise.allSettled(session.inFlight.map((call) => call.settled));
-      while (session.background.size > 0) await Promise.allSettled(session.background);
-      await session.log[Symbol.asyncDispose]();
-    }
+    await Promise.all(this.all().map((session) => this.#leave(session)));
     this.#byId.clear();
     this.#byKeyHash.clear();
+  }
+
+  /** Not sealed: another process may go on with it. */
+  async #leave(session: Session): Promise<void> {
+    try {
+      await session.settleAll("the proxy is stopping");
+    } catch (error) {
+      this.#onError(error, `writing down the last of session ${session.id}`);
+    }
+    await session.log.close();
   }
 
   #keep(session: Session): void {

@@ -231,5 +231,6 @@ export type CallBegun = z.infer<typeof CallBegun>;
 export type CallFinished = z.infer<typeof CallFinished>;
 export type Tried = z.infer<typeof Tried>;
 export type Answered = z.infer<typeof Answered>;
+export type Replayed = z.infer<typeof Replayed>;
 export type Decoded = z.infer<typeof Decoded>;
 export type LogprobSemantics = z.infer<typeof LogprobSemantics>;
