@@ -6,15 +6,16 @@
 import { Agent, type Dispatcher, request as httpRequest } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { FinishReason, Sampling, Usage } from "../schema/message.ts";
-import { decodeSse } from "../wire/sse.ts";
+import type { Sampling } from "../schema/message.ts";
+import { SseDecoder } from "../wire/sse.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
+import { ChunkReader } from "./vllm-chunks.ts";
 import { toChatMessages, toChatTools } from "./vllm-messages.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
 const idleSocketMs = 4_000;
-/** Where vLLM writes -9999 it means NaN or minus infinity: nobody measured a logprob there. */
-const noLogprobBelow = -9_000;
+/** The last bytes of a body come with `[DONE]`, or right after it. */
+const bodyEndMs = 1_000;
 /** What an error body may tell us; the rest is not read. */
 const maxErrorBytes = 64 * 1024;
 
@@ -25,42 +26,6 @@ export const vllm: EngineKind = {
 };
 
 const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
-const Choice = z.looseObject({
-  delta: z
-    .looseObject({
-      content: z.string().nullish(),
-      reasoning: z.string().nullish(),
-      reasoning_content: z.string().nullish(),
-      tool_calls: z
-        .array(
-          z.looseObject({
-            index: z.number().int().nonnegative(),
-            id: z.string().nullish(),
-            function: z.looseObject({ name: z.string().nullish(), arguments: z.string().nullish() }).nullish(),
-          }),
-        )
-        .nullish(),
-    })
-    .nullish(),
-  logprobs: z.looseObject({ content: z.array(Logprob).nullish() }).nullish(),
-  token_ids: z.array(z.number().int()).nullish(),
-  finish_reason: z.string().nullish(),
-  stop_reason: z.union([z.string(), z.number()]).nullish(),
-});
-const WireUsage = z.looseObject({
-  prompt_tokens: z.number().int().nullish(),
-  completion_tokens: z.number().int().nullish(),
-  prompt_tokens_details: z.looseObject({ cached_tokens: z.number().int().nullish() }).nullish(),
-  completion_tokens_details: z.looseObject({ reasoning_tokens: z.number().int().nullish() }).nullish(),
-});
-const Chunk = z.looseObject({
-  model: z.string().nullish(),
-  prompt_token_ids: z.array(z.number().int()).nullish(),
-  choices: z.array(Choice).default([]),
-  usage: WireUsage.nullish(),
-  error: z.unknown().optional(),
-});
-type Chunk = z.infer<typeof Chunk>;
 
 class VllmEngine implements Engine {
   readonly name = "vllm";
@@ -123,11 +88,23 @@ class VllmEngine implements Engine {
     const response = await this.#send("POST", "/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
     if (response.statusCode !== 200) throw await this.#refusal(response);
     yield { type: "accepted", status: response.statusCode };
-    const stream = new ChunkReader();
+    const chunks = new ChunkReader(this.baseUrl);
+    let isDone = false;
     try {
-      for await (const frame of decodeSse(response.body)) {
-        if (frame.data === "[DONE]") break;
-        yield* stream.read(toChunk(frame.data, this.baseUrl));
+      const frames = new SseDecoder();
+      for await (const bytes of response.body.iterator({ destroyOnReturn: false })) {
+        const events: SampleEvent[] = [];
+        try {
+          for (const frame of frames.feed(bytes)) {
+            isDone = frame.data === "[DONE]";
+            if (isDone) break;
+            chunks.read(frame.data, events);
+          }
+        } finally {
+          // What was sampled before a chunk that is wrong was sampled all the same.
+          yield* events;
+        }
+        if (isDone) break;
       }
     } catch (error) {
       if (signal.aborted || error instanceof AlidadeError) throw error;
@@ -135,9 +112,11 @@ class VllmEngine implements Engine {
         cause: error,
       });
     } finally {
-      response.body.destroy();
+      // Of a stream that is done only the end of the body is left; read to there its connection can be used again.
+      if (isDone) void response.body.dump({ limit: maxErrorBytes, signal: AbortSignal.timeout(bodyEndMs) }).catch(() => undefined);
+      else response.body.destroy();
     }
-    yield* stream.end(this.baseUrl);
+    yield* chunks.end();
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
@@ -289,105 +268,9 @@ const ProbeAnswer = z.looseObject({
   ),
 });
 
-/** Chunks in, events out: tool-call fragments are joined, and a call leaves when the next one or the end begins. */
-class ChunkReader {
-  #pending: { index: number; id: string; name: string; arguments: string } | null = null;
-  #finish: FinishReason | null = null;
-  #stop: string | number | null = null;
-  #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
-  #model: string | null = null;
-  #sawPrompt = false;
-
-  *read(chunk: Chunk): Generator<SampleEvent> {
-    this.#model ??= chunk.model ?? null;
-    if (chunk.prompt_token_ids?.length && !this.#sawPrompt) {
-      this.#sawPrompt = true;
-      yield { type: "prompt", token_ids: chunk.prompt_token_ids };
-    }
-    if (chunk.usage) this.#usage = toUsage(chunk.usage);
-    const choice = chunk.choices[0];
-    if (!choice) return;
-    if (choice.token_ids?.length)
-      yield { type: "tokens", token_ids: choice.token_ids, logprobs: toLogprobs(choice, choice.token_ids.length) };
-    const reasoning = choice.delta?.reasoning ?? choice.delta?.reasoning_content;
-    if (reasoning) yield { type: "reasoning-delta", text: reasoning };
-    if (choice.delta?.content) {
-      yield* this.#flush();
-      yield { type: "text-delta", text: choice.delta.content };
-    }
-    for (const fragment of choice.delta?.tool_calls ?? []) {
-      if (this.#pending?.index !== fragment.index) {
-        yield* this.#flush();
-        this.#pending = { index: fragment.index, id: "", name: "", arguments: "" };
-      }
-      this.#pending.id ||= fragment.id ?? "";
-      this.#pending.name ||= fragment.function?.name ?? "";
-      this.#pending.arguments += fragment.function?.arguments ?? "";
-    }
-    if (choice.finish_reason) {
-      this.#finish = toFinishReason(choice.finish_reason);
-      this.#stop = choice.stop_reason ?? null;
-    }
-  }
-
-  *end(baseUrl: string): Generator<SampleEvent> {
-    if (this.#finish === null) throw new AlidadeError("engine_error", `the engine at ${baseUrl} ended its answer without a finish reason`);
-    yield* this.#flush();
-    yield { type: "end", finish_reason: this.#finish, stop: this.#stop, usage: this.#usage, engine_model: this.#model };
-  }
-
-  *#flush(): Generator<SampleEvent> {
-    if (this.#pending) yield { type: "tool-call", id: this.#pending.id, name: this.#pending.name, arguments: this.#pending.arguments };
-    this.#pending = null;
-  }
-}
-
-/** One logprob for each id of the chunk; all null where the engine gave another number of them. */
-function toLogprobs(choice: z.infer<typeof Choice>, count: number): (number | null)[] {
-  const content = choice.logprobs?.content;
-  if (content?.length !== count) return new Array<null>(count).fill(null);
-  return content.map(({ logprob }) =>
-    typeof logprob === "number" && Number.isFinite(logprob) && logprob > noLogprobBelow ? logprob : null,
-  );
-}
-
-function toUsage(usage: z.infer<typeof WireUsage>): Usage {
-  return {
-    prompt_tokens: usage.prompt_tokens ?? null,
-    cached_tokens: usage.prompt_tokens_details?.cached_tokens ?? null,
-    sampled_tokens: usage.completion_tokens ?? null,
-    reasoning_tokens: usage.completion_tokens_details?.reasoning_tokens ?? null,
-  };
-}
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  length: "length",
-  abort: "abort",
-  content_filter: "content_filter",
-};
-
-function toFinishReason(reason: string): FinishReason {
-  return finishReasons[reason] ?? "error";
-}
-
 function toolChoice(request: SampleRequest): unknown {
   const choice = request.tool_choice ?? "auto";
   return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
-}
-
-function toChunk(data: string, baseUrl: string): Chunk {
-  const chunk = Chunk.safeParse(tryJson(data));
-  if (!chunk.success)
-    throw new AlidadeError("engine_error", `the engine at ${baseUrl} sent a chunk that is not of vLLM's shape: ${data.slice(0, 200)}`);
-  if (chunk.data.error !== undefined && chunk.data.error !== null)
-    throw new AlidadeError(
-      "engine_error",
-      `the engine at ${baseUrl} failed in the middle of an answer: ${JSON.stringify(chunk.data.error).slice(0, 500)}`,
-    );
-  return chunk.data;
 }
 
 function tryJson(text: string): unknown {

@@ -27,13 +27,25 @@ export async function* decodeSse(
   chunks: AsyncIterable<Uint8Array>,
   limits: { maxEventLength?: number } = {},
 ): AsyncGenerator<SseFrame, void, undefined> {
-  const limit = limits.maxEventLength ?? maxEventLength;
-  const decoder = new TextDecoder();
-  const lines = new LineSplitter(limit);
-  const frames = new FrameBuilder(limit);
-  for await (const chunk of chunks) {
-    for (const line of lines.feed(decoder.decode(chunk, { stream: true }))) {
-      const frame = frames.feed(line);
+  const decoder = new SseDecoder(limits);
+  for await (const chunk of chunks) yield* decoder.feed(chunk);
+}
+
+/** The same for whoever has the bytes in hand: frames of a read, without a wait for each. */
+export class SseDecoder {
+  readonly #decoder = new TextDecoder();
+  readonly #lines: LineSplitter;
+  readonly #frames: FrameBuilder;
+
+  constructor(limits: { maxEventLength?: number } = {}) {
+    const limit = limits.maxEventLength ?? maxEventLength;
+    this.#lines = new LineSplitter(limit);
+    this.#frames = new FrameBuilder(limit);
+  }
+
+  *feed(chunk: Uint8Array): Generator<SseFrame> {
+    for (const line of this.#lines.feed(this.#decoder.decode(chunk, { stream: true }))) {
+      const frame = this.#frames.feed(line);
       if (frame !== null) yield frame;
     }
   }

@@ -1,0 +1,195 @@
+/**
+ * Chunks of vLLM's stream in, events out. There are hundreds of them a call, so they are checked by hand: a schema
+ * costs more than all else that is done to a chunk, and 30 000 prompt ids through one cost milliseconds.
+ */
+import { AlidadeError } from "../errors.ts";
+import type { FinishReason, Usage } from "../schema/message.ts";
+import type { SampleEvent } from "./engine.ts";
+
+/** Where vLLM writes -9999 it means NaN or minus infinity: nobody measured a logprob there. */
+const noLogprobBelow = -9_000;
+
+type Fields = Record<string, unknown>;
+
+/** Tool-call fragments are joined: a call leaves when the next one or the end begins. */
+export class ChunkReader {
+  readonly #baseUrl: string;
+  #pending: { index: number; id: string; name: string; arguments: string } | null = null;
+  #finish: FinishReason | null = null;
+  #stop: string | number | null = null;
+  #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
+  #model: string | null = null;
+  #sawPrompt = false;
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  /**
+   * Adds what a chunk says to `events`, joined to what came in the same read, so that a burst costs one event and not
+   * hundreds. Throws `engine_error` for a chunk of another shape and for an error of the engine's own.
+   */
+  read(data: string, events: SampleEvent[]): void {
+    const chunk = this.#parse(data);
+    if (chunk.error !== undefined && chunk.error !== null)
+      throw new AlidadeError(
+        "engine_error",
+        `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(chunk.error).slice(0, 500)}`,
+      );
+    try {
+      this.#take(chunk, events);
+    } catch (error) {
+      throw error instanceof WrongShape ? this.#notOurs(data, `: ${error.message}`) : error;
+    }
+  }
+
+  /** What is left when the stream has ended. Throws `engine_error` when it ended too early. */
+  end(): SampleEvent[] {
+    if (this.#finish === null)
+      throw new AlidadeError("engine_error", `the engine at ${this.#baseUrl} ended its answer without a finish reason`);
+    const events: SampleEvent[] = [];
+    this.#flush(events);
+    events.push({ type: "end", finish_reason: this.#finish, stop: this.#stop, usage: this.#usage, engine_model: this.#model });
+    return events;
+  }
+
+  #parse(data: string): Fields {
+    let value: unknown;
+    try {
+      value = JSON.parse(data);
+    } catch {
+      value = undefined;
+    }
+    if (!isFields(value)) throw this.#notOurs(data, "");
+    return value;
+  }
+
+  #notOurs(data: string, why: string): AlidadeError {
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${data.slice(0, 200)}`,
+    );
+  }
+
+  #take(chunk: Fields, events: SampleEvent[]): void {
+    this.#model ??= optional(chunk, "model", isString);
+    const prompt = optional(chunk, "prompt_token_ids", isIds);
+    if (prompt?.length && !this.#sawPrompt) {
+      this.#sawPrompt = true;
+      events.push({ type: "prompt", token_ids: prompt });
+    }
+    const usage = optional(chunk, "usage", isFields);
+    if (usage) this.#usage = toUsage(usage);
+    const choice: unknown = optional(chunk, "choices", Array.isArray)?.[0];
+    if (choice === undefined) return;
+    if (!isFields(choice)) throw new WrongShape("choices");
+    const ids = optional(choice, "token_ids", isIds);
+    if (ids?.length) addTokens(events, ids, toLogprobs(choice, ids.length));
+    const delta = optional(choice, "delta", isFields);
+    if (delta) this.#takeDelta(delta, events);
+    const finish = optional(choice, "finish_reason", isString);
+    if (finish) {
+      this.#finish = finishReasons[finish] ?? "error";
+      this.#stop = optional(choice, "stop_reason", isStringOrNumber);
+    }
+  }
+
+  #takeDelta(delta: Fields, events: SampleEvent[]): void {
+    const reasoning = optional(delta, "reasoning", isString) ?? optional(delta, "reasoning_content", isString);
+    if (reasoning) addText(events, "reasoning-delta", reasoning);
+    const content = optional(delta, "content", isString);
+    if (content) {
+      this.#flush(events);
+      addText(events, "text-delta", content);
+    }
+    for (const fragment of optional(delta, "tool_calls", Array.isArray) ?? []) this.#takeFragment(fragment, events);
+  }
+
+  #takeFragment(fragment: unknown, events: SampleEvent[]): void {
+    if (!isFields(fragment) || !isNatural(fragment.index)) throw new WrongShape("tool_calls");
+    if (this.#pending?.index !== fragment.index) {
+      this.#flush(events);
+      this.#pending = { index: fragment.index, id: "", name: "", arguments: "" };
+    }
+    const called = optional(fragment, "function", isFields) ?? {};
+    this.#pending.id ||= optional(fragment, "id", isString) ?? "";
+    this.#pending.name ||= optional(called, "name", isString) ?? "";
+    this.#pending.arguments += optional(called, "arguments", isString) ?? "";
+  }
+
+  #flush(events: SampleEvent[]): void {
+    if (this.#pending)
+      events.push({ type: "tool-call", id: this.#pending.id, name: this.#pending.name, arguments: this.#pending.arguments });
+    this.#pending = null;
+  }
+}
+
+function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", text: string): void {
+  // Tokens may stand between, for they say nothing about where text goes.
+  const last = events.findLast((event) => event.type !== "tokens");
+  if (last?.type === type) last.text += text;
+  else events.push({ type, text });
+}
+
+function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | null)[]): void {
+  const last = events.findLast((event) => event.type === "tokens");
+  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs });
+  else {
+    for (const id of ids) last.token_ids.push(id);
+    for (const logprob of logprobs) last.logprobs.push(logprob);
+  }
+}
+
+/** One logprob for each id of the chunk; all null where the engine gave another number of them. */
+function toLogprobs(choice: Fields, count: number): (number | null)[] {
+  const logprobs = optional(choice, "logprobs", isFields);
+  const content: unknown[] | null = logprobs && optional(logprobs, "content", Array.isArray);
+  if (content?.length !== count) return new Array<null>(count).fill(null);
+  return content.map((entry) => {
+    const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : null;
+    return logprob !== null && Number.isFinite(logprob) && logprob > noLogprobBelow ? logprob : null;
+  });
+}
+
+function toUsage(usage: Fields): Usage {
+  const prompt = optional(usage, "prompt_tokens_details", isFields) ?? {};
+  const completion = optional(usage, "completion_tokens_details", isFields) ?? {};
+  return {
+    prompt_tokens: optional(usage, "prompt_tokens", isNatural),
+    cached_tokens: optional(prompt, "cached_tokens", isNatural),
+    sampled_tokens: optional(usage, "completion_tokens", isNatural),
+    reasoning_tokens: optional(completion, "reasoning_tokens", isNatural),
+  };
+}
+
+const finishReasons: Record<string, FinishReason> = {
+  stop: "stop",
+  tool_calls: "tool_calls",
+  function_call: "tool_calls",
+  length: "length",
+  abort: "abort",
+  content_filter: "content_filter",
+};
+
+/** Its message is the field's name. */
+class WrongShape extends Error {}
+
+/** The field's value, null where it is null or not there. */
+function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T): T | null {
+  const value = fields[name];
+  if (value === undefined || value === null) return null;
+  if (!is(value)) throw new WrongShape(name);
+  return value;
+}
+
+const isString = (value: unknown): value is string => typeof value === "string";
+const isNumber = (value: unknown): value is number => typeof value === "number";
+const isStringOrNumber = (value: unknown): value is string | number => isString(value) || isNumber(value);
+const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isFields = (value: unknown): value is Fields => value !== null && typeof value === "object" && !Array.isArray(value);
+
+function isIds(value: unknown): value is number[] {
+  if (!Array.isArray(value)) return false;
+  for (const id of value as unknown[]) if (!isNatural(id)) return false;
+  return true;
+}
