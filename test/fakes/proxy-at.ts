@@ -83,7 +83,7 @@ export class Client {
 
   async settled() {
     const session = this.proxy.session(this.sessionId);
-    while (session.background.size > 0) await Promise.allSettled(session.background);
+    while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
   }
 
   async trajectory() {

@@ -1,0 +1,96 @@
+/** A second proxy over the log of a first one that was killed. */
+import assert from "node:assert/strict";
+import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { AlidadeError } from "../../errors.ts";
+import { DiskStore } from "../../store/index.ts";
+import { Client, proxyAt } from "../fakes/proxy-at.ts";
+
+const scratch = await mkdtemp(join(tmpdir(), "alidade-rebuild-"));
+after(() => rm(scratch, { recursive: true, force: true }));
+const hi = [{ role: "user", content: "hi" }];
+let folders = 0;
+
+/** A folder with one session of one delivered call. */
+async function killed(): Promise<{ folder: string; sessionId: string; key: string }> {
+  const folder = join(scratch, `${folders++}`);
+  await using at = await proxyAt(() => ({ text: "first life" }), { store: new DiskStore(folder) });
+  const client = await at.open({ purpose: "train" });
+  await client.say(hi);
+  return { folder, sessionId: client.sessionId, key: client.key };
+}
+
+test("a key of a former life works on, and the conversation continues token for token", async () => {
+  const { folder, sessionId, key } = await killed();
+  await using at = await proxyAt(() => ({ text: "second life" }), { store: new DiskStore(folder), rebuild: true });
+  const client = new Client(at.proxy, sessionId, key);
+  await client.say([...hi, { role: "assistant", content: "first life" }, { role: "user", content: "more" }]);
+  const trajectory = await client.trajectory();
+  assert.deepEqual(
+    trajectory.calls.map((call) => [call.match, call.outcome, call.ordinal]),
+    [
+      ["root", "delivered", 0],
+      ["exact", "delivered", 1],
+    ],
+  );
+});
+
+test("a turn that was finished and not delivered when the process died is replayed, not sampled again", async () => {
+  const { folder, sessionId, key } = await killed();
+  const store = new DiskStore(folder);
+  const entries = (await store.read(sessionId)).filter((entry) => entry.type !== "answered");
+  await writeFile(join(folder, `${sessionId}.jsonl`), `${entries.map((entry) => JSON.stringify(entry)).join("\n")}\n{"type":"answe`);
+  await using at = await proxyAt(() => ({ text: "never" }), { store, rebuild: true });
+  const client = new Client(at.proxy, sessionId, key);
+  assert.equal((await client.say(hi)).content, "first life");
+  assert.equal(at.engine.requests.length, 0);
+  assert.equal((await client.trajectory()).calls[0]?.outcome, "delivered");
+});
+
+test("a call that had only begun is sampled anew as its retry", async () => {
+  const { folder, sessionId, key } = await killed();
+  const store = new DiskStore(folder);
+  const entries = (await store.read(sessionId)).filter((entry) => ["opened", "call_begun"].includes(entry.type));
+  await writeFile(join(folder, `${sessionId}.jsonl`), `${entries.map((entry) => JSON.stringify(entry)).join("\n")}\n`);
+  await using at = await proxyAt(() => ({ text: "again" }), { store, rebuild: true });
+  const client = new Client(at.proxy, sessionId, key);
+  assert.equal((await client.say(hi)).content, "again");
+  const { calls } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.outcome),
+    ["failed", "delivered"],
+  );
+});
+
+test("a log that a killed process left empty, and one that is damaged, keep no other session from coming back", async () => {
+  const { folder, sessionId, key } = await killed();
+  await writeFile(join(folder, "sesempty.jsonl"), "");
+  await writeFile(join(folder, "sestorn.jsonl"), '{"type":"opened","schema_ver');
+  await writeFile(join(folder, "sesdamaged.jsonl"), "");
+  await appendFile(join(folder, "sesdamaged.jsonl"), 'not json\n{"type":"sealed","time":1,"reason":"x"}\n');
+  await using at = await proxyAt(() => ({ text: "ok" }), { store: new DiskStore(folder), rebuild: true });
+  const client = new Client(at.proxy, sessionId, key);
+  assert.equal((await client.say([{ role: "user", content: "still here" }])).content, "ok");
+  const [reported, ...more] = at.unseen as [string, AlidadeError][];
+  assert.deepEqual(more, []);
+  assert.ok(reported?.[1] instanceof AlidadeError);
+  assert.match(reported[1].message, /sesdamaged\.jsonl line 1 /);
+});
+
+test("a sealed session stays sealed, is not held in memory, and its rewards go on counting", async () => {
+  const { folder, sessionId, key } = await killed();
+  {
+    await using at = await proxyAt(() => ({}), { store: new DiskStore(folder), rebuild: true });
+    const session = at.proxy.session(sessionId);
+    await session.seal("done");
+    assert.equal(await session.reward(0, {}), 1);
+  }
+  await using at = await proxyAt(() => ({}), { store: new DiskStore(folder), rebuild: true });
+  const session = at.proxy.session(sessionId);
+  assert.deepEqual([session.sealed, session.calls.size], ["done", 0]);
+  assert.equal(await session.reward(1, {}), 2);
+  assert.equal((await at.proxy.trajectory(sessionId)).reward, 1);
+  assert.equal((await new Client(at.proxy, sessionId, key).chat({ messages: hi })).status, 400);
+});
