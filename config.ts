@@ -20,8 +20,10 @@ export const Config = z.strictObject({
     .strictObject({
       url: z
         .string()
-        .default("practice")
-        .describe("URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one"),
+        .optional()
+        .describe(
+          "URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one, whose weights are random",
+        ),
       kind: z.enum(names(engines)).default("vllm").describe("what server it is"),
       api_key_env: z
         .string()

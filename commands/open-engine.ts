@@ -33,7 +33,14 @@ export async function openEngine(config: Config["engine"], signal: AbortSignal):
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */
 const practiceSeed = 10;
 
-function urlOf(text: string): string {
+function urlOf(text: string | undefined): string {
+  // Random weights must never be anybody's policy by oversight, so there is no default.
+  if (text === undefined)
+    throw new AlidadeError(
+      "config_invalid",
+      "engine.url is not set: give --engine http://127.0.0.1:8000, or --engine practice for the embedded engine with random weights",
+      { param: "engine.url" },
+    );
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new AlidadeError("config_invalid", `engine.url is "${text}": give an http(s) URL such as http://127.0.0.1:8000, or "practice"`, {
     param: "engine.url",

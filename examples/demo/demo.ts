@@ -42,7 +42,7 @@ async function demo(): Promise<void> {
   const config = await loadConfig({
     env: {},
     overrides: {
-      engine: { url: flags.engine },
+      engine: { url: flags.engine ?? "practice" },
       harness: flags.harness,
       samples: Number(flags.samples),
       sandbox: flags.sandbox,
