@@ -53,6 +53,8 @@ export type EngineFacts = {
   logprobs: boolean;
   logprob_semantics: LogprobSemantics["kind"];
   token_in: boolean;
+  /** Roles that the served template drops or refuses, and the role that is sent in their place. */
+  role_mapping: Record<string, string>;
   missing: string | null;
 };
 

@@ -1,9 +1,10 @@
 /** The neutral conversation in the shape of vLLM's chat completions. */
 import type { Message, Part, Tool, ToolCallPart } from "../schema/message.ts";
 
-export function toChatMessages(messages: Message[]): Record<string, unknown>[] {
+/** `roles`: what the served template cannot print goes out under another role. */
+export function toChatMessages(messages: Message[], roles: Record<string, string> = {}): Record<string, unknown>[] {
   return messages.flatMap((message) =>
-    message.role === "tool" ? toToolMessages(message) : message.role === "assistant" ? [toAssistant(message)] : [toPlain(message)],
+    message.role === "tool" ? toToolMessages(message) : message.role === "assistant" ? [toAssistant(message)] : [toPlain(message, roles)],
   );
 }
 
@@ -19,8 +20,8 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
   }));
 }
 
-function toPlain(message: Message): Record<string, unknown> {
-  return { role: message.role, content: toContent(message.parts) };
+function toPlain(message: Message, roles: Record<string, string>): Record<string, unknown> {
+  return { role: roles[message.role] ?? message.role, content: toContent(message.parts) };
 }
 
 /** A message of text only is a string, as most templates want it; images keep the list. */

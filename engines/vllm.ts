@@ -40,6 +40,8 @@ class VllmEngine implements Engine {
   });
   /** Connections made so far: a request that failed without a new one was sent on a reused socket. */
   #connects = 0;
+  /** Found by the probe: many templates skip a `developer` turn without a word, and with it the harness's instructions. */
+  #roles: Record<string, string> = {};
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
 
@@ -65,9 +67,11 @@ class VllmEngine implements Engine {
       logprobs: false,
       logprob_semantics: null,
       token_in: false,
+      role_mapping: {},
       missing: null,
     };
     if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
+    this.#roles = facts.role_mapping = await this.#probeRoles(model.id, signal);
     const cold = await this.#probeOnce(model.id, 1, signal);
     this.#extras = cold.accepted;
     facts.token_ids = cold.token_ids;
@@ -122,7 +126,7 @@ class VllmEngine implements Engine {
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
     const body = {
       model: request.model,
-      messages: toChatMessages(request.messages),
+      messages: toChatMessages(request.messages, this.#roles),
       tools: toChatTools(request.tools),
       add_generation_prompt: true,
     };
@@ -142,7 +146,7 @@ class VllmEngine implements Engine {
     const hasTools = request.tools.length > 0;
     return {
       model: request.model,
-      messages: toChatMessages(request.messages),
+      messages: toChatMessages(request.messages, this.#roles),
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toolChoice(request) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
@@ -152,6 +156,21 @@ class VllmEngine implements Engine {
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0 } : {}),
     };
+  }
+
+  /** Does the template print a developer turn? Counted by the server's own tokenizer; where it has no such route, nothing is mapped. */
+  async #probeRoles(model: string, signal: AbortSignal): Promise<Record<string, string>> {
+    const count = (role: string | null): Promise<number> => {
+      const turn = role === null ? [] : [{ role, content: "Alidade asks whether a turn of this role is printed at all." }];
+      return this.#json("POST", "/tokenize", { model, messages: [...turn, { role: "user", content: "ping" }] }, signal).then(
+        (body) => TokenCount.parse(body).count,
+      );
+    };
+    const user = await count(null).catch(() => null);
+    const system = user === null ? null : await count("system").catch(() => null);
+    if (user === null || system === null || system <= user) return {};
+    const developer = await count("developer").catch(() => user);
+    return developer - user < (system - user) / 2 ? { developer: "system" } : {};
   }
 
   async #probeOnce(

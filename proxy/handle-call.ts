@@ -6,7 +6,7 @@ import type { Engine, EngineFacts } from "../engines/index.ts";
 import { asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
-import type { CallFinished, Policy } from "../schema/session-log.ts";
+import type { CallFinished, ErrorRecord, Policy } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { Call } from "./call.ts";
@@ -97,6 +97,7 @@ async function findOrBegin(
       requested_sampling: request.sampling,
       effective_sampling: sampling,
       policy: around.policy(),
+      role_mapping: around.facts.role_mapping,
       native: request.native,
     },
     whole,
@@ -196,6 +197,8 @@ async function answer(
   call.generation?.watched(call.connections.size);
   try {
     const delivery = await relay(session, call, exchange, call.settled, options);
+    if (delivery === "complete") session.lastError = null;
+    else if (delivery === "error") session.lastError = await errorOf(call);
     const entry = { time: Date.now(), call_id: call.id };
     await session
       .answered(
@@ -210,10 +213,16 @@ async function answer(
   }
 }
 
+/** Why an answer that had begun ended in an error: the call's failure, or that it could not be written down. */
+async function errorOf(call: Call): Promise<ErrorRecord | null> {
+  return call.settled.then(() => null, toErrorRecord);
+}
+
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
 async function refuse(session: Session, call: Call | null, exchange: Exchange, thrown: unknown, around: CallSurroundings): Promise<void> {
   const error = asAlidadeError(thrown, "internal");
   if (error.code === "internal") around.onError(thrown, `answering ${exchange.dialect.name}`);
+  session.lastError = toErrorRecord(error);
   try {
     const said = exchange.dialect.error(error);
     if (!exchange.headersSent) await exchange.send(said);

@@ -159,6 +159,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     output: output === undefined ? null : messageId(output),
     tools_hash: begun.tools_hash,
     restored: begun.restored,
+    role_mapping: begun.role_mapping,
     labels: begun.labels,
     usage: finished?.usage ?? null,
     error: finished?.error ?? null,

@@ -119,6 +119,8 @@ export const CallBegun = z.strictObject({
   requested_sampling: Sampling,
   effective_sampling: Sampling,
   policy: Policy.nullable(),
+  /** Roles that the engine's template would not print, and the role under which their turns were sent instead. */
+  role_mapping: z.record(z.string(), z.string()).default({}),
   native: z.record(z.string(), z.unknown()),
 });
 

@@ -84,6 +84,7 @@ export const CallRecord = z.strictObject({
   output: z.string().nullable().describe("message id of what was sampled"),
   tools_hash: z.string().nullable(),
   restored: z.array(Restored),
+  role_mapping: z.record(z.string(), z.string()).default({}),
   labels: z.record(z.string(), z.string()),
   usage: Usage.nullable(),
   error: ErrorRecord.nullable(),

@@ -128,6 +128,7 @@ export class LogBuilder {
       requested_sampling: {},
       effective_sampling: { temperature: 1 },
       policy: options.policy === undefined ? { version: "v1", step: 1 } : options.policy,
+      role_mapping: {},
       native: {},
     };
     return [...entries, begun];

@@ -29,7 +29,7 @@ export type ScriptedReply = {
   /** Wait for this before the end of the answer. */
   beforeEnd?: Promise<unknown>;
   /** Answer without token ids, without logprobs, or with one logprob (id) too few. */
-  quirk?: "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort";
+  quirk?: "drops_developer" | "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort";
 };
 
 /** Ends a sampled turn; not a character that texts have. */
@@ -102,7 +102,8 @@ export class ScriptedEngine implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString()) as WireRequest;
-    if (incoming.url === "/tokenize") return json(outgoing, 200, { count: render(body).length });
+    if (incoming.url === "/tokenize")
+      return json(outgoing, 200, { count: render({ ...body, messages: this.#printed(body.messages) }).length });
     if (incoming.url === "/detokenize") return json(outgoing, 200, { prompt: decode(body.tokens as number[]) });
     if (incoming.url !== "/v1/chat/completions") return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
@@ -111,6 +112,13 @@ export class ScriptedEngine implements AsyncDisposable {
   }
 
   /** The probe's one token; an engine that never gives ids does not give the probe any either. */
+  /** Many real templates print no developer turns, and say nothing. */
+  #printed(messages: WireMessage[]): WireMessage[] {
+    return this.#script({ model: "", messages: [], probe: true }, -1).quirk === "drops_developer"
+      ? messages.filter((message) => message.role !== "developer")
+      : messages;
+  }
+
   #probe(body: WireRequest, outgoing: ServerResponse): void {
     const { quirk } = this.#script({ ...body, probe: true }, -1);
     json(outgoing, 200, {

@@ -192,3 +192,14 @@ test("bad bodies are answered 400 and do not end the process", async () => {
   assert.equal((await client.say(hi)).content, "ok");
   assert.deepEqual(at.unseen, []);
 });
+
+test("a developer turn that the template would drop goes out as a system turn, and the call says so", async () => {
+  for (const drops of [true, false]) {
+    await using at = await proxyAt((request) => (request.probe && drops ? { quirk: "drops_developer" } : { text: "ok" }));
+    const client = await at.open();
+    await client.say([{ role: "developer", content: "be brief" }, ...hi]);
+    assert.equal(at.engine.requests[0]!.messages[0]!.role, drops ? "system" : "developer");
+    const [call] = (await client.trajectory()).calls;
+    assert.deepEqual(call!.role_mapping, drops ? { developer: "system" } : {});
+  }
+});
