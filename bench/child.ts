@@ -10,8 +10,8 @@ export class Child implements AsyncDisposable {
   #asked = 0;
 
   /** Starts `file` (an absolute path). Its own output goes to our stderr, so that `--json` stays clean. */
-  constructor(file: string, nodeArguments: string[] = []) {
-    this.#process = fork(file, [], { stdio: ["ignore", 2, 2, "ipc"], execArgv: nodeArguments });
+  constructor(file: string) {
+    this.#process = fork(file, [], { stdio: ["ignore", 2, 2, "ipc"] });
     this.#process.on("message", (reply: Reply) => {
       const asked = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);
@@ -35,7 +35,7 @@ export class Child implements AsyncDisposable {
     });
   }
 
-  /** Closes the channel, on which a child ends by itself (a profile is written then); one that does not is killed. */
+  /** Closes the channel, on which a child ends by itself; one that does not is killed. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = new Promise((resolve) => this.#process.once("exit", resolve));

@@ -5,7 +5,7 @@
  *     npm run bench -- --payload b           one payload (repeatable)
  *     npm run bench -- --json                the same as JSON
  *     npm run bench -- --quick               a smoke test: the numbers mean nothing
- *     npm run bench -- --profile DIR         also writes a CPU profile of the alidade process
+ *     npm run bench -- --profile DIR         also writes a CPU profile of alidade a row (a play of its own after the rounds)
  *
  * One mock upstream, one load generator and the contestants, each a process. A round plays every contestant after the
  * other, so that all see the same noise; ratios are taken within a round and the median of the rounds is told.
@@ -46,7 +46,7 @@ async function measure(): Promise<Report> {
   await using upstream = new Child(file("mock-upstream.ts"));
   await using load = new Child(file("load.ts"));
   await using passThrough = new Child(file("pass-through.ts"));
-  await using alidade = new Child(file("alidade.ts"), options.profile ? ["--cpu-prof", `--cpu-prof-dir=${options.profile}`] : []);
+  await using alidade = new Child(file("alidade.ts"));
   const replies = await upstream.ask<Report["replies"]>("prepare");
   const url = await upstream.ask<string>("url");
   const contestants: Contestant[] = [
@@ -83,6 +83,7 @@ async function measureRow(contestants: Contestant[], load: Child, payload: Paylo
       cells.push(toCell(contestant.name, round, alone.played, many));
     }
   }
+  if (options.profile) await profile(contestants.find(({ name }) => name === "alidade")!, load, payload, shape);
   return { payload, shape, cells, ...summarise(cells) };
 }
 
@@ -106,6 +107,16 @@ async function playOnce(
   if (recorded && (recorded.whole !== played.calls || recorded.delivered !== played.calls || recorded.linked !== linked))
     throw new Error(`of ${played.calls} calls (${linked} with a parent) the log holds ${JSON.stringify(recorded)}`);
   return { played, cpu: begin === null || end === null ? null : end - begin, recorded };
+}
+
+async function profile(alidade: Contestant, load: Child, payload: PayloadName, shape: Shape): Promise<void> {
+  const sessions = concurrent * (shape === "growing" ? 1 : 8);
+  const keys = await alidade.child.ask<string[]>("open", sessions);
+  await alidade.child.ask("profileStart");
+  const play = { url: alidade.url, payload, shape, sessions, concurrency: concurrent, keys } satisfies Play;
+  const { calls } = await load.ask<Played>("play", play);
+  await alidade.child.ask("profileStop", join(options.profile!, `${payload}-${shape}-${calls}-calls.cpuprofile`));
+  await alidade.child.ask("close");
 }
 
 function toCell(contestant: Cell["contestant"], round: number, alone: Played, many: Outcome): Cell {

@@ -1,7 +1,8 @@
 /** Alidade as it runs: the vllm adapter, logs on disk, settled relay, restore and retry detection on, training sessions. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Session as Inspector } from "node:inspector/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { engines } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import type { CallBegun, CallFinished } from "../../schema/session-log.ts";
@@ -10,6 +11,7 @@ import { answerParent } from "../child.ts";
 
 let proxy: HarnessProxy | null = null;
 let folder = "";
+const inspector = new Inspector();
 
 const running = (): HarnessProxy => {
   if (!proxy) throw new Error("the proxy was not started");
@@ -28,6 +30,17 @@ answerParent(
     open: async (count: number) => {
       const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay: "settled" })));
       return opened.map(({ key }) => key);
+    },
+    profileStart: async () => {
+      inspector.connect();
+      await inspector.post("Profiler.enable");
+      await inspector.post("Profiler.start");
+    },
+    profileStop: async (path: string) => {
+      const { profile } = await inspector.post("Profiler.stop");
+      inspector.disconnect();
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, JSON.stringify(profile));
     },
     /** Seals all sessions, and counts what was really recorded. */
     close: async () => {
