@@ -5,7 +5,7 @@
 import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
-import type { Answered, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
+import type { Answered, ErrorRecord, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { type Call, normalText } from "./call.ts";
 import type { LazyLog } from "./lazy-log.ts";
@@ -35,6 +35,8 @@ export class Session {
   sealed: string | null = null;
   /** What ended it from our side, for the rollout's record: the code of the refusal that the harness got. */
   stopReason: string | null = null;
+  /** The error that the harness was told last; null once an answer has reached it again. */
+  lastError: ErrorRecord | null = null;
   revision = 0;
   /** Calls begun so far; the ordinal of the next one. */
   callCount = 0;

@@ -1,3 +1,4 @@
-export { attemptKey, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
+export { lockFolder } from "./folder-lock.ts";
+export { attemptKey, eachTrajectory, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
 export type { ProgressEvent } from "./run-setup.ts";
 export { type RunOptions, runTasks } from "./run-tasks.ts";

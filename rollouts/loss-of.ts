@@ -15,10 +15,13 @@ export function lossOf(
   run: HarnessRun | null,
   verdict: Verdict | null,
   error: ErrorRecord | null,
+  calls: number,
 ): Pick<Trajectory, "status" | "in_loss" | "in_baseline" | "mask_reason"> {
   const masked = (status: Trajectory["status"], mask_reason: string) => ({ status, in_loss: false, in_baseline: false, mask_reason });
   if (error && errorCodes[error.code as ErrorCode] === "infrastructure")
     return masked(error.code === "cancelled" ? "cancelled" : "failed", error.code);
+  // Nothing was sampled: whatever was graded is not the policy's doing, and has no place in a baseline.
+  if (calls === 0) return masked("failed", "no_call_seen");
   if (!verdict) return masked("failed", error?.code ?? "not_graded");
   if (verdict.reward === null) return masked("failed", verdict.error?.code ?? verdict.status);
   const status = run && cutByItself.has(run.stop_reason) ? "cut" : "graded";

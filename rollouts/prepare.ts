@@ -1,4 +1,5 @@
 /** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
+import { AlidadeError, messageOf } from "../errors.ts";
 import { takeWork } from "../graders/work.ts";
 import type { HarnessLaunch } from "../harnesses/harness.ts";
 import type { Session } from "../proxy/index.ts";
@@ -21,14 +22,29 @@ const home = "/home/agent";
 /** Inside a sandbox the connection is the key; this one is what SDKs want to see, and it opens nothing. */
 const dummyKey = "sk-local";
 
-/** Everything made here is released by the returned scope, or at once when a step fails. */
+/**
+ * Everything made here is released by the returned scope, or at once when a step fails. What cannot be released is said
+ * and left to the reaper: the rollout is what it is.
+ */
 export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
+  const { init_seconds } = plan.task.limits;
+  const limit = AbortSignal.timeout(init_seconds * 1000);
+  try {
+    return await prepareWithin(setup, plan, AbortSignal.any([signal, limit]));
+  } catch (error) {
+    if (!limit.aborted || signal.aborted) throw error;
+    const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
+    throw new AlidadeError("sandbox_unavailable", message, { cause: error });
+  }
+}
+
+async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
   const { task } = plan;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(task.limits.init_seconds * 1000)]);
   await using scope = new AsyncDisposableStack();
-  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), limit));
+  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), signal));
   if (task.environment.files !== null) await sandbox.writeFiles(await readFolder(task.environment.files));
   const base = await takeWork(sandbox, task);
+  signal.throwIfAborted();
 
   const { session } = await setup.proxy.openSession({
     task_id: task.task_id,
@@ -59,7 +75,17 @@ export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortS
   if (files.length > 0) await sandbox.writeFiles(files, home);
 
   const release = scope.move();
-  return { sandbox, session, door, launch, base, [Symbol.asyncDispose]: () => release.disposeAsync() };
+  return {
+    sandbox,
+    session,
+    door,
+    launch,
+    base,
+    [Symbol.asyncDispose]: () =>
+      release.disposeAsync().catch((error: unknown) => {
+        setup.onProgress({ type: "note", text: `${plan.rollout_id}: what it leaves could not all be cleared away: ${messageOf(error)}` });
+      }),
+  };
 }
 
 function packInside(setup: RunSetup): string {

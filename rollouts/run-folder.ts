@@ -9,22 +9,24 @@
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
  * trajectory too many, never one too few; resume takes such orphans out.
  */
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { AlidadeError } from "../errors.ts";
 import { RolloutRecord } from "../schema/rollout.ts";
 import { Trajectory } from "../schema/trajectory.ts";
-import { Appender, readJsonLines } from "../store/index.ts";
+import { Appender, readJsonLines, toStoreError } from "../store/index.ts";
+import { lockFolder } from "./folder-lock.ts";
 
 export class RunFolder implements AsyncDisposable {
   readonly path: string;
   readonly #rollouts: Appender;
   readonly #trajectories: Appender;
+  readonly #scope: AsyncDisposableStack;
 
-  private constructor(path: string, rollouts: Appender, trajectories: Appender) {
+  private constructor(path: string, rollouts: Appender, trajectories: Appender, scope: AsyncDisposableStack) {
     this.path = path;
     this.#rollouts = rollouts;
     this.#trajectories = trajectories;
+    this.#scope = scope;
   }
 
   static sessions(path: string): string {
@@ -33,10 +35,24 @@ export class RunFolder implements AsyncDisposable {
 
   /** Makes the folder, or opens it again. One process owns it at a time; throws `config_invalid` naming the other. */
   static async open(path: string): Promise<RunFolder> {
-    await mkdir(path, { recursive: true });
-    await takeLock(join(path, "lock"));
+    await using scope = new AsyncDisposableStack();
+    scope.use(await lockFolder(path));
     await dropOrphans(path);
-    return new RunFolder(path, await Appender.open(join(path, "rollouts.jsonl")), await Appender.open(join(path, "trajectories.jsonl")));
+    const rollouts = scope.use(await Appender.open(join(path, "rollouts.jsonl")));
+    const trajectories = scope.use(await Appender.open(join(path, "trajectories.jsonl")));
+    return new RunFolder(path, rollouts, trajectories, scope.move());
+  }
+
+  /** What was asked for, written once: a run that goes on must find it, also when its disk is full. */
+  async describe(run: unknown): Promise<void> {
+    const file = join(this.path, "run.json");
+    try {
+      await writeFile(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`);
+      await rename(`${file}.new`, file);
+    } catch (error) {
+      await rm(`${file}.new`, { force: true });
+      throw toStoreError(file, error);
+    }
   }
 
   async record(record: RolloutRecord): Promise<void> {
@@ -48,9 +64,7 @@ export class RunFolder implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#rollouts[Symbol.asyncDispose]();
-    await this.#trajectories[Symbol.asyncDispose]();
-    await rm(join(this.path, "lock"), { force: true });
+    await this.#scope.disposeAsync();
   }
 }
 
@@ -81,34 +95,7 @@ async function dropOrphans(path: string): Promise<void> {
   const done = new Set((await readRollouts(path)).filter((record) => record.state === "done").map(attemptKey));
   const kept = trajectories.filter((trajectory) => done.has(attemptKey(trajectory)));
   if (kept.length === trajectories.length) return;
-  await writeFile(`${file}.new`, kept.map((trajectory) => `${JSON.stringify(trajectory)}\n`).join(""));
+  await using copy = await Appender.open(`${file}.new`);
+  for (const trajectory of kept) await copy.append(`${JSON.stringify(trajectory)}\n`);
   await rename(`${file}.new`, file);
-}
-
-/** A lock file with our pid; one whose process is gone is taken over. */
-async function takeLock(path: string): Promise<void> {
-  for (;;) {
-    try {
-      await writeFile(path, String(process.pid), { flag: "wx" });
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
-    const pid = Number(await readFile(path, "utf8").catch(() => "0"));
-    if (pid > 0 && isAlive(pid))
-      throw new AlidadeError(
-        "config_invalid",
-        `process ${pid} is at work in ${path.replace(/\/lock$/, "")}: wait for it, or name another --out`,
-      );
-    await rm(path, { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -65,7 +65,7 @@ function meaningOf(
   const { harness } = setup;
   const end = harness.end(result);
   if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
-  const failedCall = lastError(prepared);
+  const failedCall = session.lastError;
   const ended = result.timed_out || end.failed;
   if (ended && failedCall && errorCodes[failedCall.code as ErrorCode] === "infrastructure")
     return stopped(failedCall.code as ErrorCode, `the last call of ${harness.name} failed: ${failedCall.message}`);
@@ -74,14 +74,14 @@ function meaningOf(
   if (result.out_of_memory)
     return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
   if (ended && failedCall?.code === "context_length_exceeded") return stopped("context_length_exceeded", failedCall.message);
-  if (end.failed)
-    return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${end.message ? `: ${end.message}` : ""}`);
+  const said = end.message ? `: ${end.message}` : "";
+  if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${said}`);
+  if (session.callCount === 0)
+    return stopped(
+      "no_call_seen",
+      `${harness.name} ended with exit code ${result.exit_code} and made no call to the LLM: it must call $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL), as it stands in its environment${said}`,
+    );
   return { stop_reason: "exited", infrastructure: null, failure: null };
-}
-
-/** The error of the session's last call, when it ended in one. */
-function lastError({ session }: Prepared): ErrorRecord | null {
-  return [...session.calls.values()].at(-1)?.finished?.error ?? null;
 }
 
 /** Milliseconds during which at least one call was being sampled. */

@@ -4,7 +4,7 @@
  * exception, and reconstruction runs whatever happened before.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { freshSandbox, grade } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
@@ -13,6 +13,7 @@ import type { SandboxFacts, SandboxFile } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { isFull } from "../store/index.ts";
 import { lossOf } from "./loss-of.ts";
 import { type Prepared, prepare } from "./prepare.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
@@ -43,11 +44,16 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     }
   } catch (error) {
     attempt.error = toErrorRecord(
-      signal.aborted ? new AlidadeError("cancelled", "the run was stopped") : asAlidadeError(error, "sandbox_error"),
+      signal.aborted ? new AlidadeError("cancelled", "the run was stopped") : asAlidadeError(firstFailure(error), "sandbox_error"),
     );
   }
   attempt.times.done = Date.now();
-  return conclude(setup, plan, attempt);
+  return conclude(setup, plan, attempt, signal);
+}
+
+/** Where a release failed as well, what failed before it is what happened. */
+function firstFailure(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstFailure(error.suppressed) : error;
 }
 
 /** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
@@ -65,11 +71,12 @@ async function inSandbox(
   attempt.sandbox = prepared.sandbox.facts;
   return await setup.slots.run.run(signal, async () => {
     enter(setup, plan, attempt, "run");
-    await setup.folder.record(recordOf(setup, plan, attempt, "run", null));
-    attempt.run = await runHarness(setup, plan, prepared, signal);
-    await prepared.session.seal(attempt.run.stop_reason);
+    await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(setup, plan, attempt, "run", null)));
+    const run = await runHarness(setup, plan, prepared, signal);
+    attempt.run = run;
+    await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
     attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
-    return { base: prepared.base, work: attempt.run.infrastructure ? null : await leftBehind(prepared, plan) };
+    return { base: prepared.base, work: run.infrastructure ? null : await leftBehind(prepared, plan) };
   });
 }
 
@@ -78,26 +85,31 @@ async function leftBehind(prepared: Prepared, plan: RolloutPlan): Promise<Sandbo
   return takeWork(prepared.sandbox, plan.task);
 }
 
-async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: Attempt): Promise<FinishedAttempt> {
+async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, signal: AbortSignal): Promise<FinishedAttempt> {
+  const { session } = attempt;
+  if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
   const trajectory = await reconstructed(setup, plan, attempt).catch((error: unknown) => {
     attempt.error ??= toErrorRecord(error);
     return null;
   });
   const record = recordOf(setup, plan, attempt, "done", trajectory);
-  await whenThereIsSpace(setup, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
-  await whenThereIsSpace(setup, () => setup.folder.record(record));
+  await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
+  await whenThereIsSpace(setup, signal, () => setup.folder.record(record));
   return { record, trajectory };
 }
 
-/** On a full disk the outcome is held in memory until it can be written: a rollout's GPU time is worth the wait. */
-async function whenThereIsSpace(setup: RunSetup, write: () => Promise<void>): Promise<void> {
+/**
+ * On a full disk the outcome is held in memory until it can be written: a rollout's GPU time is worth the wait. A run
+ * that is stopped meanwhile throws `store_full`; what was not written is then made again by `--resume`.
+ */
+async function whenThereIsSpace(setup: RunSetup, signal: AbortSignal, write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await write();
     } catch (error) {
-      if (!(error instanceof AlidadeError) || error.code !== "store_full") throw error;
-      setup.onProgress({ type: "note", text: `${error.message}; trying again every ${fullDiskRetryMs / 1000} s` });
-      await sleep(fullDiskRetryMs);
+      if (!isFull(error) || signal.aborted) throw error;
+      setup.onProgress({ type: "note", text: `${messageOf(error)}; trying again every ${fullDiskRetryMs / 1000} s` });
+      await sleep(fullDiskRetryMs, undefined, { signal }).catch(() => undefined);
     }
   }
 }
@@ -106,7 +118,6 @@ const fullDiskRetryMs = 2_000;
 
 async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attempt): Promise<Trajectory | null> {
   if (!attempt.session) return null;
-  await attempt.session.seal("the rollout is over");
   const entries = await setup.proxy.sessions.store.read(attempt.session.id);
   const { verdict, error } = attempt;
   return reconstruct(entries, {
@@ -122,7 +133,7 @@ async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attemp
       value,
       weight,
     })),
-    ...lossOf(attempt.run, verdict, error),
+    ...lossOf(attempt.run, verdict, error, attempt.session.callCount),
   });
 }
 

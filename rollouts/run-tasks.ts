@@ -1,5 +1,5 @@
 /** The service: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
-import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
+import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { containerPlatform, ensurePack, hostPlatform } from "../harnesses/pack.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
@@ -10,7 +10,7 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, Purpose } from "../schema/session-log.ts";
+import type { Budgets, LogEntry, Purpose } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
@@ -40,6 +40,7 @@ export type RunOptions = {
 export async function runTasks(options: RunOptions, signal: AbortSignal): Promise<RolloutRecord[]> {
   const plans = await plansOf(options);
   const setup = await setUp(options, signal);
+  if (plans.interrupted.length > 0) await clearAway(setup, signal);
   await closeInterrupted(setup, plans.interrupted);
   const ended = await Promise.allSettled(plans.open.map((plan) => untilDone(setup, plan, signal)));
   for (const end of ended) if (end.status === "rejected") throw end.reason;
@@ -79,6 +80,15 @@ type Plans = { open: RolloutPlan[]; interrupted: RolloutRecord[] };
 
 /** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
 async function plansOf(options: RunOptions): Promise<Plans> {
+  const twice = options.tasks.find(({ task_id }, index) => options.tasks.findIndex((task) => task.task_id === task_id) < index);
+  if (twice)
+    throw new AlidadeError(
+      "task_invalid",
+      `two tasks of this run have the task_id ${twice.task_id}: their rollouts could not be told apart`,
+      {
+        param: "task_id",
+      },
+    );
   const records = await readRollouts(options.folder.path);
   const lastOf = new Map<string, RolloutRecord>();
   for (const record of records) lastOf.set(record.rollout_id, record);
@@ -88,7 +98,14 @@ async function plansOf(options: RunOptions): Promise<Plans> {
   const open = plans.flatMap((plan): RolloutPlan[] => {
     const last = lastOf.get(plan.rollout_id);
     if (!last) return [plan];
-    const over = last.state === "done" && last.error?.code !== "cancelled";
+    if (last.task_hash !== plan.task_hash)
+      throw new AlidadeError(
+        "config_invalid",
+        `task ${plan.task.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
+        { param: "tasks" },
+      );
+    // What the infrastructure broke is not done: whoever goes on with a run has mended it.
+    const over = last.state === "done" && errorCodes[last.error?.code as ErrorCode] !== "infrastructure";
     return over ? [] : [{ ...plan, attempt: last.attempt + 1 }];
   });
   return { open, interrupted: records.filter((record) => record.state !== "done") };
@@ -100,11 +117,17 @@ function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
   return { rollout_id: `${group_id}-${sample_index}`, attempt: 1, task, task_hash: hashOf(task).slice(0, 16), group_id, sample_index };
 }
 
+/** The sandboxes and processes of the process that died: they would go on calling nobody. */
+async function clearAway({ backend, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
+  const removed = await backend.reap({}, signal).catch((error: unknown) => [`not all that was left behind: ${messageOf(error)}`]);
+  for (const text of removed) onProgress({ type: "note", text: `removed ${text}` });
+}
+
 /** Attempts whose process died: what their sessions recorded is kept as a trajectory that nobody trains on. */
 async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Promise<void> {
   for (const record of records) {
     const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
-    const entries = record.session_id === null ? [] : await setup.proxy.sessions.store.read(record.session_id);
+    const entries = record.session_id === null ? [] : await readable(setup, record.session_id);
     const trajectory =
       entries.length === 0
         ? null
@@ -121,4 +144,12 @@ async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Prom
     if (trajectory) await setup.folder.keep(trajectory);
     await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error });
   }
+}
+
+/** A damaged log is said and costs its own trajectory only. */
+async function readable({ proxy, onProgress }: RunSetup, sessionId: string): Promise<LogEntry[]> {
+  return proxy.sessions.store.read(sessionId).catch((error: unknown) => {
+    onProgress({ type: "note", text: messageOf(error) });
+    return [];
+  });
 }

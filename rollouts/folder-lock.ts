@@ -1,0 +1,69 @@
+/** A folder of records has one owner process at a time: two would cut each other's lines. */
+import { mkdir, open, readFile, rename, rm, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { AlidadeError } from "../errors.ts";
+import { currentOwner, hostId, isOwnerAlive } from "../sandboxes/owner.ts";
+import { toStoreError } from "../store/index.ts";
+
+/** The owner says so often that it lives: of a process on another machine (or in another container) that is all one can see. */
+const beatMs = 10_000;
+/** Six beats were missed. */
+const deadAfterMs = 60_000;
+/** A lock is empty between its making and its first line; one that stays so was left by a process that died there. */
+const emptyForMs = 5_000;
+
+/**
+ * Makes the folder and takes it until the scope ends; a lock whose process is gone is taken over. Throws
+ * `config_invalid` naming the process that is at work there.
+ */
+export async function lockFolder(folder: string): Promise<AsyncDisposable> {
+  const path = join(folder, "lock");
+  try {
+    await mkdir(folder, { recursive: true });
+    while (!(await take(path))) await removeDead(path, folder);
+  } catch (error) {
+    throw toStoreError(path, error);
+  }
+  const beat = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), beatMs);
+  beat.unref();
+  return {
+    [Symbol.asyncDispose]: async () => {
+      clearInterval(beat);
+      await rm(path, { force: true });
+    },
+  };
+}
+
+async function take(path: string): Promise<boolean> {
+  try {
+    await using file = await open(path, "wx");
+    try {
+      await file.writeFile(`${await hostId()} ${await currentOwner()}`);
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    }
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** Moved away before it is removed, so that of two that see a dead lock one moves it and the other looks again. */
+async function removeDead(path: string, folder: string): Promise<void> {
+  const holder = await readFile(path, "utf8").catch(() => null);
+  if (holder === null) return;
+  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() }));
+  const quietMs = Date.now() - mtimeMs;
+  const [host, owner = ""] = holder.split(" ");
+  const isHere = host === (await hostId());
+  const isAlive = holder === "" ? quietMs < emptyForMs : isHere ? await isOwnerAlive(owner) : quietMs < deadAfterMs;
+  if (isAlive) {
+    const who = `process ${owner.split(":")[0] || "unknown"}${isHere || holder === "" ? "" : " of another machine or container"}`;
+    throw new AlidadeError("config_invalid", `${who} is at work in ${folder}: wait for it, or name another folder`, { param: "out" });
+  }
+  const aside = `${path}.${process.pid}`;
+  await rename(path, aside).catch(() => undefined);
+  await rm(aside, { force: true });
+}
