@@ -97,6 +97,7 @@ async function findOrBegin(
       requested_sampling: request.sampling,
       effective_sampling: sampling,
       policy: around.policy(),
+      role_mapping: around.facts.role_mapping,
       native: request.native,
     },
     whole,
