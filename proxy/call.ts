@@ -51,7 +51,7 @@ export class Call {
 
   finish(finished: CallFinished, promptIds: number[] | null): void {
     this.finished = finished;
-    this.tokens = promptIds && finished.sampled_ids ? [...promptIds, ...finished.sampled_ids] : promptIds;
+    this.tokens = promptIds && finished.sampled_ids ? promptIds.concat(finished.sampled_ids) : promptIds;
     this.promptLength = promptIds?.length ?? 0;
   }
 

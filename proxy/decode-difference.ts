@@ -3,9 +3,9 @@
  * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
  */
 import type { Engine } from "../engines/index.ts";
+import { commonPrefix } from "../tokens/prefix.ts";
 import type { Call } from "./call.ts";
 import type { Session } from "./session.ts";
-import { commonLength } from "./storage-base.ts";
 
 /** A character can be cut over several tokens; decoding begins this many before the difference. UTF-8 has at most 4 bytes. */
 const backUp = 4;
@@ -17,9 +17,9 @@ const shownCharacters = 400;
 export async function decodeDifference(session: Session, engine: Engine, call: Call, signal: AbortSignal): Promise<void> {
   const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
   if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
-  const prompt = call.tokens.slice(0, call.promptLength);
-  const position = commonLength(parent.tokens, prompt, (a, b) => a === b);
+  const position = Math.min(commonPrefix(parent.tokens, call.tokens), call.promptLength);
   if (position === parent.tokens.length) return;
+  const prompt = call.tokens.slice(0, call.promptLength);
   const at = Math.max(0, position - backUp);
   if (parent.tokens.length - at > maxDecodedTokens || prompt.length === 0) return;
   const model = call.finished.engine_model ?? call.begun.model;

@@ -4,6 +4,7 @@
  */
 
 import type { Message } from "../schema/message.ts";
+import { commonPrefix } from "../tokens/prefix.ts";
 import { type Call, messageKey } from "./call.ts";
 import type { Session } from "./session.ts";
 
@@ -13,12 +14,12 @@ export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[]
 export function storageBases(session: Session, parent: Call | null, agent: string): Call[] {
   const all = [...session.calls.values()];
   const latest = all.findLast((call) => call.begun.agent === agent);
-  return [...new Set([parent, latest ?? null, all.at(-1) ?? null])].filter((call) => call !== null);
+  return [...new Set([parent, latest, all.at(-1)])].filter((call) => call !== null && call !== undefined);
 }
 
 /** The delta, and the whole list with the base's own message objects, so that a conversation is in memory once. */
 export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta<Message>; whole: Message[] } {
-  const best = longest(bases, (call) => commonLength(call.conversation, messages, (a, b) => a === b || messageKey(a) === messageKey(b)));
+  const best = longest(bases, (call) => commonMessages(call.conversation, messages));
   if (!best) return { delta: { base_call_id: null, base_len: 0, new: messages }, whole: messages };
   const fresh = messages.slice(best.length);
   return {
@@ -28,17 +29,21 @@ export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta
 }
 
 export function tokenDelta(bases: Call[], ids: number[]): Delta<number> {
-  const best = longest(bases, (call) => commonLength(call.tokens ?? [], ids, (a, b) => a === b));
+  const best = longest(bases, (call) => commonPrefix(call.tokens ?? [], ids));
   return best
     ? { base_call_id: best.call.id, base_len: best.length, new: ids.slice(best.length) }
     : { base_call_id: null, base_len: 0, new: ids };
 }
 
-export function commonLength<T>(a: readonly T[], b: readonly T[], same: (x: T, y: T) => boolean): number {
+function commonMessages(a: readonly Message[], b: readonly Message[]): number {
   const limit = Math.min(a.length, b.length);
   let length = 0;
-  while (length < limit && same(a[length] as T, b[length] as T)) length++;
+  while (length < limit && sameMessage(a[length] as Message, b[length] as Message)) length++;
   return length;
+}
+
+function sameMessage(a: Message, b: Message): boolean {
+  return a === b || messageKey(a) === messageKey(b);
 }
 
 function longest(calls: Call[], lengthOf: (call: Call) => number): { call: Call; length: number } | null {

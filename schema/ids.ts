@@ -40,11 +40,14 @@ export function hashOf(value: unknown): string {
   return createHash("sha256").update(canonicalJson(value)).digest("hex");
 }
 
-/** JSON with sorted keys: equal values give equal text. */
+/** JSON with sorted keys: equal values give equal text. Written out by hand, for every message of every call goes through it. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : inner,
-  );
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const fields = value as Record<string, unknown>;
+  const known = Object.keys(fields).filter((key) => fields[key] !== undefined);
+  return `{${known
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`)
+    .join(",")}}`;
 }

@@ -48,6 +48,7 @@ export class SseDecoder {
       const frame = this.#frames.feed(line);
       if (frame !== null) yield frame;
     }
+    this.#lines.assertBounded();
   }
 }
 
@@ -61,19 +62,19 @@ class LineSplitter {
     this.#limit = limit;
   }
 
-  *feed(text: string): Generator<string> {
-    if (text === "") return;
-    let start = this.#afterCarriageReturn && text.startsWith("\n") ? 1 : 0;
+  feed(text: string): string[] {
+    if (text === "") return [];
+    const fresh = this.#afterCarriageReturn && text.startsWith("\n") ? text.slice(1) : text;
     this.#afterCarriageReturn = text.endsWith("\r");
-    const ending = /\r\n|\n|\r/g;
-    ending.lastIndex = start;
-    for (let match = ending.exec(text); match !== null; match = ending.exec(text)) {
-      const line = this.#pending + text.slice(start, match.index);
-      this.#pending = "";
-      start = ending.lastIndex;
-      yield line;
-    }
-    this.#pending += text.slice(start);
+    // Nearly every server ends its lines with LF alone, and cutting at a string is many times faster than at a pattern.
+    const lines = fresh.split(fresh.includes("\r") ? /\r\n|\n|\r/ : "\n");
+    lines[0] = this.#pending + lines[0];
+    this.#pending = lines.pop() as string;
+    return lines;
+  }
+
+  /** Apart from `feed`, so that the whole lines before one that is too long are read first. */
+  assertBounded(): void {
     if (this.#pending.length > this.#limit) throw tooLarge(this.#limit);
   }
 }
