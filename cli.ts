@@ -13,6 +13,12 @@ import { version } from "./version.ts";
 
 const verbs = [serve, record, run, check, show, exportCommand, reap, config] as const;
 
+// A reader that has seen enough (`alidade export | head`) is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
+});
+
 const program = new Command("alidade")
   .description(
     "Records unmodified agent harnesses at token level, runs them in sandboxes on graded tasks, and hands token-faithful trajectories to RL trainers.",

@@ -7,7 +7,7 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { engines } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
-import { harnesses } from "./harnesses/index.ts";
+import { harnesses, harnessNamed } from "./harnesses/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { Sampling } from "./schema/message.ts";
 import { Budgets, Policy, Purpose } from "./schema/session-log.ts";
@@ -84,17 +84,21 @@ export type Config = z.infer<typeof Config>;
 
 /**
  * The configuration from a file (or none), the environment and overrides (flags; undefined ones do not count).
- * Throws `config_invalid` naming the key and the value.
+ * Throws `config_invalid` naming the key and the value, and `harness_unknown` with the names that there are.
  */
 export async function loadConfig(options: {
   file?: string;
+  /** What a command takes where nobody says anything, instead of the schema's own default. */
+  defaults?: Record<string, unknown>;
   env?: Record<string, string | undefined>;
   overrides?: Record<string, unknown>;
 }): Promise<Config> {
   const fromFile = options.file === undefined ? {} : await readConfigFile(options.file);
-  const merged = merge(merge(fromFile, fromEnvironment(options.env ?? process.env)), options.overrides ?? {});
+  const layers = [fromFile, fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
+  const merged = layers.reduce(merge, options.defaults ?? {});
   const result = Config.safeParse(merged);
   if (result.success) return result.data;
+  if (typeof merged.harness === "string") harnessNamed(merged.harness);
   throw invalid(options.file ?? "the configuration", result.error, merged);
 }
 
@@ -121,7 +125,7 @@ async function readConfigFile(file: string): Promise<Record<string, unknown>> {
 /** `ALIDADE_ENGINE_URL` is `engine.url`, `ALIDADE_SAMPLES` is `samples`: every scalar has such a name. */
 export function fromEnvironment(env: Record<string, string | undefined>): Record<string, unknown> {
   const out: Record<string, unknown> = {};
-  for (const path of scalarPaths()) {
+  for (const { path, type } of scalars()) {
     const text = env[`ALIDADE_${path.join("_").toUpperCase()}`];
     if (text === undefined || text === "") continue;
     let at = out;
@@ -129,14 +133,18 @@ export function fromEnvironment(env: Record<string, string | undefined>): Record
       at[key] ??= {};
       at = at[key] as Record<string, unknown>;
     }
-    at[path.at(-1) as string] = scalar(text);
+    at[path.at(-1) as string] = type === "string" ? text : toScalar(text);
   }
   return out;
 }
 
 /** Paths of the keys that one environment variable can hold. */
 export function scalarPaths(): string[][] {
-  const paths: string[][] = [];
+  return scalars().map(({ path }) => path);
+}
+
+function scalars(): { path: string[]; type: string }[] {
+  const found: { path: string[]; type: string }[] = [];
   const walk = (schema: unknown, path: string[]): void => {
     if (!isPlain(schema)) return;
     const properties = schema.properties;
@@ -146,15 +154,16 @@ export function scalarPaths(): string[][] {
       schema.enum ||
       (path[0] === "harness" && path.length === 1)
     )
-      paths.push(path);
+      found.push({ path, type: typeof schema.type === "string" ? schema.type : "string" });
   };
   walk(configSchema(), []);
-  return paths;
+  return found;
 }
 
-function scalar(text: string): unknown {
-  const value: unknown = parseYaml(text);
-  return typeof value === "number" || typeof value === "boolean" ? value : text;
+/** A number or a boolean; any other text stays one, and the schema names it. */
+function toScalar(text: string): unknown {
+  if (text === "true" || text === "false") return text === "true";
+  return text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
 function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
@@ -168,7 +177,7 @@ function merge(base: Record<string, unknown>, over: Record<string, unknown>): Re
 }
 
 function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError {
-  const issue = error.issues[0];
+  const issue = error.issues[0] && innermost(error.issues[0]);
   const path = (issue?.path ?? []).map(String);
   if (issue?.code === "unrecognized_keys") {
     const key = [...path, issue.keys[0]].join(".");
@@ -181,7 +190,23 @@ function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError
     value,
   );
   const key = path.join(".");
-  return new AlidadeError("config_invalid", `${where}: ${key} is ${JSON.stringify(given)}: ${issue?.message ?? "invalid"}`, { param: key });
+  return new AlidadeError("config_invalid", `${where}: ${key} is ${shown(given)}: ${issue?.message ?? "invalid"}`, { param: key });
+}
+
+/** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== "invalid_union") return issue;
+  const branches = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
+  const best = branches.toSorted((a, b) => depthOf(b) - depthOf(a))[0];
+  return best ? { ...best, path: [...issue.path, ...best.path] } : issue;
+}
+
+function depthOf(issue: z.core.$ZodIssue): number {
+  return issue.path.length + (issue.code === "invalid_type" ? 0 : 1);
+}
+
+function shown(value: unknown): string {
+  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "not given").slice(0, 200);
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

@@ -1,13 +1,17 @@
 /** What the verbs of the command line share: how they end, how they speak, and when they stop. */
 import { asAlidadeError } from "../errors.ts";
 
+/** One Ctrl-C can arrive twice: from the terminal and from the launcher that passes it on. */
+const sameStopMs = 500;
+
 /** Aborted by the first Ctrl-C or SIGTERM; a second one ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  let asked = 0;
+  let asked: number | null = null;
   const stop = (): void => {
-    asked++;
-    if (asked > 1) process.exit(130);
+    if (asked !== null && Date.now() - asked < sameStopMs) return;
+    if (asked !== null) process.exit(130);
+    asked = Date.now();
     process.stderr.write("\nalidade: stopping; what is recorded stays (Ctrl-C again to end at once)\n");
     controller.abort(new Error("stopped by a signal"));
   };

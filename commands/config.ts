@@ -13,6 +13,10 @@ export function config(program: Command): void {
     .option("--schema", "print the schema")
     .option("--variables", "print the environment variable of every key that has one")
     .option("--json", "print JSON instead of YAML")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade config --config run.yaml     what a run with this file would use\n  alidade config --schema              every key with its meaning\n  ALIDADE_SAMPLES=8 alidade config      environment variables go over the file",
+    )
     .action(async (flags: { config?: string; schema?: boolean; variables?: boolean; json?: boolean }) => {
       if (flags.variables) {
         const names = Object.fromEntries(scalarPaths().map((path) => [`ALIDADE_${path.join("_").toUpperCase()}`, path.join(".")]));

@@ -3,42 +3,52 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { readTrajectories } from "../rollouts/index.ts";
+import { eachTrajectory } from "../rollouts/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/index.ts";
 
 /** The run folder itself, or the newest below `runs/`. Throws `not_found`. */
 export async function runFolderOf(folder: string | undefined): Promise<string> {
   if (folder !== undefined) {
-    if (await stat(folder).catch(() => null)) return folder;
-    throw new AlidadeError("not_found", `there is no folder ${folder}`, { param: "run" });
+    if (await isRun(folder)) return folder;
+    const exists = await stat(folder).catch(() => null);
+    throw new AlidadeError("not_found", exists ? `${folder} holds no run: it has no sessions/` : `there is no folder ${folder}`, {
+      param: "run",
+    });
   }
   const names = await readdir("runs").catch((): string[] => []);
-  const dated = await Promise.all(
-    names.map(async (name) => ({ path: join("runs", name), time: (await stat(join("runs", name))).mtimeMs })),
-  );
+  const runs = await Array.fromAsync(names, async (name) => ((await isRun(join("runs", name))) ? [join("runs", name)] : []));
+  const dated = await Promise.all(runs.flat().map(async (path) => ({ path, time: (await stat(path)).mtimeMs })));
   const newest = dated.sort((a, b) => b.time - a.time)[0];
-  if (!newest) throw new AlidadeError("not_found", "there is no runs/ here: name the run's folder with --run", { param: "run" });
+  if (!newest) throw new AlidadeError("not_found", "there is no run below runs/ here: name its folder with --run", { param: "run" });
   return newest.path;
+}
+
+async function isRun(folder: string): Promise<boolean> {
+  for (const name of ["sessions", "trajectories.jsonl"]) if (await stat(join(folder, name)).catch(() => null)) return true;
+  return false;
 }
 
 /** The last attempt of a rollout, a session, or the only trajectory whose id begins so. Throws `not_found` with what there is. */
 export async function findTrajectory(folder: string, name: string): Promise<Trajectory> {
-  const trajectories = await readTrajectories(folder);
-  const idsOf = (one: Trajectory): string[] => [
-    one.rollout_id ?? "",
-    one.session_id,
-    one.trajectory_id,
-    `${one.task.id}/${one.group.sample_index}`,
-  ];
-  const exact = trajectories.findLast((one) => idsOf(one).includes(name));
+  let exact: Trajectory | null = null;
+  let near: Trajectory | null = null;
+  let isOnly = true;
+  const known: string[] = [];
+  for await (const one of eachTrajectory(folder)) {
+    const ids = [one.rollout_id ?? "", one.session_id, one.trajectory_id, `${one.task.id}/${one.group.sample_index}`];
+    if (known.length < mostNamed) known.push(one.rollout_id ?? one.session_id);
+    if (ids.includes(name)) exact = one;
+    else if (ids.some((id) => id.startsWith(name))) {
+      isOnly &&= near === null;
+      near = one;
+    }
+  }
   if (exact) return exact;
-  const near = trajectories.filter((one) => idsOf(one).some((id) => id.startsWith(name)));
-  if (near.length === 1) return near[0] as Trajectory;
+  if (near && isOnly) return near;
   // A session that no trajectory was written of: one of `serve`, or of a process that died.
   const store = new DiskStore(join(folder, "sessions"));
   if ((await store.list()).includes(name)) return reconstruct(await store.read(name));
-  const known = trajectories.map((one) => one.rollout_id ?? one.session_id).slice(0, 20);
   throw new AlidadeError(
     "not_found",
     `${folder} holds no rollout or session "${name}"${known.length > 0 ? `; it has ${known.join(", ")}` : ""}`,
@@ -46,10 +56,13 @@ export async function findTrajectory(folder: string, name: string): Promise<Traj
   );
 }
 
+/** What an error lists; a run may have thousands. */
+const mostNamed = 20;
+
 /** Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. */
 export async function* trajectoriesOf(folder: string): AsyncGenerator<Trajectory> {
   const seen = new Set<string>();
-  for (const trajectory of await readTrajectories(folder)) {
+  for await (const trajectory of eachTrajectory(folder)) {
     seen.add(trajectory.session_id);
     yield trajectory;
   }

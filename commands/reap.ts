@@ -1,6 +1,6 @@
 /** `alidade reap`: removes what dead runs left behind. */
 import type { Command } from "commander";
-import { backends } from "../sandboxes/index.ts";
+import { reapAll } from "../sandboxes/index.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 
 export function reap(program: Command): void {
@@ -12,11 +12,10 @@ export function reap(program: Command): void {
     )
     .option("--all", "remove those of living runs as well")
     .option("--json", "print what was removed as one JSON object")
+    .addHelpText("after", "\nExamples:\n  alidade reap\n  alidade reap --all --json")
     .action(async (flags: { all?: boolean; json?: boolean }) => {
       const signal = stopSignal();
-      const removed: string[] = [];
-      for (const backend of backends)
-        if ((await backend.unavailable(signal)) === null) removed.push(...(await backend.reap({ all: flags.all === true }, signal)));
+      const removed = await reapAll({ all: flags.all === true }, signal);
       if (flags.json) print(JSON.stringify({ removed }));
       else say(removed.length === 0 ? "alidade: nothing was left behind" : removed.map((one) => `removed ${one}`).join("\n"));
     });

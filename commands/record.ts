@@ -1,7 +1,7 @@
 /** `alidade record -- command …`: any local program, with the usual variables set, recorded as one session. */
 import { spawn } from "node:child_process";
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { constants, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
@@ -9,7 +9,10 @@ import { AlidadeError } from "../errors.ts";
 import { harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
 import { HarnessProxy } from "../proxy/index.ts";
-import { DiskStore } from "../store/index.ts";
+import { lockFolder } from "../rollouts/index.ts";
+import { newId } from "../schema/ids.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 import { openEngine } from "./open-engine.ts";
@@ -24,11 +27,10 @@ export function record(program: Command): void {
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
     .option("-e, --engine <url>", "URL of the inference server, or `practice`")
-    .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl")
+    .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl (default: a new one below runs/)")
     .option(
       "--purpose <purpose>",
-      "live: nothing is forced on the program; train: neutral sampling, and an engine that returns token ids",
-      "live",
+      "live (default): nothing is forced on the program; train: neutral sampling, and an engine that returns token ids",
     )
     .option("--json", "print one JSON object with session, calls and trajectory at the end")
     .passThroughOptions()
@@ -41,19 +43,21 @@ export function record(program: Command): void {
     });
 }
 
-type RecordFlags = { config?: string; engine?: string; out?: string; purpose: string; json?: boolean };
+type RecordFlags = { config?: string; engine?: string; out?: string; purpose?: string; json?: boolean };
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
   const signal = stopSignal();
   const config = await loadConfig({
     file: flags.config,
+    defaults: { purpose: "live" },
     overrides: { engine: { url: flags.engine }, out: flags.out, purpose: flags.purpose },
   });
+  const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "settled";
   await using opened = await openEngine(config.engine, signal);
   await using proxy = await HarnessProxy.start({
     engine: opened.engine,
-    store: new DiskStore(join(config.out, "sessions")),
+    store: new DiskStore(join(out, "sessions")),
     version,
     policy: config.policy ?? opened.policy,
     signal,
@@ -94,26 +98,48 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       harness: { name: harness?.name ?? null, version: null, config_hash: null },
       stop_reason: "exited",
     });
-    const file = join(config.out, "trajectories.jsonl");
-    await appendFile(file, `${JSON.stringify(trajectory)}\n`);
+    const file = await keep(out, trajectory);
     const { fidelity } = trajectory;
+    const error = fidelity.calls > 0 ? null : noCallSeen(command);
     if (flags.json)
-      print(JSON.stringify({ session_id: session.id, calls: fidelity.calls, exit_code: exitCode, trajectories: file, fidelity }));
+      print(
+        JSON.stringify({
+          session_id: session.id,
+          calls: fidelity.calls,
+          exit_code: exitCode,
+          trajectories: file,
+          fidelity,
+          ...(error && { error: error.toJSON() }),
+        }),
+      );
+    else if (error) say(`alidade: ${error.message}`);
     else
       say(
-        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${config.out}\` prints it`,
+        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${out}\` prints it`,
       );
-    if (fidelity.calls > 0) return exitCode;
-    const seen = new AlidadeError(
-      "no_call_seen",
-      `${command[0]} made no call through the proxy: it reads none of ${Object.keys(usualVariables("", "")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,
-    );
-    if (flags.json) print(JSON.stringify({ error: seen.toJSON() }));
-    else say(`alidade: ${seen.message}`);
-    return exitCode === 0 ? 1 : exitCode;
+    return error && exitCode === 0 ? 1 : exitCode;
   } finally {
     await rm(home, { recursive: true, force: true });
   }
+}
+
+/** Programs may be recorded into one folder at the same time: each waits until the other's line is written. */
+async function keep(out: string, trajectory: Trajectory): Promise<string> {
+  const file = join(out, "trajectories.jsonl");
+  await using _lock = await lockFolder(out, { waitMs: lockWaitMs });
+  await using lines = await Appender.open(file);
+  await lines.append(`${JSON.stringify(trajectory)}\n`);
+  return file;
+}
+
+/** Writing one line takes milliseconds; whoever holds the folder for longer is a run. */
+const lockWaitMs = 30_000;
+
+function noCallSeen(command: string[]): AlidadeError {
+  return new AlidadeError(
+    "no_call_seen",
+    `${command[0]} made no call through the proxy: it reads none of ${Object.keys(usualVariables("", "")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,
+  );
 }
 
 /** The program in the terminal that we were called from; our stop signals reach it by its process group as well. */
@@ -133,7 +159,7 @@ async function run(command: string[], env: NodeJS.ProcessEnv, signal: AbortSigna
           ),
         ),
       );
-      child.once("exit", (code, killedBy) => resolve(code ?? (killedBy === "SIGINT" ? 130 : 143)));
+      child.once("exit", (code, killedBy) => resolve(code ?? 128 + (killedBy === null ? 0 : constants.signals[killedBy])));
     });
   } finally {
     signal.removeEventListener("abort", stop);

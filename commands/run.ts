@@ -1,7 +1,8 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
+import { z } from "zod";
 import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { commandHarness } from "../harnesses/command.ts";
@@ -27,7 +28,7 @@ export function run(program: Command): void {
     .command("run")
     .summary("run tasks through a harness and grade them")
     .description(
-      "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on.",
+      "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
@@ -57,6 +58,7 @@ export function run(program: Command): void {
         );
       }
       if (signal.aborted) process.exitCode = 130;
+      else if (records.some((record) => record.verdict?.reward == null)) process.exitCode = 1;
     });
 }
 
@@ -78,24 +80,7 @@ type Started = { config: Config; path: string; runId: string };
 
 /** A new run's configuration and folder, or those of the run to go on with. */
 async function start(tasks: string[], flags: RunFlags): Promise<Started> {
-  if (flags.resume !== undefined) {
-    const file = join(flags.resume, "run.json");
-    const text = await readFile(file, "utf8").catch((error: unknown) => {
-      throw new AlidadeError("config_invalid", `${flags.resume} is no folder of a run: it has no run.json`, {
-        cause: error,
-        param: "resume",
-      });
-    });
-    const { run_id, config } = JSON.parse(text) as { run_id: string; config: Record<string, unknown> };
-    return {
-      runId: run_id,
-      path: flags.resume,
-      config: await loadConfig({
-        env: {},
-        overrides: { ...config, ...(flags.engine ? { engine: { ...(config.engine as object), url: flags.engine } } : {}) },
-      }),
-    };
-  }
+  if (flags.resume !== undefined) return resumed(flags.resume, tasks, flags);
   const config = await loadConfig({
     file: flags.config,
     overrides: {
@@ -117,6 +102,34 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
     throw new AlidadeError("config_invalid", "no tasks: name files or folders, or set `tasks` in the run file", { param: "tasks" });
   const runId = newId("run").slice(0, 11);
   return { config, runId, path: join(config.out, runId) };
+}
+
+/** What was asked for when the run began; only the engine may have moved meanwhile. */
+async function resumed(path: string, tasks: string[], { resume: _resume, json: _json, engine, ...others }: RunFlags): Promise<Started> {
+  const [other] = [...Object.keys(others), ...(tasks.length > 0 ? ["tasks"] : [])];
+  if (other !== undefined)
+    throw new AlidadeError("config_invalid", `--resume goes on with the run's own configuration: ${other} cannot be given as well`, {
+      param: other,
+    });
+  const text = await readFile(join(path, "run.json"), "utf8").catch((error: unknown) => {
+    throw new AlidadeError("config_invalid", `${path} is no folder of a run: it has no run.json`, { cause: error, param: "resume" });
+  });
+  const described = Described.safeParse(tryJson(text));
+  if (!described.success)
+    throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param: "resume" });
+  const { run_id, config } = described.data;
+  const moved = engine === undefined ? {} : { engine: { ...config.engine, url: engine } };
+  return { runId: run_id, path, config: await loadConfig({ env: {}, overrides: { ...config, ...moved } }) };
+}
+
+const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function resolvePath(path: string): string {
@@ -142,9 +155,8 @@ export async function executeRun(options: {
     )
   ).flat();
   await using opened = await openEngine(config.engine, signal);
-  await mkdir(path, { recursive: true });
   await using folder = await RunFolder.open(path);
-  await writeFile(join(path, "run.json"), `${JSON.stringify({ run_id: runId, alidade_version: version, config }, null, 2)}\n`);
+  await folder.describe({ run_id: runId, alidade_version: version, config });
   await using proxy = await HarnessProxy.start({
     engine: opened.engine,
     store: new DiskStore(RunFolder.sessions(path)),
@@ -152,6 +164,7 @@ export async function executeRun(options: {
     policy: config.policy ?? opened.policy,
     signal,
   });
+  if (config.purpose === "train") proxy.assertTrainable();
   return await runTasks(
     {
       run_id: runId,
@@ -197,7 +210,8 @@ export function printProgress(event: ProgressEvent): void {
     say(`  ${event.task_id}/${event.sample_index}${event.attempt > 1 ? ` attempt ${event.attempt}` : ""}: ${event.state}`);
   else {
     const { record } = event;
-    const outcome = record.error ? `${record.error.code}: ${record.error.message}` : `reward ${record.verdict?.reward ?? "null"}`;
+    const error = record.error ?? record.verdict?.error ?? null;
+    const outcome = `reward ${record.verdict?.reward ?? "null"}${error ? `, ${error.code}: ${error.message}` : ""}`;
     say(`  ${record.task_id}/${record.sample_index}: done, ${outcome}`);
   }
 }

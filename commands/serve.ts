@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
 import { HarnessProxy } from "../proxy/index.ts";
+import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
@@ -33,10 +34,11 @@ export function serve(program: Command): void {
         file: flags.config,
         overrides: { engine: { url: flags.engine }, host: flags.host, port: flags.port, control_port: flags.controlPort, out: flags.out },
       });
+      const folder = join(config.out, "serve");
+      await using _lock = await lockFolder(folder);
       await using opened = await openEngine(config.engine, signal);
       const given = process.env[config.control_token_env];
       const controlToken = given || newKey();
-      const folder = join(config.out, "serve");
       await using proxy = await HarnessProxy.start({
         engine: opened.engine,
         store: new DiskStore(join(folder, "sessions")),
@@ -45,6 +47,7 @@ export function serve(program: Command): void {
         port: config.port,
         controlToken,
         controlPort: config.control_port,
+        rebuild: true,
         policy: config.policy ?? opened.policy,
         signal,
       });
@@ -74,7 +77,7 @@ export function serve(program: Command): void {
         say(`alidade: recording session ${session.id} to ${folder}\n`);
         for (const [name, value] of Object.entries(env)) print(`export ${name}=${value}`);
       }
-      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     });
 }
 

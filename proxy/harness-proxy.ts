@@ -74,9 +74,14 @@ export class HarnessProxy implements AsyncDisposable {
 
   /** Throws `engine_without_token_ids` for a training session at an engine that gives no ids or logprobs. */
   async openSession(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }> {
-    if (spec.purpose === "train" && this.facts.missing !== null)
-      throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${this.facts.missing}`);
+    if (spec.purpose === "train") this.assertTrainable();
     return this.sessions.open(spec);
+  }
+
+  /** Throws `engine_without_token_ids`, naming what would fix it. */
+  assertTrainable(): void {
+    if (this.facts.missing !== null)
+      throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${this.facts.missing}`);
   }
 
   /** Throws `not_found`. */

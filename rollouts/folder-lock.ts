@@ -1,6 +1,7 @@
 /** A folder of records has one owner process at a time: two would cut each other's lines. */
 import { mkdir, open, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
 import { currentOwner, hostId, isOwnerAlive } from "../sandboxes/owner.ts";
 import { toStoreError } from "../store/index.ts";
@@ -14,13 +15,18 @@ const emptyForMs = 5_000;
 
 /**
  * Makes the folder and takes it until the scope ends; a lock whose process is gone is taken over. Throws
- * `config_invalid` naming the process that is at work there.
+ * `config_invalid` naming the process that is at work there, at once or when `waitMs` are over.
  */
-export async function lockFolder(folder: string): Promise<AsyncDisposable> {
+export async function lockFolder(folder: string, { waitMs = 0 }: { waitMs?: number } = {}): Promise<AsyncDisposable> {
   const path = join(folder, "lock");
+  const until = Date.now() + waitMs;
   try {
     await mkdir(folder, { recursive: true });
-    while (!(await take(path))) await removeDead(path, folder);
+    while (!(await take(path))) {
+      const busy = await removeDead(path, folder);
+      if (busy && Date.now() >= until) throw busy;
+      if (busy) await sleep(lookAgainMs);
+    }
   } catch (error) {
     throw toStoreError(path, error);
   }
@@ -50,10 +56,15 @@ async function take(path: string): Promise<boolean> {
   }
 }
 
-/** Moved away before it is removed, so that of two that see a dead lock one moves it and the other looks again. */
-async function removeDead(path: string, folder: string): Promise<void> {
+const lookAgainMs = 50;
+
+/**
+ * Moved away before it is removed, so that of two that see a dead lock one moves it and the other looks again. Returns
+ * what to say where the holder lives.
+ */
+async function removeDead(path: string, folder: string): Promise<AlidadeError | null> {
   const holder = await readFile(path, "utf8").catch(() => null);
-  if (holder === null) return;
+  if (holder === null) return null;
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() }));
   const quietMs = Date.now() - mtimeMs;
   const [host, owner = ""] = holder.split(" ");
@@ -61,9 +72,10 @@ async function removeDead(path: string, folder: string): Promise<void> {
   const isAlive = holder === "" ? quietMs < emptyForMs : isHere ? await isOwnerAlive(owner) : quietMs < deadAfterMs;
   if (isAlive) {
     const who = `process ${owner.split(":")[0] || "unknown"}${isHere || holder === "" ? "" : " of another machine or container"}`;
-    throw new AlidadeError("config_invalid", `${who} is at work in ${folder}: wait for it, or name another folder`, { param: "out" });
+    return new AlidadeError("config_invalid", `${who} is at work in ${folder}: wait for it, or name another folder`, { param: "out" });
   }
   const aside = `${path}.${process.pid}`;
   await rename(path, aside).catch(() => undefined);
   await rm(aside, { force: true });
+  return null;
 }

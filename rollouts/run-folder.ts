@@ -9,7 +9,7 @@
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
  * trajectory too many, never one too few; resume takes such orphans out.
  */
-import { rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RolloutRecord } from "../schema/rollout.ts";
 import { Trajectory } from "../schema/trajectory.ts";
@@ -46,6 +46,7 @@ export class RunFolder implements AsyncDisposable {
   /** What was asked for, written once: a run that goes on must find it, also when its disk is full. */
   async describe(run: unknown): Promise<void> {
     const file = join(this.path, "run.json");
+    if (await stat(file).catch(() => null)) return;
     try {
       await writeFile(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`);
       await rename(`${file}.new`, file);
