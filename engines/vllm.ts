@@ -9,13 +9,12 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
+import { StreamedResponse } from "./streamed-response.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
 import { toChatMessages, toChatTools } from "./vllm-messages.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
 const idleSocketMs = 4_000;
-/** The last bytes of a body come with `[DONE]`, or right after it. */
-const bodyEndMs = 1_000;
 /** What an error body may tell us; the rest is not read. */
 const maxErrorBytes = 64 * 1024;
 
@@ -89,14 +88,18 @@ class VllmEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
-    const response = await this.#send("POST", "/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
-    if (response.statusCode !== 200) throw await this.#refusal(response);
-    yield { type: "accepted", status: response.statusCode };
+    const connects = this.#connects;
+    const response = this.#open("/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
+    const status = await response.status.catch((error: unknown) => {
+      throw signal.aborted ? error : this.#noAnswer("/v1/chat/completions", error, this.#connects === connects);
+    });
+    if (status !== 200) throw this.#refusal(status, await response.text().catch(messageOf));
+    yield { type: "accepted", status };
     const chunks = new ChunkReader(this.baseUrl);
     let isDone = false;
     try {
       const frames = new SseDecoder();
-      for await (const bytes of response.body.iterator({ destroyOnReturn: false })) {
+      for await (const bytes of response.reads()) {
         const events: SampleEvent[] = [];
         try {
           for (const frame of frames.feed(bytes)) {
@@ -116,9 +119,9 @@ class VllmEngine implements Engine {
         cause: error,
       });
     } finally {
-      // Of a stream that is done only the end of the body is left; read to there its connection can be used again.
-      if (isDone) void response.body.dump({ limit: maxErrorBytes, signal: AbortSignal.timeout(bodyEndMs) }).catch(() => undefined);
-      else response.body.destroy();
+      // Behind a stream that is done comes only the end of the body; read to there its connection can be used again.
+      if (isDone) response.skipRest();
+      else response.abandon();
     }
     yield* chunks.end();
   }
@@ -193,7 +196,7 @@ class VllmEngine implements Engine {
       await response.body.dump();
       return { accepted: false, token_ids: false, logprob: null };
     }
-    if (response.statusCode !== 200) throw await this.#refusal(response);
+    if (response.statusCode !== 200) throw this.#refusal(response.statusCode, await response.body.text().catch(messageOf));
     const answer = ProbeAnswer.safeParse(await response.body.json());
     const choice = answer.data?.choices[0];
     return {
@@ -205,8 +208,28 @@ class VllmEngine implements Engine {
 
   async #json(method: "GET" | "POST", path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await this.#send(method, path, body, signal, null);
-    if (response.statusCode !== 200) throw await this.#refusal(response);
+    if (response.statusCode !== 200) throw this.#refusal(response.statusCode, await response.body.text().catch(messageOf));
     return response.body.json();
+  }
+
+  /** A request whose answer is read as it comes. */
+  #open(path: string, body: unknown, signal: AbortSignal, requestId: string): StreamedResponse {
+    const url = new URL(this.baseUrl + path);
+    const response = new StreamedResponse(signal);
+    const headers = this.#headers(true, requestId);
+    this.#agent.dispatch(
+      { origin: url.origin, path: url.pathname + url.search, method: "POST", headers, body: JSON.stringify(body) },
+      response,
+    );
+    return response;
+  }
+
+  #headers(hasBody: boolean, requestId: string | null): Record<string, string> {
+    return {
+      ...(hasBody && { "content-type": "application/json" }),
+      ...(requestId && { "x-request-id": requestId }),
+      ...(this.#apiKey && { authorization: `Bearer ${this.#apiKey}` }),
+    };
   }
 
   async #send(
@@ -216,15 +239,11 @@ class VllmEngine implements Engine {
     signal: AbortSignal,
     requestId: string | null,
   ): Promise<Dispatcher.ResponseData> {
-    const headers: Record<string, string> = {};
-    if (body !== undefined) headers["content-type"] = "application/json";
-    if (requestId) headers["x-request-id"] = requestId;
-    if (this.#apiKey) headers.authorization = `Bearer ${this.#apiKey}`;
     const connects = this.#connects;
     try {
       return await httpRequest(this.baseUrl + path, {
         method,
-        headers,
+        headers: this.#headers(body !== undefined, requestId),
         body: body === undefined ? null : JSON.stringify(body),
         signal,
         dispatcher: this.#agent,
@@ -254,10 +273,9 @@ class VllmEngine implements Engine {
   }
 
   /** The engine's own refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */
-  async #refusal(response: Dispatcher.ResponseData): Promise<AlidadeError> {
-    const text = await response.body.text().then((body) => body.slice(0, maxErrorBytes), messageOf);
+  #refusal(status: number, body: string): AlidadeError {
+    const text = body.slice(0, maxErrorBytes);
     const said = EngineErrorBody.safeParse(tryJson(text)).data?.error?.message ?? text.slice(0, 500);
-    const status = response.statusCode;
     if (status === 400 && /maximum context length|context window|exceed_context_size|max_model_len/i.test(said))
       return new AlidadeError("context_length_exceeded", said, { status: 400 });
     const message = `the engine at ${this.baseUrl} answered ${status}: ${said}`;

@@ -1,0 +1,114 @@
+/**
+ * A response by what each read of the socket brought. undici's own body is a Node stream, and every HTTP chunk (with a
+ * model's server that is every token) would go through its queue alone.
+ *
+ * Nothing is ever held back here: whoever samples reads as fast as the engine writes, and never waits for a client.
+ */
+import type { Dispatcher } from "undici";
+
+/** The last bytes of a body come with what ended its content, or right after it. */
+const restOfBodyMs = 1_000;
+
+export class StreamedResponse implements Dispatcher.DispatchHandler {
+  /** The status, when the headers are there. Rejects when there will be none. */
+  readonly status: Promise<number>;
+  readonly #signal: AbortSignal;
+  #controller: Dispatcher.DispatchController | null = null;
+  #started: (status: number) => void = () => undefined;
+  #failed: (error: unknown) => void = () => undefined;
+  #wake: () => void = () => undefined;
+  #chunks: Buffer[] = [];
+  #isOver = false;
+  #failure: { error: unknown } | null = null;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    this.status = new Promise((resolve, reject) => {
+      this.#started = resolve;
+      this.#failed = reject;
+    });
+    // It is awaited, but maybe only after it was rejected.
+    this.status.catch(() => undefined);
+    if (signal.aborted) this.#fail(signal.reason);
+    else signal.addEventListener("abort", this.#onAbort);
+  }
+
+  /** The body, a piece a read, until its end; throws when it breaks off. Who leaves early says what is to become of the rest. */
+  async *reads(): AsyncGenerator<Buffer, void, undefined> {
+    for (;;) {
+      if (this.#chunks.length > 0) {
+        const chunks = this.#chunks;
+        this.#chunks = [];
+        yield chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      } else if (this.#failure) throw this.#failure.error;
+      else if (this.#isOver) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+
+  async text(): Promise<string> {
+    return Buffer.concat(await Array.fromAsync(this.reads())).toString("utf8");
+  }
+
+  /** Gives the request up; nothing to do for one that is over. */
+  abandon(reason: unknown = new Error("the rest of the answer was not wanted")): void {
+    if (!this.#isOver) this.#fail(reason);
+  }
+
+  /** Leaves the rest of a body unread, and its connection in use: for what comes behind the last thing of interest. */
+  skipRest(): void {
+    this.#chunks = [];
+    if (this.#isOver) return;
+    const timer = setTimeout(() => this.abandon(), restOfBodyMs);
+    this.#wake = () => {
+      this.#chunks = [];
+      if (this.#isOver) clearTimeout(timer);
+    };
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#failure) controller.abort(toError(this.#failure.error));
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+    if (statusCode >= 200) this.#started(statusCode);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#wake();
+  }
+
+  onResponseEnd(): void {
+    this.#end();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#failure ??= { error };
+    this.#failed(error);
+    this.#end();
+  }
+
+  readonly #onAbort = (): void => this.#fail(this.#signal.reason);
+
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#failed(error);
+    this.#end();
+    this.#controller?.abort(toError(error));
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#wake();
+  }
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

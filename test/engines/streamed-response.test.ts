@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { Agent } from "undici";
+import { StreamedResponse } from "../../engines/streamed-response.ts";
+
+type Place = AsyncDisposable & { open(signal?: AbortSignal): StreamedResponse; connections(): number };
+
+async function serving(answer: (outgoing: ServerResponse) => unknown): Promise<Place> {
+  let connections = 0;
+  const server = createServer((_incoming, outgoing) => void answer(outgoing)).on("connection", () => connections++);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const agent = new Agent();
+  return {
+    open(signal = new AbortController().signal) {
+      const response = new StreamedResponse(signal);
+      agent.dispatch({ origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, path: "/", method: "GET" }, response);
+      return response;
+    },
+    connections: () => connections,
+    async [Symbol.asyncDispose]() {
+      await agent.destroy();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+test("a body is what was written, whatever its status", async () => {
+  await using place = await serving((outgoing) => outgoing.writeHead(418).end("short and stout"));
+  const response = place.open();
+  assert.equal(await response.status, 418);
+  assert.equal(await response.text(), "short and stout");
+});
+
+test("what came before a body broke off is read before the failure is thrown", async () => {
+  await using place = await serving((outgoing) => outgoing.write("half", () => outgoing.destroy()));
+  const response = place.open();
+  const read: string[] = [];
+  await assert.rejects(async () => {
+    for await (const bytes of response.reads()) read.push(bytes.toString());
+  });
+  assert.equal(read.join(""), "half");
+});
+
+test("the connection is used again when only the end of a body was left unread", async () => {
+  await using place = await serving((outgoing) => {
+    outgoing.write("all there is");
+    setImmediate(() => outgoing.end());
+  });
+  for (let request = 0; request < 3; request++) {
+    const response = place.open();
+    for await (const _bytes of response.reads()) break;
+    response.skipRest();
+    // A server that has seen the next request on this connection has ended the one before.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.equal(place.connections(), 1);
+});
+
+test("an abort ends the wait and the request with its reason", async () => {
+  const gone = Promise.withResolvers<void>();
+  await using place = await serving((outgoing) => {
+    outgoing.once("close", gone.resolve);
+    outgoing.write("begun");
+  });
+  const abort = new AbortController();
+  const response = place.open(abort.signal);
+  await assert.rejects(async () => {
+    for await (const _bytes of response.reads()) abort.abort(new Error("enough"));
+  }, /enough/);
+  await gone.promise;
+});
+
+test("an abort before the connection is there rejects the status", async () => {
+  await using place = await serving((outgoing) => outgoing.end());
+  await assert.rejects(place.open(AbortSignal.abort(new Error("never mind"))).status, /never mind/);
+});
+
+test("a server that is not there rejects the status", async () => {
+  const agent = new Agent();
+  const response = new StreamedResponse(new AbortController().signal);
+  agent.dispatch({ origin: "http://127.0.0.1:1", path: "/", method: "GET" }, response);
+  await assert.rejects(response.status, /ECONNREFUSED/);
+  await agent.destroy();
+});

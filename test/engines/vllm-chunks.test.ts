@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { SampleEvent } from "../../engines/engine.ts";
+import { ChunkReader } from "../../engines/vllm-chunks.ts";
+import { AlidadeError } from "../../errors.ts";
+
+const choice = (fields: Record<string, unknown>) => JSON.stringify({ model: "m", choices: [{ index: 0, ...fields }] });
+const token = (id: number, logprob: number | null, delta: unknown = {}) =>
+  choice({ delta, token_ids: [id], logprobs: { content: [{ logprob }] } });
+
+function readAll(...chunks: string[]): SampleEvent[] {
+  const reader = new ChunkReader("http://engine");
+  const events: SampleEvent[] = [];
+  for (const chunk of chunks) reader.read(chunk, events);
+  return events;
+}
+
+test("chunks that came together are one event of tokens and one of text", () => {
+  const events = readAll(token(1, -0.1, { content: "a" }), token(2, -0.2, { content: "b" }), token(3, -0.3));
+  assert.deepEqual(events, [
+    { type: "tokens", token_ids: [1, 2, 3], logprobs: [-0.1, -0.2, -0.3] },
+    { type: "text-delta", text: "ab" },
+  ]);
+});
+
+test("text, reasoning and calls keep their order", () => {
+  const call = (index: number) => ({ tool_calls: [{ index, id: `id${index}`, function: { name: "f", arguments: "{}" } }] });
+  const events = readAll(
+    token(1, -1, { reasoning: "r" }),
+    token(2, -1, { content: "a" }),
+    token(3, -1, call(0)),
+    token(4, -1, call(1)),
+    token(5, -1, { content: "b" }),
+  );
+  assert.deepEqual(
+    events.filter((event) => event.type !== "tokens").map((event) => (event.type === "tool-call" ? event.id : event.type)),
+    ["reasoning-delta", "text-delta", "id0", "id1", "text-delta"],
+  );
+});
+
+test("a logprob that nobody measured is null: -9999, null, or another number of them than of ids", () => {
+  const [tokens] = readAll(token(1, -9999), token(2, null), choice({ token_ids: [3, 4], logprobs: { content: [{ logprob: -1 }] } }));
+  assert.deepEqual(tokens, { type: "tokens", token_ids: [1, 2, 3, 4], logprobs: [null, null, null, null] });
+});
+
+for (const [field, chunk] of [
+  ["token_ids", choice({ token_ids: [1.5] })],
+  ["token_ids", choice({ token_ids: [-1] })],
+  ["token_ids", choice({ token_ids: ["1"] })],
+  ["prompt_token_ids", JSON.stringify({ prompt_token_ids: [1, null], choices: [] })],
+  ["content", choice({ delta: { content: 5 } })],
+  ["tool_calls", choice({ delta: { tool_calls: [{ id: "x" }] } })],
+  ["logprob", choice({ token_ids: [1], logprobs: { content: [{ logprob: "-1" }] } })],
+  ["choices", JSON.stringify({ choices: [null] })],
+  ["choices", JSON.stringify({ choices: {} })],
+] as const)
+  test(`a chunk of another shape is an error that names ${field}: ${chunk}`, () => {
+    assert.throws(
+      () => readAll(chunk),
+      (error) => error instanceof AlidadeError && error.code === "engine_error" && error.message.includes(`: ${field}: `),
+    );
+  });
+
+test("what is no JSON object is an error of the engine", () => {
+  for (const data of ["", "{", "[]", "null", "5"])
+    assert.throws(
+      () => readAll(data),
+      (error) => error instanceof AlidadeError && error.code === "engine_error",
+    );
+});
+
+test("an error chunk is told in the engine's words, and what came before it stays", () => {
+  const reader = new ChunkReader("http://engine");
+  const events: SampleEvent[] = [];
+  reader.read(token(1, -0.5), events);
+  assert.throws(() => reader.read('{"error":{"message":"out of memory"}}', events), /out of memory/);
+  assert.deepEqual(events, [{ type: "tokens", token_ids: [1], logprobs: [-0.5] }]);
+});
+
+test("a stream that ends without a finish reason broke off", () => {
+  assert.throws(() => new ChunkReader("http://engine").end(), /without a finish reason/);
+});
