@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { DiskStore } from "../../store/index.ts";
+import { cli, jsonOf, type RunningCli, startCli } from "../fakes/cli.ts";
+import { ScriptedEngine } from "../fakes/scripted-engine.ts";
+
+const scratch = await mkdtemp(join(tmpdir(), "alidade-serve-"));
+after(() => rm(scratch, { recursive: true, force: true }));
+let folders = 0;
+const fresh = (): string => join(scratch, `${folders++}`);
+const hi = [{ role: "user", content: "hi" }];
+
+type Served = { url: string; control_url: string; control_token: string; session_id: string; key: string; env: Record<string, string> };
+
+async function serve(engine: ScriptedEngine, out: string): Promise<{ running: RunningCli; served: Served }> {
+  const running = startCli(["serve", "--engine", engine.url, "--out", out, "--port", "0", "--control-port", "0", "--json"]);
+  await running.until(() => running.stdout.includes("\n"));
+  return { running, served: JSON.parse(running.stdout) as Served };
+}
+
+function chat(url: string, key: string, messages: unknown[], signal?: AbortSignal): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "any", messages }),
+    ...(signal && { signal }),
+  });
+}
+
+async function textOf(response: Response): Promise<string | undefined> {
+  return ((await response.json()) as { choices?: { message: { content: string } }[] }).choices?.[0]?.message.content;
+}
+
+test("serve prints export lines that work as they stand, and a Ctrl-C ends it cleanly", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
+  await using running = startCli(["serve", "-e", engine.url, "-o", fresh(), "-p", "0", "--control-port", "0"]);
+  await running.until(() => running.stdout.includes("export OPENAI_API_KEY="));
+  const env = Object.fromEntries([...running.stdout.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+  assert.ok(env.ANTHROPIC_BASE_URL && env.ANTHROPIC_API_KEY, running.stdout);
+  assert.equal(await textOf(await chat(env.OPENAI_BASE_URL?.replace(/\/v1$/, "") ?? "", env.OPENAI_API_KEY ?? "", hi)), "hello");
+  assert.match(running.stderr, /control listener on http:\/\/127\.0\.0\.1:\d+, token sk-ali-/);
+  const { code, stderr } = await running.kill("SIGINT");
+  assert.equal(code, 0, stderr);
+});
+
+test("a trainer mints, seals, rewards twice and reads sessions over the control listener, with its token only", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
+  const { running, served } = await serve(engine, fresh());
+  await using _running = running;
+  const control = (method: string, path: string, body?: unknown, token = served.control_token): Promise<Response> =>
+    fetch(served.control_url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  for (const token of ["", "wrong", served.key]) assert.equal((await control("GET", "/sessions", undefined, token)).status, 401);
+  assert.equal((await fetch(`${served.control_url}/health`)).status, 401);
+
+  const created = await control("POST", "/sessions", { purpose: "train", task_id: "t1", group_id: "g1", sample_index: 3 });
+  assert.equal(created.status, 201);
+  const { session_id, key, env } = (await created.json()) as { session_id: string; key: string; env: Record<string, string> };
+  assert.equal(env.OPENAI_API_KEY, key);
+  assert.equal(await textOf(await chat(served.url, key, hi)), "hello");
+  assert.equal(engine.requests.at(-1)?.temperature, 1, "training sessions get the neutral sampling");
+
+  assert.equal((await control("POST", `/sessions/${session_id}/seal`, { reason: "done" })).status, 200);
+  assert.equal((await chat(served.url, key, hi)).status, 400);
+  for (const [reward, revision] of [
+    [0, 1],
+    [1, 2],
+  ]) {
+    const rewarded = await control("POST", `/sessions/${session_id}/reward`, { reward, components: { tests: reward } });
+    assert.deepEqual(await rewarded.json(), { session_id, revision });
+  }
+  const trajectory = (await (await control("GET", `/sessions/${session_id}/trajectory`)).json()) as Record<string, unknown>;
+  assert.deepEqual(
+    [trajectory.reward, trajectory.purpose, trajectory.stop_reason, (trajectory.calls as unknown[]).length],
+    [1, "train", "done", 1],
+  );
+
+  for (const [method, path, body, status, code] of [
+    ["POST", "/sessions", { purpose: "traning" }, 400, "request_invalid"],
+    ["POST", "/sessions", { taskid: "x" }, 400, "request_invalid"],
+    ["POST", "/sessions/sesnothing/seal", {}, 404, "not_found"],
+    ["POST", `/sessions/${session_id}/reward`, { reward: "1" }, 400, "request_invalid"],
+    ["GET", "/sessions/..%2F..%2Fx/trajectory", undefined, 404, "not_found"],
+    ["GET", "/nothing", undefined, 404, "not_found"],
+  ] as const) {
+    const refused = await control(method, path, body);
+    const { error } = (await refused.json()) as { error: { code: string; param: string | null } };
+    assert.deepEqual([refused.status, error.code], [status, code], path);
+    if (path === "/sessions") assert.match(error.param ?? "", /purpose|taskid/);
+  }
+});
+
+test("after kill -9 and a restart keys work on, calls are still there, and an undelivered turn is replayed, not sampled again", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using engine = await ScriptedEngine.start((request) =>
+    JSON.stringify(request.messages).includes("slow") ? { text: "worth keeping", beforeEnd: hold.promise } : { text: "hello" },
+  );
+  const out = fresh();
+  const slow = [{ role: "user", content: "slow" }];
+  const first = await serve(engine, out);
+  {
+    await using running = first.running;
+    assert.equal(await textOf(await chat(first.served.url, first.served.key, hi)), "hello");
+    const gone = new AbortController();
+    const left = chat(first.served.url, first.served.key, slow, gone.signal);
+    await running.until(() => engine.requests.length === 2);
+    gone.abort();
+    await assert.rejects(left);
+    hold.resolve();
+    const store = new DiskStore(join(out, "serve", "sessions"));
+    await running.until(
+      async () => (await store.read(first.served.session_id)).filter((entry) => entry.type === "call_finished").length === 2,
+    );
+    await running.kill("SIGKILL");
+  }
+  const second = await serve(engine, out);
+  await using running = second.running;
+  assert.notEqual(second.served.session_id, first.served.session_id);
+  assert.equal(await textOf(await chat(second.served.url, first.served.key, slow)), "worth keeping");
+  assert.equal(engine.requests.length, 2, "sampled once");
+  assert.equal((await running.kill("SIGTERM")).code, 0);
+  const exported = await cli(["export", "--run", join(out, "serve"), "--format", "canonical"]);
+  const [trajectory] = exported.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { calls: { outcome: string }[] });
+  assert.deepEqual(
+    trajectory?.calls.map((call) => call.outcome),
+    ["delivered", "delivered"],
+  );
+});
+
+test("a folder is served once, a port that is taken is said, and neither leaves a process behind", { timeout: 60_000 }, async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
+  const out = fresh();
+  const { running } = await serve(engine, out);
+  await using _running = running;
+  const twice = await cli(["serve", "-e", engine.url, "-o", out, "-p", "0", "--control-port", "0", "--json"]);
+  assert.equal(twice.code, 2);
+  assert.match(
+    jsonOf<{ error: { message: string } }>(twice).error.message,
+    new RegExp(`process ${running.child.pid} is at work in ${out}`),
+  );
+
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve));
+  const port = String((taken.address() as AddressInfo).port);
+  for (const flags of [
+    ["--port", port, "--control-port", "0"],
+    ["--port", "0", "--control-port", port],
+  ]) {
+    const refused = await cli(["serve", "-e", engine.url, "-o", fresh(), ...flags]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, new RegExp(`cannot listen on 127.0.0.1:${port}`));
+  }
+  await new Promise((resolve) => taken.close(resolve));
+});
+
+test("an engine without token ids is served as text, and training sessions are refused with what would fix it", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello", quirk: "no_ids" }));
+  const { running, served } = await serve(engine, fresh());
+  await using _running = running;
+  assert.match(running.stderr, /recording text only, nothing of it can be trained/);
+  assert.equal(await textOf(await chat(served.url, served.key, hi)), "hello");
+  const refused = await fetch(`${served.control_url}/sessions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${served.control_token}` },
+    body: JSON.stringify({ purpose: "train" }),
+  });
+  assert.equal(refused.status, 400);
+  assert.match(JSON.stringify(await refused.json()), /engine_without_token_ids.*return_token_ids/);
+});

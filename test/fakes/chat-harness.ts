@@ -1,0 +1,35 @@
+/** A harness of thirty lines: chats, runs the shell commands that it is told to, and ends when there are none. */
+import { execFile } from "node:child_process";
+
+type Answer = {
+  choices?: { message: { content: string | null; tool_calls?: { id: string; function: { arguments: string } }[] } }[];
+  error?: unknown;
+};
+const tools = [
+  { type: "function", function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } } },
+];
+const messages: unknown[] = [{ role: "user", content: process.argv[2] ?? "hi" }];
+
+for (;;) {
+  const response = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "any", messages, tools }),
+  });
+  const { choices, error } = (await response.json()) as Answer;
+  const said = choices?.[0]?.message;
+  if (!said) {
+    console.error(`the model failed: ${JSON.stringify(error)}`);
+    process.exit(1);
+  }
+  messages.push({ role: "assistant", ...said });
+  if (!said.tool_calls?.length) {
+    console.log(said.content);
+    process.exit(Number(process.env.HARNESS_EXIT ?? 0));
+  }
+  for (const call of said.tool_calls) {
+    const { command } = JSON.parse(call.function.arguments) as { command: string };
+    const output = await new Promise<string>((resolve) => execFile("sh", ["-c", command], (_error, out, err) => resolve(out + err)));
+    messages.push({ role: "tool", tool_call_id: call.id, content: output || "(no output)" });
+  }
+}

@@ -1,0 +1,32 @@
+/** A task that takes a second: make `done.txt`. Its grader is a shell command. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ScriptedReply, WireRequest } from "./scripted-engine.ts";
+
+export const chatHarness = join(import.meta.dirname, "chat-harness.ts");
+
+export async function writeTask(folder: string, id: string, more = ""): Promise<string> {
+  const place = join(folder, id);
+  await mkdir(join(place, "files"), { recursive: true });
+  await writeFile(join(place, "files", "README.txt"), "Make done.txt.\n");
+  const grader = `test -f done.txt && echo '{"reward":1}' || echo '{"reward":0}'`;
+  await writeFile(
+    join(place, "task.yaml"),
+    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: { agent_seconds: 30, grade_seconds: 20 }\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
+  );
+  return place;
+}
+
+/** A run file's text: one's own command as the harness, in the process sandbox. */
+export function runFile(options: { engine: string; command?: string[]; tasks?: string[]; more?: string }): string {
+  const command = options.command ?? ["node", chatHarness, "{instruction}"];
+  return `engine: { url: "${options.engine}" }\nharness: { command: ${JSON.stringify(command)} }\nsandbox: process\nunsafe_host: true\nsamples: 2\n${
+    options.tasks ? `tasks: ${JSON.stringify(options.tasks)}\n` : ""
+  }${options.more ?? ""}`;
+}
+
+/** The right play, turn by turn. */
+export function solve(request: WireRequest): ScriptedReply {
+  const turns = request.messages.filter((message) => message.role === "assistant").length;
+  return turns === 0 ? { tool_calls: [{ name: "bash", arguments: '{"command":"echo yes > done.txt"}' }] } : { text: "done" };
+}
