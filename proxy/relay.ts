@@ -3,7 +3,6 @@
  * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
  * that an answer is a pure function of the record.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
 import { AlidadeError } from "../errors.ts";
 import { mintToolCallId } from "../schema/ids.ts";
@@ -81,13 +80,12 @@ function turnOf(call: Call) {
 async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchange): Promise<void> {
   const generation = call.generation;
   if (!generation || generation.isAccepted) return;
-  const timer = new AbortController();
-  await Promise.race([
-    generation.accepted,
-    exchange.closed,
-    sleep(headersHeldMs, undefined, { signal: timer.signal }).catch(() => undefined),
-  ]);
-  timer.abort();
+  let timer: NodeJS.Timeout | undefined;
+  const held = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, headersHeldMs);
+  });
+  await Promise.race([generation.accepted, exchange.closed, held]);
+  clearTimeout(timer);
   // What was refused at admission rejects here, while its status can still be told.
   if (generation.isOver && !generation.isAccepted) await settled;
 }
