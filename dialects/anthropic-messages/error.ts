@@ -1,5 +1,6 @@
 /** The error shape of the Messages API. */
 import type { AlidadeError } from "../../errors.ts";
+import { contextOverflow } from "../context-overflow.ts";
 import type { HttpAnswer } from "../dialect.ts";
 import { errorHeaders, isFinal } from "../error-answer.ts";
 
@@ -30,12 +31,9 @@ function typeOf(status: number): string {
   return types[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
 }
 
-/** Clients compact when they read this wording. Its numbers are in the engine's own message; where they are not, none are made up. */
+/** Clients compact when they read this wording. */
 function messageOf(error: AlidadeError): string {
   if (error.code !== "context_length_exceeded" || /^prompt is too long/.test(error.message)) return error.message;
-  const maximum = /context (?:length|window|size)\D{0,40}?(\d+)/i.exec(error.message)?.[1];
-  const tokens = /(?:requested|passed|contains|prompt (?:is|has|of)|input \()\D{0,20}?(\d+)/i.exec(error.message)?.[1];
-  return tokens !== undefined && maximum !== undefined && Number(tokens) > Number(maximum)
-    ? `prompt is too long: ${tokens} tokens > ${maximum} maximum`
-    : `prompt is too long: ${error.message}`;
+  const overflow = contextOverflow(error.message);
+  return overflow ? `prompt is too long: ${overflow.tokens} tokens > ${overflow.maximum} maximum` : `prompt is too long: ${error.message}`;
 }

@@ -4,8 +4,8 @@ import type { Usage } from "../../schema/message.ts";
 import { answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
+import { toolInput } from "../tool-input.ts";
 import { anthropicErrorBody } from "./error.ts";
-import { toolInput } from "./tool-input.ts";
 
 type Fields = Record<string, unknown>;
 type OpenBlock = { type: "text" | "thinking"; text: string };

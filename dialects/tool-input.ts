@@ -1,5 +1,5 @@
-/** Sampled arguments as the object that Messages wants, or null when they are none. */
-import { isObject } from "../edge.ts";
+/** Sampled arguments as the object that Messages and generateContent want, or null when they are none. */
+import { isObject } from "./edge.ts";
 
 /**
  * Numbers that JavaScript would write in another way (1.0, 12345678901234567890) keep their text: the value is meant
