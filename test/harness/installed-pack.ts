@@ -11,7 +11,7 @@ export async function installedPack(t: TestContext, harness: Harness): Promise<P
   const platform = hostPlatform();
   if (!(await hasPack(harness, platform))) {
     if (process.env.ALIDADE_TEST_ALL !== "1") {
-      t.skip(`harness:${harness.name}: its pack is not installed; ALIDADE_TEST_ALL=1 npm test`);
+      t.skip(`harness:${harness.name}: its pack is not installed; npm run packs`);
       return null;
     }
     await need(t, `harness:${harness.name}` as Need);
