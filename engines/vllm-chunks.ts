@@ -190,6 +190,7 @@ const isFields = (value: unknown): value is Fields => value !== null && typeof v
 
 function isIds(value: unknown): value is number[] {
   if (!Array.isArray(value)) return false;
-  for (const id of value as unknown[]) if (!isNatural(id)) return false;
+  // A vocabulary fits into 32 bits, and so do the arrays that ids are kept in.
+  for (const id of value as unknown[]) if (!isNatural(id) || id > 0x7fff_ffff) return false;
   return true;
 }

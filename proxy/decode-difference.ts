@@ -19,13 +19,13 @@ export async function decodeDifference(session: Session, engine: Engine, call: C
   if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
   const position = Math.min(commonPrefix(parent.tokens, call.tokens), call.promptLength);
   if (position === parent.tokens.length) return;
-  const prompt = call.tokens.slice(0, call.promptLength);
+  const prompt = call.tokens.subarray(0, call.promptLength);
   const at = Math.max(0, position - backUp);
   if (parent.tokens.length - at > maxDecodedTokens || prompt.length === 0) return;
   const model = call.finished.engine_model ?? call.begun.model;
   const [parentText, childText] = await Promise.all([
-    engine.detokenize(model, parent.tokens.slice(at), signal),
-    at < prompt.length ? engine.detokenize(model, prompt.slice(at, at + maxDecodedTokens), signal) : "",
+    engine.detokenize(model, [...parent.tokens.subarray(at)], signal),
+    at < prompt.length ? engine.detokenize(model, [...prompt.subarray(at, at + maxDecodedTokens)], signal) : "",
   ]);
   await session.record({
     type: "decoded",

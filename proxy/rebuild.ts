@@ -35,7 +35,7 @@ function replay(session: Session, entry: LogEntry): void {
     );
   else if (entry.type === "call_finished") {
     const call = session.calls.get(entry.call_id);
-    call?.finish(entry, entry.prompt_ids && unfold(session, entry.prompt_ids, (base) => base.tokens ?? []));
+    call?.finish(entry, entry.prompt_ids && unfold(session, entry.prompt_ids, (base) => Array.from(base.tokens ?? [])));
     if (call) session.learn(call);
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);

@@ -29,7 +29,7 @@ export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta
 }
 
 export function tokenDelta(bases: Call[], ids: number[]): Delta<number> {
-  const best = longest(bases, (call) => commonPrefix(call.tokens ?? [], ids));
+  const best = longest(bases, (call) => (call.tokens ? commonPrefix(call.tokens, ids) : 0));
   return best
     ? { base_call_id: best.call.id, base_len: best.length, new: ids.slice(best.length) }
     : { base_call_id: null, base_len: 0, new: ids };
