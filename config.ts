@@ -196,13 +196,16 @@ function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError
 /** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== "invalid_union") return issue;
-  const branches = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
-  const best = branches.toSorted((a, b) => depthOf(b) - depthOf(a))[0];
+  const [best] = issue.errors
+    .flat()
+    .map(innermost)
+    .toSorted((a, b) => depthOf(b) - depthOf(a));
   return best ? { ...best, path: [...issue.path, ...best.path] } : issue;
 }
 
+/** An unknown key is one level below the object that it is reported on. */
 function depthOf(issue: z.core.$ZodIssue): number {
-  return issue.path.length + (issue.code === "invalid_type" ? 0 : 1);
+  return 2 * issue.path.length + (issue.code === "unrecognized_keys" ? 3 : 0);
 }
 
 function shown(value: unknown): string {

@@ -1,6 +1,6 @@
 /** The engine that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
 import type { Config } from "../config.ts";
-import { type Engine, engines } from "../engines/index.ts";
+import { type Engine, engineNamed } from "../engines/index.ts";
 import { startPracticeEngine } from "../engines/practice/start.ts";
 import { AlidadeError } from "../errors.ts";
 import type { Policy } from "../schema/session-log.ts";
@@ -14,8 +14,7 @@ export type OpenEngine = AsyncDisposable & {
 };
 
 export async function openEngine(config: Config["engine"], signal: AbortSignal): Promise<OpenEngine> {
-  const kind = engines.find((one) => one.name === config.kind);
-  if (!kind) throw new AlidadeError("plugin_unknown", `there is no engine "${config.kind}"`, { param: "engine.kind" });
+  const kind = engineNamed(config.kind);
   await using scope = new AsyncDisposableStack();
   const embedded = config.url === "practice";
   const practice = embedded ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;

@@ -1,6 +1,15 @@
 /** The engines: one line each. */
+import { AlidadeError } from "../errors.ts";
 import type { EngineKind } from "./engine.ts";
 import { vllm } from "./vllm.ts";
 
 export const engines: readonly EngineKind[] = [vllm];
 export type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
+
+/** Throws `plugin_unknown` with the names that there are. */
+export function engineNamed(name: string): EngineKind {
+  const engine = engines.find((each) => each.name === name);
+  if (engine) return engine;
+  const names = engines.map((each) => each.name).join(", ");
+  throw new AlidadeError("plugin_unknown", `There is no engine "${name}"; there are: ${names}.`, { param: "engine.kind" });
+}

@@ -1,0 +1,106 @@
+/**
+ * Alidade as a library: everything that the command line does, in the same words.
+ *
+ *     import { DiskStore, engineNamed, HarnessProxy } from "alidade";
+ *
+ *     const engine = engineNamed("vllm").create({ baseUrl: "http://127.0.0.1:8000", apiKey: null });
+ *     await using proxy = await HarnessProxy.start({ engine, store: new DiskStore("sessions"), version: "mine" });
+ *     const { session, key } = await proxy.openSession({ purpose: "train" });
+ *     // Point a harness at it: OPENAI_BASE_URL=`${proxy.url}/v1`, OPENAI_API_KEY=key. Then:
+ *     await session.seal("done");
+ *     const trajectory = await proxy.trajectory(session.id);
+ *
+ * What is listed here is public and keeps its meaning within a minor version; everything else may move.
+ */
+
+// Start a proxy and open sessions -------------------------------------------------------------------------------------
+
+/** The API shapes that harnesses may speak. */
+export { dialects } from "./dialects/index.ts";
+/** The proxy with its sessions and control listener, and the sampling that it forces on training calls. */
+export { HarnessProxy, neutralSampling, type ProxyOptions, type Session } from "./proxy/index.ts";
+
+// Engines: the inference servers behind it ----------------------------------------------------------------------------
+
+/** The kinds of servers; `create` connects to one. */
+export {
+  type Engine,
+  type EngineFacts,
+  type EngineKind,
+  engineNamed,
+  engines,
+  type SampleEvent,
+  type SampleRequest,
+} from "./engines/index.ts";
+/** The embedded engine: random weights, real sampling, true logprobs, for demos and tests. */
+export { startPracticeEngine } from "./engines/practice/start.ts";
+
+// Stores: where session logs live -------------------------------------------------------------------------------------
+
+export { DiskStore, MemoryStore, type SessionLog, type Store } from "./store/index.ts";
+
+// Run tasks -----------------------------------------------------------------------------------------------------------
+
+/** Does a task grade its gold patch 1 and no change 0? */
+export { checkTask } from "./graders/check.ts";
+export { graders } from "./graders/index.ts";
+/** Agent harnesses: those that are installed, and one's own command. */
+export { commandHarness } from "./harnesses/command.ts";
+export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
+export { harnesses, harnessNamed } from "./harnesses/index.ts";
+/** The service: tasks in, trajectories out; and what a run leaves behind. */
+export {
+  eachTrajectory,
+  type ProgressEvent,
+  RunFolder,
+  type RunOptions,
+  readRollouts,
+  readTrajectories,
+  runTasks,
+} from "./rollouts/index.ts";
+/** Where they run. */
+export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
+export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.ts";
+/** Tasks of any known format, ready to run. */
+export { loadTasks, taskFormats } from "./tasks/index.ts";
+
+// From a session's log to a trainer -----------------------------------------------------------------------------------
+
+/** Trajectories -> files in trainers' own forms. */
+export { type Exporter, type ExportOptions, type ExportReport, exporterNamed, exporters, exportTrajectories } from "./exporters/index.ts";
+/** Session log -> token tree -> flat rows, and the proof of it against recorded exchanges. */
+export {
+  type Exchange,
+  FlatRow,
+  type FlatRows,
+  FlatSegment,
+  type FlattenOptions,
+  flatten,
+  type Mismatch,
+  reconstruct,
+  TokenPaths,
+  type TrajectoryFacts,
+  type Verification,
+  verifyRows,
+  verifyTrajectory,
+} from "./reconstruct/index.ts";
+
+// Configuration -------------------------------------------------------------------------------------------------------
+
+/** The run file's schema, and how file, environment and overrides come together. */
+export { Config, configSchema, loadConfig } from "./config.ts";
+
+// Records: zod schemas, and types of the same names -------------------------------------------------------------------
+
+export { Message, Sampling, Tool, ToolChoice, Usage } from "./schema/message.ts";
+export { RolloutRecord, Verdict } from "./schema/rollout.ts";
+export { Budgets, LogEntry, logSchemaVersion, Policy, Purpose, SessionSpec } from "./schema/session-log.ts";
+export { Environment, GraderSpec, Limits, Task } from "./schema/task.ts";
+export { CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./schema/trajectory.ts";
+
+// Errors --------------------------------------------------------------------------------------------------------------
+
+/** Every failure has a code of this list, and the code says whose it is. */
+export { AlidadeError, type ErrorCode, type ErrorOwner, errorCodes } from "./errors.ts";
+
+export { version } from "./version.ts";

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { cli, jsonOf, root } from "../fakes/cli.ts";
+
+const scratch = await mkdtemp(join(tmpdir(), "alidade-check-"));
+after(() => rm(scratch, { recursive: true, force: true }));
+const task = join(root, "examples/demo/tasks/merge-ranges");
+
+type Checks = { checks: { task_id: string; passed: boolean; runs: unknown[] }[] };
+
+test("check proves a demo task in the process sandbox, and says when a task does not hold", { timeout: 120_000 }, async () => {
+  const held = await cli(["check", task, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
+  assert.equal(held.code, 0, held.stderr);
+  const [one] = jsonOf<Checks>(held).checks;
+  assert.deepEqual([one?.task_id, one?.passed, one?.runs.length], ["merge-ranges", true, 2]);
+
+  const broken = join(scratch, "broken");
+  await cp(task, broken, { recursive: true });
+  const text = await readFile(join(broken, "task.yaml"), "utf8");
+  await writeFile(
+    join(broken, "task.yaml"),
+    text.replace("+      last[1] = Math.max(last[1], end);", "+      last[1] = Math.min(last[1], end);"),
+  );
+  const failed = await cli(["check", broken, "--times", "1", "--sandbox", "process", "--unsafe-host"]);
+  assert.equal(failed.code, 1);
+  assert.match(failed.stdout, /merge-ranges +0 +0 +DOES NOT HOLD/);
+});
+
+test("check runs nothing as the user without the user's word, and names a wrong --times", async () => {
+  const refused = await cli(["check", task, "--sandbox", "process", "--json"]);
+  assert.equal(refused.code, 2);
+  assert.equal(jsonOf<{ error: { code: string } }>(refused).error.code, "unsafe_host_refused");
+  assert.match((await cli(["check", task, "--times", "never"])).stderr, /--times is NaN/);
+});
+
+test("reap removes what a process that died left behind, and says what", { timeout: 60_000 }, async () => {
+  // A process that makes a sandbox and is killed with it.
+  const code = `
+    const { localProcess } = await import(${JSON.stringify(join(root, "sandboxes/process.ts"))});
+    const { currentOwner } = await import(${JSON.stringify(join(root, "sandboxes/owner.ts"))});
+    const { Limits } = await import(${JSON.stringify(join(root, "schema/task.ts"))});
+    const spec = { run_id: "dead", owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) };
+    const sandbox = await localProcess.create(spec, AbortSignal.timeout(10_000));
+    console.log(sandbox.path("/"));
+    setInterval(() => undefined, 1000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = await once(child.stdout, "data");
+  const folder = join(String(line).trim(), "..");
+  await stat(folder);
+  child.kill("SIGKILL");
+  await once(child, "close");
+  const { removed } = jsonOf<{ removed: string[] }>(await cli(["reap", "--json"]));
+  assert.ok(
+    removed.some((text) => text.includes(folder) && text.includes("run dead")),
+    JSON.stringify(removed),
+  );
+  await assert.rejects(stat(folder));
+  assert.equal((await cli(["reap"])).code, 0);
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { parse } from "yaml";
+import { Config, loadConfig, scalarPaths } from "../../config.ts";
+import { cli, jsonOf } from "../fakes/cli.ts";
+
+const scratch = await mkdtemp(join(tmpdir(), "alidade-config-"));
+after(() => rm(scratch, { recursive: true, force: true }));
+
+test("a flag goes over the environment, which goes over the file, key by key", async () => {
+  const file = join(scratch, "run.yaml");
+  await writeFile(file, "samples: 2\nretries: 3\nengine: { url: http://file:1, kind: vllm }\nconcurrency: { run: 7 }\n");
+  const env = { ALIDADE_SAMPLES: "5", ALIDADE_ENGINE_URL: "http://environment:2", ALIDADE_UNSAFE_HOST: "true", ALIDADE_OUT: "2026" };
+  const config = await loadConfig({ file, env, overrides: { engine: { url: "http://flag:3" }, purpose: undefined } });
+  assert.deepEqual([config.retries, config.samples, config.engine.url, config.unsafe_host], [3, 5, "http://flag:3", true]);
+  assert.deepEqual(config.concurrency, { init: 2, run: 7, post: 2 });
+  assert.equal(config.out, "2026", "a text stays a text, whatever it looks like");
+
+  const printed = await cli(["config", "-c", file], { env });
+  assert.equal(printed.code, 0, printed.stderr);
+  assert.deepEqual(Config.parse(parse(printed.stdout)), await loadConfig({ file, env }));
+});
+
+test("every kind of wrong value is named with its key, and no value makes it crash", async () => {
+  const cases: [string, Record<string, string>, RegExp][] = [
+    ["samples: [1]", {}, /samples is \[1\]/],
+    ["", { ALIDADE_SAMPLES: "[" }, /samples is "\["/],
+    ["", { ALIDADE_SAMPLES: "1.5" }, /samples is 1\.5/],
+    ["", { ALIDADE_UNSAFE_HOST: "maybe" }, /unsafe_host is "maybe"/],
+    ["harness: { comand: [x] }", {}, /"harness\.comand" is no key/],
+    ["harness: { command: [] }", {}, /harness\.command is \[\]/],
+    ["sampling: [{ temperature: hot }]", {}, /sampling\.0\.temperature is "hot"/],
+    ["engine: http://127.0.0.1:8000", {}, /engine is "http:\/\/127\.0\.0\.1:8000"/],
+    ["- a list", {}, /holds no mapping/],
+    ["a: [", {}, /is no YAML/],
+  ];
+  for (const [text, env, message] of cases) {
+    const file = join(scratch, "wrong.yaml");
+    await writeFile(file, text);
+    await assert.rejects(loadConfig({ file, env }), (error: Error & { code?: string }) => {
+      assert.equal(error.code, "config_invalid", text);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+  await assert.rejects(loadConfig({ file: join(scratch, "none.yaml"), env: {} }), /cannot read the run file .*none\.yaml/);
+});
+
+test("the schema names every key with its meaning, and every scalar has a variable", async () => {
+  const schema = jsonOf2(await cli(["config", "--schema"])) as {
+    properties: Record<string, { description?: string; properties?: object }>;
+  };
+  assert.deepEqual(Object.keys(schema.properties).sort(), Object.keys(Config.shape).sort());
+  for (const [key, value] of Object.entries(schema.properties)) assert.ok(value.description || value.properties, `${key} says what it is`);
+  const variables = jsonOf<Record<string, string>>(await cli(["config", "--variables", "--json"]));
+  assert.equal(variables.ALIDADE_ENGINE_URL, "engine.url");
+  assert.deepEqual(
+    Object.values(variables),
+    scalarPaths().map((path) => path.join(".")),
+  );
+  assert.match((await cli(["config", "--variables"])).stdout, /^ALIDADE_CONCURRENCY_RUN +concurrency\.run$/m);
+  assert.equal((jsonOf2(await cli(["config", "--json"])) as Config).samples, 4);
+});
+
+/** Printed over many lines. */
+function jsonOf2({ stdout }: { stdout: string }): unknown {
+  return JSON.parse(stdout);
+}

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cli, jsonOf } from "../fakes/cli.ts";
+
+const verbs = ["serve", "record", "run", "check", "show", "export", "reap", "config"];
+
+test("the help lists every verb, and each verb's help teaches with an example and says what --json prints", async () => {
+  const main = await cli(["--help"]);
+  assert.equal(main.code, 0);
+  for (const verb of verbs) {
+    assert.match(main.stdout, new RegExp(`^  ${verb}\\b`, "m"));
+    const { code, stdout } = await cli([verb, "--help"]);
+    assert.equal(code, 0, verb);
+    assert.match(stdout, new RegExp(`Examples?:\\n(?:.*\\n)*? {2}(?:\\w+=\\S+ )?alidade ${verb}\\b`), verb);
+    assert.match(stdout, /--json +\S/, verb);
+  }
+});
+
+test("what is typed wrongly ends with 2 and a hint, and never with a stack trace", async () => {
+  for (const args of [["fly"], ["run", "--fast"], ["show"], ["record"], []]) {
+    const { code, stderr } = await cli(args);
+    assert.equal(code, 2, args.join(" "));
+    assert.doesNotMatch(stderr, / {4}at /);
+    assert.match(stderr, /--help|Usage/, args.join(" "));
+  }
+  const version = await cli(["--version"]);
+  assert.deepEqual([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true]);
+});
+
+test("without an engine, an export format or a run that are known, the verbs say what there is", async () => {
+  const noEngine = await cli(["serve"]);
+  assert.equal(noEngine.code, 2);
+  assert.match(noEngine.stderr, /engine\.url is not set: give --engine/);
+  const noRun = await cli(["export"], { cwd: "/" });
+  assert.match(noRun.stderr, /there is no run below runs\/ here/);
+  const noFormat = jsonOf<{ error: { code: string; message: string } }>(await cli(["export", "--format", "parquet", "--json"]));
+  assert.equal(noFormat.error.code, "plugin_unknown");
+  assert.match(noFormat.error.message, /canonical, flat, chat/);
+  assert.match((await cli(["export", "--max-tokens", "few"])).stderr, /--max-tokens is NaN/);
+  assert.match((await cli(["export", "--run", "/no/such/folder"])).stderr, /there is no folder \/no\/such\/folder/);
+  assert.match((await cli(["show", "x", "--run", "commands"])).stderr, /commands holds no run/);
+});

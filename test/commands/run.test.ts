@@ -1,0 +1,387 @@
+/** `alidade run` with one's own harness in the process sandbox: what it leaves, how it goes on, and what bad input does. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { RolloutRecord } from "../../schema/rollout.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { cli, jsonOf, startCli } from "../fakes/cli.ts";
+import { ScriptedEngine } from "../fakes/scripted-engine.ts";
+import { runFile, solve, writeTask } from "../fakes/small-task.ts";
+
+const scratch = await mkdtemp(join(tmpdir(), "alidade-run-"));
+after(() => rm(scratch, { recursive: true, force: true }));
+let folders = 0;
+
+type Ran = { run: string; rollouts: RolloutRecord[] };
+
+async function fresh(): Promise<string> {
+  const folder = join(scratch, `${folders++}`);
+  await mkdir(folder);
+  return folder;
+}
+
+async function linesOf<T>(path: string, schema: { parse(value: unknown): T }): Promise<T[]> {
+  const text = await readFile(path, "utf8").catch(() => "");
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => schema.parse(JSON.parse(line)));
+}
+
+/** Writes a run file and runs it to its end. */
+async function run(engine: ScriptedEngine | string, options: { command?: string[]; tasks?: string[]; more?: string; flags?: string[] }) {
+  const folder = await fresh();
+  for (const id of options.tasks ?? ["small"]) await writeTask(folder, id);
+  const file = join(folder, "run.yaml");
+  const url = typeof engine === "string" ? engine : engine.url;
+  await writeFile(file, runFile({ engine: url, tasks: options.tasks ?? ["small"], command: options.command, more: options.more }));
+  const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "--json", ...(options.flags ?? [])]);
+  return { folder, file, result };
+}
+
+test("a run file with one's own tasks and harness leaves rollouts, sessions and trajectories that can be shown and exported", async () => {
+  // The second sample of each task is told to do nothing.
+  await using engine = await ScriptedEngine.start((request) =>
+    JSON.stringify(request.messages).includes("small-b") ? { text: "I would rather not" } : solve(request),
+  );
+  const { result } = await run(engine, { tasks: ["small-a", "small-b"] });
+  assert.equal(result.code, 0, result.stderr);
+  const { run: path, rollouts } = jsonOf<Ran>(result);
+  assert.deepEqual(
+    rollouts.map((one) => [one.task_id, one.sample_index, one.attempt, one.state, one.stop_reason, one.verdict?.reward]),
+    [
+      ["small-a", 0, 1, "done", "exited", 1],
+      ["small-a", 1, 1, "done", "exited", 1],
+      ["small-b", 0, 1, "done", "exited", 0],
+      ["small-b", 1, 1, "done", "exited", 0],
+    ],
+  );
+  assert.deepEqual([rollouts[0]?.verdict?.isolation, rollouts[0]?.sandbox?.backend], ["none", "process"]);
+  const trajectories = await linesOf(join(path, "trajectories.jsonl"), Trajectory);
+  assert.equal(trajectories.length, 4);
+  for (const one of trajectories) {
+    assert.deepEqual([one.status, one.in_loss, one.purpose], ["graded", true, "train"]);
+    assert.ok(one.calls.every((call) => call.outcome === "delivered" && ["root", "exact"].includes(call.match)));
+    assert.equal(one.fidelity.trainable_tokens, one.fidelity.sampled_tokens);
+  }
+
+  const shown = await cli(["show", "small-a/1", "--run", path]);
+  assert.equal(shown.code, 0);
+  assert.match(shown.stdout, /echo yes > done\.txt/);
+  const page = join(path, "page.html");
+  assert.equal((await cli(["show", "small-b/0", "--run", path, "--html", page])).code, 0);
+  assert.match(await readFile(page, "utf8"), /I would rather not/);
+  assert.equal(jsonOf<Trajectory>(await cli(["show", "small-a/0", "--run", path, "--json"])).rollout_id, rollouts[0]?.rollout_id);
+  const unknown = await cli(["show", "small-c/0", "--run", path]);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, new RegExp(`no rollout or session "small-c/0"; it has .*${rollouts[0]?.rollout_id}`));
+
+  for (const [format, rows] of [
+    ["canonical", 4],
+    ["flat", 4],
+    ["chat", 4],
+  ] as const) {
+    const out = join(path, `${format}.jsonl`);
+    const exported = await cli(["export", "--run", path, "--format", format, "--out", out, "--json"]);
+    assert.equal(exported.code, 0, exported.stderr);
+    assert.deepEqual(jsonOf<{ rows: number; out: string }>(exported).rows, rows, format);
+    const lines = (await readFile(out, "utf8")).trimEnd().split("\n");
+    assert.equal(lines.length, rows);
+    assert.equal(
+      (await cli(["export", "--run", path, "--format", format])).stdout,
+      await readFile(out, "utf8"),
+      "standard output is the same",
+    );
+  }
+});
+
+test("a run that was killed goes on: what was done is not repeated, what was running gets its next attempt, nothing is lost or doubled", async () => {
+  const hold = Promise.withResolvers<void>();
+  let holding = 0;
+  await using engine = await ScriptedEngine.start((request) => {
+    const turns = request.messages.filter((message) => message.role === "assistant").length;
+    if (turns === 0 || holding < 0 || engine.requests.length <= 2) return solve(request);
+    holding++;
+    return { ...solve(request), before: hold.promise };
+  });
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  const file = join(folder, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"], more: "concurrency: { run: 1, init: 1 }\n" }));
+  const out = join(folder, "runs");
+  let path = "";
+  {
+    // Three rollouts, one at a time: the first gets through, the second is cut off in its second call.
+    await using running = startCli(["run", "-c", file, "-o", out, "-n", "3", "--json"]);
+    await running.until(() => holding === 1);
+    [path = ""] = execFileSync("sh", ["-c", `ls -d ${out}/*`], { encoding: "utf8" })
+      .trim()
+      .split("\n");
+    await running.until(async () => (await linesOf(join(path, "rollouts.jsonl"), RolloutRecord)).some((one) => one.state === "done"));
+    await running.kill("SIGKILL");
+  }
+  holding = -1;
+  hold.resolve();
+  const before = await linesOf(join(path, "rollouts.jsonl"), RolloutRecord);
+  assert.deepEqual(before.map((one) => `${one.sample_index}#${one.attempt} ${one.state}`).sort(), ["0#1 done", "0#1 run", "1#1 run"]);
+  const acknowledged = (await linesOf(join(path, "trajectories.jsonl"), Trajectory))[0];
+
+  const resumed = await cli(["run", "--resume", path, "--json"]);
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.deepEqual(
+    jsonOf<Ran>(resumed).rollouts.map((one) => [one.sample_index, one.attempt, one.verdict?.reward]),
+    [
+      [0, 1, 1],
+      [1, 2, 1],
+      [2, 1, 1],
+    ],
+  );
+  const trajectories = await linesOf(join(path, "trajectories.jsonl"), Trajectory);
+  assert.deepEqual(trajectories[0], acknowledged, "what was acknowledged stays as it was");
+  const keys = trajectories.map(
+    (one) => `${one.group.sample_index}#${one.attempt} ${one.in_loss} ${one.calls.map((call) => call.outcome).join("+")}`,
+  );
+  assert.deepEqual(keys.sort(), [
+    "0#1 true delivered+delivered",
+    "1#1 false delivered+failed",
+    "1#2 true delivered+delivered",
+    "2#1 true delivered+delivered",
+  ]);
+
+  const again = await cli(["run", "--resume", path, "--json"]);
+  assert.equal(again.code, 0, again.stderr);
+  assert.deepEqual(await linesOf(join(path, "trajectories.jsonl"), Trajectory), trajectories, "a finished run has nothing to go on with");
+});
+
+test("two processes do not run in one folder", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using engine = await ScriptedEngine.start((request) => ({ ...solve(request), before: hold.promise }));
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  const file = join(folder, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"] }));
+  await using running = startCli(["run", "-c", file, "-o", join(folder, "runs"), "-n", "1", "--json"]);
+  await running.until(() => engine.requests.length === 1);
+  const [path = ""] = execFileSync("sh", ["-c", `ls -d ${folder}/runs/*`], { encoding: "utf8" })
+    .trim()
+    .split("\n");
+  const second = await cli(["run", "--resume", path, "--json"]);
+  assert.equal(second.code, 2);
+  assert.match(
+    jsonOf<{ error: { message: string } }>(second).error.message,
+    new RegExp(`process ${running.child.pid} is at work in ${path}`),
+  );
+  hold.resolve();
+  assert.equal((await running.ended).code, 0, "the first one is none the worse for it");
+});
+
+test("a Ctrl-C ends a run at once with what is recorded, and --resume finishes it", { timeout: 120_000 }, async () => {
+  let isHeld = true;
+  const hold = Promise.withResolvers<void>();
+  await using engine = await ScriptedEngine.start((request) => (isHeld ? { ...solve(request), before: hold.promise } : solve(request)));
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  const file = join(folder, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"] }));
+  await using running = startCli(["run", "-c", file, "-o", join(folder, "runs"), "--json"]);
+  await running.until(() => engine.requests.length === 2);
+  const stopped = await running.kill("SIGINT");
+  assert.equal(stopped.code, 130, stopped.stderr);
+  const { run: path, rollouts } = jsonOf<Ran>(stopped);
+  assert.deepEqual(
+    rollouts.map((one) => one.error?.code),
+    ["cancelled", "cancelled"],
+  );
+  isHeld = false;
+  const resumed = await cli(["run", "--resume", path, "--json"]);
+  assert.deepEqual(
+    jsonOf<Ran>(resumed).rollouts.map((one) => [one.attempt, one.verdict?.reward]),
+    [
+      [2, 1],
+      [2, 1],
+    ],
+  );
+});
+
+test("what a harness does wrong is a typed record, and its siblings go on", { timeout: 180_000 }, async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const cases = [
+    {
+      name: "crashes at once",
+      command: ["sh", "-c", "echo no such module >&2; exit 3"],
+      code: "harness_failed",
+      message: /exit code 3: no such module/,
+    },
+    { name: "is not there", command: ["no-such-harness"], code: "harness_failed", message: /exit code 127.*no-such-harness/ },
+    { name: "never calls", command: ["true"], code: "no_call_seen", message: /made no call to the LLM.*OPENAI_BASE_URL/ },
+  ];
+  for (const { name, command, code, message } of cases) {
+    const { result } = await run(engine, { command, flags: ["-n", "2"] });
+    const { rollouts, run: path } = jsonOf<Ran>(result);
+    assert.equal(rollouts.length, 2, name);
+    for (const one of rollouts) {
+      assert.deepEqual([one.error?.code, one.state, one.attempt], [code, "done", 1], name);
+      assert.match(one.error?.message ?? "", message);
+    }
+    for (const one of await linesOf(join(path, "trajectories.jsonl"), Trajectory))
+      assert.deepEqual([one.in_loss, one.in_baseline, one.mask_reason], [false, false, "no_call_seen"], name);
+  }
+});
+
+test("a harness that hangs past its budget is killed with its children, and is graded as it stands", { timeout: 120_000 }, async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  const task = join(folder, "small", "task.yaml");
+  await writeFile(task, (await readFile(task, "utf8")).replace("agent_seconds: 30", "agent_seconds: 3"));
+  const file = join(folder, "run.yaml");
+  const mark = `987${process.pid}`;
+  // It does the work, and then hangs with a child that tries to survive.
+  const hang = `node ${join(import.meta.dirname, "../fakes/chat-harness.ts")} go; (setsid sleep ${mark} &) ; sleep ${mark}`;
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"], command: ["sh", "-c", hang] }));
+  const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "-n", "1", "--json"]);
+  const [one] = jsonOf<Ran>(result).rollouts;
+  assert.deepEqual([one?.error?.code, one?.stop_reason, one?.verdict?.reward], ["harness_timeout", "harness_timeout", 1]);
+  assert.match(one?.error?.message ?? "", /still running after its 3 s/);
+  const left = execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n");
+  assert.deepEqual(
+    left.filter((args) => args === `sleep ${mark}`),
+    [],
+  );
+});
+
+test("an engine that breaks off mid-stream costs an attempt, typed, and the next one succeeds; the other rollout never sees it", {
+  timeout: 120_000,
+}, async () => {
+  let broken = 0;
+  await using engine = await ScriptedEngine.start((request) => {
+    const isSecond = request.messages.some((message) => message.role === "assistant");
+    if (isSecond && broken++ === 0) return { text: "a long answer that never ends", cutAfter: 5 };
+    return solve(request);
+  });
+  const { result } = await run(engine, {});
+  const { rollouts, run: path } = jsonOf<Ran>(result);
+  assert.equal(result.code, 0, result.stderr);
+  assert.deepEqual(rollouts.map((one) => one.attempt).sort(), [1, 2]);
+  assert.deepEqual(
+    rollouts.map((one) => one.verdict?.reward),
+    [1, 1],
+  );
+  const failed = (await linesOf(join(path, "rollouts.jsonl"), RolloutRecord)).find((one) => one.state === "done" && one.error !== null);
+  assert.equal(failed?.error?.code, "engine_error");
+  assert.match(failed?.error?.message ?? "", /the last call of command failed: .*broke off in the middle of an answer/);
+  assert.equal(failed?.verdict, null, "null, never a fake 0");
+  const masked = (await linesOf(join(path, "trajectories.jsonl"), Trajectory)).filter((one) => !one.in_loss);
+  assert.deepEqual(
+    masked.map((one) => [one.status, one.reward, one.mask_reason, one.fidelity.excluded.failed]),
+    [["failed", null, "engine_error", 5]],
+  );
+});
+
+test("an engine that goes away in the middle of a run ends its rollouts typed, and --resume with the engine's new place finishes them", {
+  timeout: 120_000,
+}, async () => {
+  const engine = await ScriptedEngine.start((request) => {
+    if (request.messages.some((message) => message.role === "assistant")) queueMicrotask(() => void engine[Symbol.asyncDispose]());
+    return solve(request);
+  });
+  const { result } = await run(engine, { more: "retries: 0\n" });
+  const { run: path, rollouts } = jsonOf<Ran>(result);
+  assert.equal(result.code, 1);
+  for (const one of rollouts) assert.match(one.error?.code ?? "", /^engine_(unreachable|error)$/);
+  await using moved = await ScriptedEngine.start(solve);
+  const resumed = await cli(["run", "--resume", path, "--engine", moved.url, "--json"]);
+  assert.deepEqual(
+    jsonOf<Ran>(resumed).rollouts.map((one) => [one.attempt, one.verdict?.reward]),
+    [
+      [2, 1],
+      [2, 1],
+    ],
+  );
+});
+
+test("a grader that times out is a verdict without a reward, and the other task is graded", { timeout: 120_000 }, async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const folder = await fresh();
+  await writeTask(folder, "fine");
+  await writeTask(folder, "stuck");
+  const task = join(folder, "stuck", "task.yaml");
+  const text = (await readFile(task, "utf8"))
+    .replace("grade_seconds: 20", "grade_seconds: 1")
+    .replace(/command: .*/, 'command: [sh, -c, "sleep 600"]');
+  await writeFile(task, text);
+  const file = join(folder, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["fine", "stuck"] }));
+  const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "-n", "1", "--json"]);
+  assert.equal(result.code, 1, "one rollout has no reward");
+  const [fine, stuck] = jsonOf<Ran>(result).rollouts;
+  assert.equal(fine?.verdict?.reward, 1);
+  assert.deepEqual(
+    [stuck?.verdict?.status, stuck?.verdict?.reward, stuck?.verdict?.error?.code],
+    ["grader_timeout", null, "grader_timeout"],
+  );
+});
+
+test("what a user asks for wrongly stops the run before it begins, and the message names it", { timeout: 180_000 }, async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  await using textOnly = await ScriptedEngine.start(() => ({ quirk: "no_ids" }));
+  const outside = "environment2: {}\n";
+  const cases: [string, { more?: string; flags?: string[]; task?: string; engine?: string }, string, RegExp, string | null][] = [
+    ["wrong key", { more: "sample: 3\n" }, "config_invalid", /run\.yaml: "sample" is no key .*config --schema/, "sample"],
+    ["wrong nested key", { more: "budgets: { max_turn: 3 }\n" }, "config_invalid", /"budgets\.max_turn" is no key/, "budgets.max_turn"],
+    ["wrong value", { flags: ["-n", "many"] }, "config_invalid", /samples is NaN/, "samples"],
+    ["wrong purpose", { flags: ["--purpose", "fun"] }, "config_invalid", /purpose is "fun": .*"train"\|"eval"\|"live"/, "purpose"],
+    ["unknown harness", { flags: ["--harness", "nope"] }, "harness_unknown", /no harness "nope". Known: pi, codex, claude-code/, "harness"],
+    ["unknown sandbox", { flags: ["--sandbox", "vm"] }, "config_invalid", /sandbox is "vm": .*"docker"\|"process"/, "sandbox"],
+    ["no engine there", { engine: "http://127.0.0.1:9" }, "engine_unreachable", /cannot reach the engine at http:\/\/127\.0\.0\.1:9/, null],
+    ["no URL", { engine: "localhost:8000" }, "config_invalid", /engine\.url is "localhost:8000": give an http/, "engine.url"],
+    ["no token ids", { engine: textOnly.url }, "engine_without_token_ids", /return_token_ids/, null],
+    [
+      "path outside",
+      { task: "gold_files: ../../etc\n" },
+      "task_invalid",
+      /task\.yaml: gold_files: \.\.\/\.\.\/etc leaves the task's own folder/,
+      "gold_files",
+    ],
+    ["wrong task key", { task: outside }, "task_invalid", /task\.yaml: .*environment2/, "environment2"],
+    ["no such task", { flags: ["no-such-folder"] }, "task_invalid", /there is no file or folder .*no-such-folder/, "tasks"],
+    ["task twice", { flags: ["{task}", "{task}"] }, "task_invalid", /two tasks of this run have the task_id small/, "task_id"],
+    ["no sandbox allowed", { more: "unsafe_host: false\n" }, "unsafe_host_refused", /--unsafe-host/, "unsafe_host"],
+  ];
+  for (const [name, { more = "", flags = [], task = "", engine: url = engine.url }, code, message, param] of cases) {
+    const folder = await fresh();
+    const place = await writeTask(folder, "small", task);
+    const file = join(folder, "run.yaml");
+    const text = runFile({ engine: url, tasks: ["small"], more });
+    await writeFile(file, more.startsWith("unsafe_host") ? text.replace("unsafe_host: true\n", "") : text);
+    const result = await cli([
+      "run",
+      ...flags.map((flag) => flag.replace("{task}", place)),
+      "-c",
+      file,
+      "-o",
+      join(folder, "runs"),
+      "--json",
+    ]);
+    const { error } = jsonOf<{ error: { code: string; message: string; param: string | null } }>(result);
+    assert.equal(error?.code, code, `${name}: ${result.stdout}`);
+    assert.match(error.message, message, name);
+    assert.equal(error.param, param, name);
+    assert.equal(result.code, code === "engine_unreachable" ? 1 : 2, name);
+    assert.equal(result.stderr.includes("    at "), false, `${name}: no stack trace`);
+  }
+  assert.equal(engine.requests.length, 0);
+});
+
+test("--resume of what is no run, and with another configuration, is refused in words", async () => {
+  const folder = await fresh();
+  const nothing = await cli(["run", "--resume", folder]);
+  assert.equal(nothing.code, 2);
+  assert.match(nothing.stderr, /is no folder of a run: it has no run\.json/);
+  await writeFile(join(folder, "run.json"), "{");
+  assert.match((await cli(["run", "--resume", folder])).stderr, /run\.json is damaged/);
+  assert.match((await cli(["run", "--resume", folder, "-n", "3"])).stderr, /samples cannot be given as well/);
+});

@@ -1,0 +1,61 @@
+/** What `import "alidade"` gives. A name that goes is a broken program elsewhere, so the list stands here once more. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import * as alidade from "../index.ts";
+import { ScriptedEngine } from "./fakes/scripted-engine.ts";
+
+const names = [
+  // Proxy, engines, stores.
+  ...["HarnessProxy", "neutralSampling", "dialects", "engines", "engineNamed", "startPracticeEngine", "DiskStore", "MemoryStore"],
+  // Running tasks.
+  ...["loadTasks", "taskFormats", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
+  ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
+  // From a log to a trainer.
+  ...["reconstruct", "flatten", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
+  ...["exporters", "exporterNamed", "exportTrajectories"],
+  // Configuration, records, errors.
+  ...["Config", "configSchema", "loadConfig"],
+  ...["Message", "Sampling", "Tool", "ToolChoice", "Usage", "RolloutRecord", "Verdict"],
+  ...["Budgets", "LogEntry", "logSchemaVersion", "Policy", "Purpose", "SessionSpec"],
+  ...["Environment", "GraderSpec", "Limits", "Task"],
+  ...["CallRecord", "Fidelity", "Trace", "Trajectory", "TreeNode", "trajectorySchemaVersion"],
+  ...["AlidadeError", "errorCodes", "version"],
+];
+
+test("the public names are these, and each of them is something", () => {
+  assert.deepEqual(Object.keys(alidade).sort(), [...names].sort());
+  for (const [name, value] of Object.entries(alidade)) assert.notEqual(value, undefined, name);
+});
+
+test("importing it does nothing: no output, nothing left open", async () => {
+  const started = `import(${JSON.stringify(join(import.meta.dirname, "../index.ts"))})`;
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", started], { timeout: 30_000 });
+  assert.deepEqual([stdout, stderr], ["", ""]);
+});
+
+test("a program of ten lines starts a proxy, records a session and flattens its trajectory", async () => {
+  await using server = await ScriptedEngine.start(() => ({ text: "hello" }));
+  const { engineNamed, flatten, HarnessProxy, MemoryStore } = alidade;
+  const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });
+  {
+    await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "mine" });
+    const { session, key } = await proxy.openSession({ purpose: "train" });
+    const response = await fetch(`${proxy.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "any", messages: [{ role: "user", content: "hi" }] }),
+    });
+    assert.equal(response.status, 200);
+    await response.text();
+    await session.seal("done");
+    await session.reward(1, {});
+    const { rows } = flatten(await proxy.trajectory(session.id), { maxTokens: null, allowGrammar: false });
+    assert.equal(rows.length, 1);
+    assert.equal(rows[0]?.reward, 1);
+    assert.equal(rows[0]?.loss_mask.filter((one) => one === 1).length, "hello".length + 1);
+  }
+  await engine.close();
+});
