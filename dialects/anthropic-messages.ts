@@ -13,6 +13,8 @@ export const anthropicMessages: Dialect = {
   routes: [
     { method: "POST", path: "/v1/messages", kind: "generate" },
     { method: "POST", path: "/v1/messages/count_tokens", kind: "count_tokens" },
+    // Claude Code with telemetry left on asks `HEAD` here before anything else.
+    { method: "GET", path: "/api/hello", kind: "hello" },
   ],
   credential: [{ header: "x-api-key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),

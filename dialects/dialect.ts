@@ -13,11 +13,15 @@ export type { SseFrame };
 export type Headers = Record<string, string | undefined>;
 
 export type Route = {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "DELETE";
   /** Hono path pattern below the session's base, such as `/v1/chat/completions`. */
   path: string;
-  /** generate: a call. count_tokens, models: answered from the engine, never recorded as a call. */
-  kind: "generate" | "count_tokens" | "models";
+  /**
+   * `generate` is a call; nothing else is ever recorded as one. `count_tokens`, `models` and `model` (one of them, `:id`
+   * in the path) are answered from the engine; `hello` is an empty 200 for clients that look whether anybody is there;
+   * `websocket` is where a client may ask to change the protocol: it is told at once that it cannot.
+   */
+  kind: "generate" | "count_tokens" | "models" | "model" | "hello" | "websocket";
 };
 
 /** What a harness's headers and body fields say about the call. Labels only: never who may call. */
@@ -77,6 +81,7 @@ export interface Dialect {
   /** Bodies of the routes that are no calls. */
   countTokens?(count: number): Record<string, unknown>;
   models?(models: string[]): Record<string, unknown>;
+  model?(id: string): Record<string, unknown>;
 }
 
 /** A stored turn as the events of its answer, tool-call ids replaced by ours: the same way out for every relay. */

@@ -1,7 +1,7 @@
 /** OpenAI Chat Completions: what most harnesses and nearly every library speak. */
 import { mintToolCallId } from "../schema/ids.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
-import { modelsBody } from "./models-body.ts";
+import { modelBody, modelsBody } from "./models-body.ts";
 import { labelsOfChat } from "./openai-chat/labels.ts";
 import { parseChat } from "./openai-chat/parse.ts";
 import { ChatWriter } from "./openai-chat/writer.ts";
@@ -13,6 +13,7 @@ export const openaiChat: Dialect = {
   routes: [
     { method: "POST", path: "/v1/chat/completions", kind: "generate" },
     { method: "GET", path: "/v1/models", kind: "models" },
+    { method: "GET", path: "/v1/models/:id{.+}", kind: "model" },
   ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
@@ -26,4 +27,5 @@ export const openaiChat: Dialect = {
   writer: (context) => new ChatWriter(context),
   error: openaiError,
   models: modelsBody,
+  model: modelBody,
 };

@@ -9,7 +9,10 @@ import { ResponsesWriter } from "./openai-responses/writer.ts";
 export const openaiResponses: Dialect = {
   name: "openai-responses",
   title: "OpenAI Responses",
-  routes: [{ method: "POST", path: "/v1/responses", kind: "generate" }],
+  routes: [
+    { method: "POST", path: "/v1/responses", kind: "generate" },
+    { method: "GET", path: "/v1/responses", kind: "websocket" },
+  ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   parse: (body) => parseResponses(body),

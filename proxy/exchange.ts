@@ -71,6 +71,13 @@ export class Exchange {
     await this.closed;
   }
 
+  /** 200 and nothing more. */
+  async sendEmpty(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#response.writeHead(200, { "content-length": 0 }).end();
+    await this.closed;
+  }
+
   openStream(): void {
     if (this.#isClosed || this.headersSent) return;
     this.#response.writeHead(200, {

@@ -14,6 +14,7 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { parseJson } from "../wire/json.ts";
 import { Exchange } from "./exchange.ts";
 import { type CallSurroundings, handleCall } from "./handle-call.ts";
+import { methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { readBody } from "./read-body.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -64,15 +65,14 @@ export class HarnessListener implements AsyncDisposable {
 
   #app(): Hono<Env> {
     const app = new Hono<Env>();
-    for (const dialect of dialects)
-      for (const route of dialect.routes)
-        for (const base of ["", "/s/:key"]) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
+    for (const base of ["", "/s/:key"]) {
+      for (const dialect of dialects)
+        for (const route of dialect.routes) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
+      for (const [path, allow] of methodsByPath()) app.options(base + path, (context) => context.body(null, 204, { allow }));
+    }
     app.notFound((context) => {
-      const error = new AlidadeError(
-        "not_found",
-        `${context.req.method} ${context.req.path.replace(/^\/s\/[^/]+/, "/s/…")} is no route of this proxy`,
-      );
-      return context.json({ error: { message: error.message, type: "not_found_error", code: error.code } }, 404);
+      const answer = noRoute(context.req.method, context.req.path, flatten(context.env.incoming as IncomingMessage));
+      return context.json(answer.body as object, answer.status as 404, answer.headers);
     });
     app.onError((error, context) => {
       this.#surroundings.onError(error, "serving a harness");
@@ -86,18 +86,31 @@ export class HarnessListener implements AsyncDisposable {
     const headers = flatten(incoming);
     const exchange = new Exchange(dialect, headers, outgoing);
     try {
-      const session = this.#resolve(incoming, headers, context.req.param("key"), dialect);
-      if (route.kind === "models")
-        await exchange.send({ status: 200, headers: {}, body: dialect.models?.(this.#surroundings.facts.models) ?? {} });
+      if (route.kind === "hello") await exchange.sendEmpty();
+      else if (route.kind === "websocket") throw noWebSocket(headers);
       else {
-        exchange.body = parseJson(await readBody(incoming));
-        if (route.kind === "count_tokens") await this.#countTokens(exchange);
-        else await handleCall(session, exchange, this.#surroundings);
+        const session = this.#resolve(incoming, headers, context.req.param("key"), dialect);
+        if (route.kind === "models" || route.kind === "model") await this.#models(exchange, context.req.param("id"));
+        else {
+          exchange.body = parseJson(await readBody(incoming));
+          if (route.kind === "count_tokens") await this.#countTokens(exchange);
+          else await handleCall(session, exchange, this.#surroundings);
+        }
       }
     } catch (error) {
       if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
     return RESPONSE_ALREADY_SENT;
+  }
+
+  /** All models, or the one that was asked for. */
+  async #models(exchange: Exchange, id: string | undefined): Promise<void> {
+    const { models } = this.#surroundings.facts;
+    if (id !== undefined && !models.includes(id))
+      throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
+    const { dialect } = exchange;
+    const body = id === undefined ? dialect.models?.(models) : dialect.model?.(id);
+    await exchange.send({ status: 200, headers: {}, body: body ?? {} });
   }
 
   async #countTokens(exchange: Exchange): Promise<void> {
