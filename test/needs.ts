@@ -7,6 +7,9 @@
  *       if (!(await need(t, "docker")) || !(await need(t, "harness:pi"))) return;
  */
 import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { claudeCode } from "../harnesses/claude-code.ts";
 import { codex } from "../harnesses/codex.ts";
@@ -25,6 +28,8 @@ type NeedKind = {
 const kinds = {
   docker: { missing: dockerMissing, add: "install Docker and start it: sudo systemctl start docker" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
+  /** A file system of their own, to fill. */
+  mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
   "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },
@@ -63,6 +68,14 @@ async function dockerMissing(): Promise<string | null> {
 async function pythonMissing(): Promise<string | null> {
   const { ok } = await run("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"], 5_000);
   return ok ? null : "no python3 of version 3.9 or newer on the path";
+}
+
+async function mountMissing(): Promise<string | null> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-mount-"));
+  const { ok, output } = await run("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], 5_000);
+  if (ok) await run("umount", [folder], 5_000);
+  await rm(folder, { recursive: true, force: true });
+  return ok ? null : `this user may mount nothing${output ? ` (${output})` : ""}`;
 }
 
 async function registryMissing(): Promise<string | null> {

@@ -1,5 +1,9 @@
-/** A harness of thirty lines: chats, runs the shell commands that it is told to, and ends when there are none. */
+/**
+ * A harness of thirty lines: chats, runs the shell commands that it is told to, and ends when there are none. With
+ * HARNESS_RETRIES it asks again after a 5xx, as SDKs do.
+ */
 import { execFile } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 
 type Answer = {
   choices?: { message: { content: string | null; tool_calls?: { id: string; function: { arguments: string } }[] } }[];
@@ -10,12 +14,18 @@ const tools = [
 ];
 const messages: unknown[] = [{ role: "user", content: process.argv[2] ?? "hi" }];
 
+let retries = Number(process.env.HARNESS_RETRIES ?? 0);
 for (;;) {
   const response = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}`, "content-type": "application/json" },
     body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "any", messages, tools }),
   });
+  if (response.status >= 500 && retries-- > 0) {
+    await response.text();
+    await sleep(200);
+    continue;
+  }
   const { choices, error } = (await response.json()) as Answer;
   const said = choices?.[0]?.message;
   if (!said) {
