@@ -39,7 +39,14 @@ export type SampleEvent =
       stop: string | number | null;
       usage: Usage;
       engine_model: string | null;
+      /** Evidence of the policy: the engine's own names of the weights that sampled the turn. Absent: it tells none. */
+      weights?: WeightSpan[];
+      /** Why ids, logprobs and counts of this answer do not belong together. Nothing of it may be trained then. */
+      misaligned?: string;
     };
+
+/** Sampled tokens from `start` to before `end` (null: the last) were sampled by the weights of this name. */
+export type WeightSpan = { version: string; start: number; end: number | null };
 
 /** What a probe found. `missing` is a sentence that names the flag that would fix it. */
 export type EngineFacts = {
@@ -52,10 +59,22 @@ export type EngineFacts = {
   token_ids: boolean;
   logprobs: boolean;
   logprob_semantics: LogprobSemantics["kind"];
+  /** `prompt_ids` of a request are taken as they are. */
   token_in: boolean;
-  /** Roles that the served template drops or refuses, and the role that is sent in their place. */
+  /**
+   * Roles that the served template drops or refuses, and the role that is sent in their place. A key `system (later)`
+   * is the role after the conversation has begun; it is looked up after the plain one.
+   */
   role_mapping: Record<string, string>;
   missing: string | null;
+  /** Why `token_in` is what it is: the route answers, is there and switched off, or is not there. */
+  token_in_route?: "offered" | "switched off" | "absent";
+  /** Are logprobs of a grammar's call those under its mask (a forced token has 0.0)? null: it could not be asked. */
+  grammar_logprobs?: "masked" | "unmasked" | null;
+  /** The engine's own name of the weights that it serves now. */
+  weight_version?: string | null;
+  /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
+  fingerprints?: { template: string | null; tokenizer: string | null };
 };
 
 export interface Engine {
@@ -67,14 +86,23 @@ export interface Engine {
   sample(request: SampleRequest, signal: AbortSignal): AsyncIterable<SampleEvent>;
   /** Token ids of a conversation without generating, for token counting. */
   countTokens?(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number>;
+  /** Token ids of a text or of a conversation (with the generation prompt), by the server's own tokenizer and template. */
+  tokenize?(model: string, source: TokenizeSource, signal: AbortSignal): Promise<number[]>;
+  /** How many requests the server is at; null where it does not say. */
+  running?(signal: AbortSignal): Promise<number | null>;
   /** Text of token ids, special tokens shown. */
   detokenize?(model: string, tokenIds: number[], signal: AbortSignal): Promise<string>;
   close(): Promise<void>;
 }
 
+/** What is turned into ids. `verbatim`: no adapter's role mapping; the probe asks what the template itself does. */
+export type TokenizeSource = { text: string } | { messages: Message[]; tools: Tool[]; verbatim?: boolean };
+
 /** How an engine is made: the object that stands in the registry. */
 export interface EngineKind {
   readonly name: string;
   readonly title: string;
+  /** Where it is when nobody says: hosted ones have one address. */
+  readonly defaultUrl?: string;
   create(options: { baseUrl: string; apiKey: string | null }): Engine;
 }

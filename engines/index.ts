@@ -1,10 +1,12 @@
 /** The engines: one line each. */
 import { AlidadeError } from "../errors.ts";
 import type { EngineKind } from "./engine.ts";
+import { llamaCpp } from "./llama-cpp.ts";
+import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
 
-export const engines: readonly EngineKind[] = [vllm];
-export type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
+export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp];
+export type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */
 export function engineNamed(name: string): EngineKind {

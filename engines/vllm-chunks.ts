@@ -4,10 +4,8 @@
  */
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
+import { isMeasured } from "./alignment.ts";
 import type { SampleEvent } from "./engine.ts";
-
-/** Where vLLM writes -9999 it means NaN or minus infinity: nobody measured a logprob there. */
-const noLogprobBelow = -9_000;
 
 type Fields = Record<string, unknown>;
 
@@ -147,7 +145,7 @@ function toLogprobs(choice: Fields, count: number): (number | null)[] {
   if (content?.length !== count) return new Array<null>(count).fill(null);
   return content.map((entry) => {
     const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : null;
-    return logprob !== null && Number.isFinite(logprob) && logprob > noLogprobBelow ? logprob : null;
+    return isMeasured(logprob) ? logprob : null;
   });
 }
 

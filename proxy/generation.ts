@@ -5,7 +5,7 @@
 
 import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
-import type { FinishReason, Message, Part, Usage } from "../schema/message.ts";
+import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
@@ -151,7 +151,7 @@ class Sample {
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
   readonly #parts: Part[] = [];
-  #end: { finish_reason: FinishReason; stop: string | number | null; usage: Usage; engine_model: string | null } | null = null;
+  #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
   constructor(engine: string, facts: EngineFacts, request: SampleRequest) {
     this.#engine = engine;
@@ -218,6 +218,7 @@ class Sample {
   /** Ids, logprobs and the engine's own count must agree, or nothing of the call can be trained. */
   #missing(hasIds: boolean): string | null {
     if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
+    if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
     if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)
       return "no_logprob: the engine gave no logprobs for this call";
     if (this.#logprobs.some((one) => one === null)) return "no_logprob: the logprob of at least one sampled token is missing";

@@ -101,9 +101,11 @@ export class ScriptedEngine implements AsyncDisposable {
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as WireRequest;
-    if (incoming.url === "/tokenize")
-      return json(outgoing, 200, { count: render({ ...body, messages: this.#printed(body.messages) }).length });
+    const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as WireRequest;
+    if (incoming.url === "/tokenize") {
+      const tokens = typeof body.prompt === "string" ? encode(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
+      return json(outgoing, 200, { count: tokens.length, tokens });
+    }
     if (incoming.url === "/detokenize") return json(outgoing, 200, { prompt: decode(body.tokens as number[]) });
     if (incoming.url !== "/v1/chat/completions") return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);

@@ -1,11 +1,32 @@
-/** The neutral conversation in the shape of vLLM's chat completions. */
-import type { Message, Part, Tool, ToolCallPart } from "../schema/message.ts";
+/** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
+import type { Message, Part, Tool, ToolCallPart, ToolChoice } from "../schema/message.ts";
 
-/** `roles`: what the served template cannot print goes out under another role. */
-export function toChatMessages(messages: Message[], roles: Record<string, string> = {}): Record<string, unknown>[] {
-  return messages.flatMap((message) =>
-    message.role === "tool" ? toToolMessages(message) : message.role === "assistant" ? [toAssistant(message)] : [toPlain(message, roles)],
-  );
+/**
+ * `roles`: what the served template cannot print goes out under another role (see EngineFacts). `reasoningField`: where
+ * the server looks for the reasoning of earlier turns; null: it has no place for it.
+ */
+export function toChatMessages(
+  messages: Message[],
+  roles: Record<string, string> = {},
+  reasoningField: "reasoning" | "reasoning_content" | null = "reasoning",
+): Record<string, unknown>[] {
+  const first = messages.findIndex((message) => message.role !== "system" && message.role !== "developer");
+  return messages.flatMap((message, index) => {
+    if (message.role === "tool") return toToolMessages(message);
+    if (message.role === "assistant") return [toAssistant(message, reasoningField)];
+    return [{ role: roleSent(message.role, roles, first !== -1 && index > first), content: toContent(message.parts) }];
+  });
+}
+
+/** The role under which a turn goes out; `later`: the conversation has begun before it. */
+function roleSent(role: string, roles: Record<string, string>, later: boolean): string {
+  const sent = roles[role] ?? role;
+  return (later ? roles[`${sent} (later)`] : undefined) ?? sent;
+}
+
+export function toChatToolChoice(choice: ToolChoice | null): unknown {
+  if (choice === null) return "auto";
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
 }
 
 export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
@@ -20,10 +41,6 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
   }));
 }
 
-function toPlain(message: Message, roles: Record<string, string>): Record<string, unknown> {
-  return { role: roles[message.role] ?? message.role, content: toContent(message.parts) };
-}
-
 /** A message of text only is a string, as most templates want it; images keep the list. */
 function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
   if (parts.every((part) => part.type === "text")) return parts.map((part) => part.text).join("");
@@ -35,14 +52,14 @@ function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
   });
 }
 
-function toAssistant(message: Message): Record<string, unknown> {
+function toAssistant(message: Message, reasoningField: string | null): Record<string, unknown> {
   const text = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   const reasoning = message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = message.parts.filter((part) => part.type === "tool_call");
   return {
     role: "assistant",
     content: text === "" && calls.length > 0 ? null : text,
-    ...(reasoning === "" ? {} : { reasoning }),
+    ...(reasoning === "" || reasoningField === null ? {} : { [reasoningField]: reasoning }),
     ...(calls.length === 0
       ? {}
       : {
@@ -52,7 +69,7 @@ function toAssistant(message: Message): Record<string, unknown> {
 }
 
 /**
- * vLLM parses the arguments before it renders them, and fails the request where they are no JSON. Text that is no
+ * Servers parse the arguments before they render them, and fail the request where they are no JSON. Text that is no
  * JSON object is sent as a JSON string of itself: it parses to that text, which templates print as it is.
  */
 function toArguments(call: ToolCallPart): string {

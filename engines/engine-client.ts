@@ -1,0 +1,155 @@
+/**
+ * HTTP to an inference server: connections that live shorter than the server's own, answers read as they come, and
+ * failures named by what the server can have seen of the request.
+ */
+import { Agent, type Dispatcher, request as httpRequest } from "undici";
+import { z } from "zod";
+import { AlidadeError, messageOf } from "../errors.ts";
+import { StreamedResponse } from "./streamed-response.ts";
+
+/** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
+const idleSocketMs = 4_000;
+/** What an error body may tell us; the rest is not read. */
+const maxErrorBytes = 64 * 1024;
+
+export type EngineClientOptions = { baseUrl: string; apiKey: string | null };
+
+export class EngineClient {
+  /** Without a trailing slash and without `/v1`. */
+  readonly baseUrl: string;
+  readonly #apiKey: string | null;
+  readonly #agent = new Agent({
+    keepAliveTimeout: idleSocketMs,
+    keepAliveMaxTimeout: idleSocketMs,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connections: null,
+  });
+  /** Connections made so far: a request that failed without a new one was sent on a reused socket. */
+  #connects = 0;
+
+  constructor(options: EngineClientOptions) {
+    this.baseUrl = options.baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
+    this.#apiKey = options.apiKey;
+    this.#agent.on("connect", () => this.#connects++);
+  }
+
+  /** A body of JSON. Throws `engine_unreachable`, and the server's refusal typed. */
+  async json(method: "GET" | "POST", path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const response = await this.send(method, path, body, signal);
+    if (response.statusCode !== 200) throw this.refusal(response.statusCode, await response.body.text().catch(messageOf));
+    return response.body.json();
+  }
+
+  /** Any answer, whatever its status. Throws `engine_unreachable` or `engine_error` where there is none. */
+  async send(
+    method: "GET" | "POST",
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+    requestId: string | null = null,
+  ): Promise<Dispatcher.ResponseData> {
+    const connects = this.#connects;
+    try {
+      return await httpRequest(this.baseUrl + path, {
+        method,
+        headers: this.#headers(body !== undefined, requestId),
+        body: body === undefined ? null : JSON.stringify(body),
+        signal,
+        dispatcher: this.#agent,
+      });
+    } catch (error) {
+      throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
+    }
+  }
+
+  /** A request whose answer is read as it comes, once the server has taken it. Throws its refusal. */
+  async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
+    const connects = this.#connects;
+    const url = new URL(this.baseUrl + path);
+    const response = new StreamedResponse(signal);
+    const headers = this.#headers(true, requestId);
+    this.#agent.dispatch(
+      { origin: url.origin, path: url.pathname + url.search, method: "POST", headers, body: JSON.stringify(body) },
+      response,
+    );
+    const status = await response.status.catch((error: unknown) => {
+      throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
+    });
+    if (status !== 200) throw this.refusal(status, await response.text().catch(messageOf));
+    return response;
+  }
+
+  /** The server's own refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */
+  refusal(status: number, body: string): AlidadeError {
+    const text = body.slice(0, maxErrorBytes);
+    const said = saidBy(text);
+    if (status === 400 && /context length|context window|context size|exceed_context_size|max_model_len|max_seq_len/i.test(text))
+      return new AlidadeError("context_length_exceeded", said, { status: 400 });
+    const message = `the engine at ${this.baseUrl} answered ${status}: ${said}`;
+    if (status === 404 && /model/i.test(said)) return new AlidadeError("model_unknown", message);
+    if (status === 400 || status === 422) return new AlidadeError("request_invalid", message, { status: 400 });
+    return new AlidadeError("engine_error", message, { status: status === 429 || status === 503 ? status : 502 });
+  }
+
+  /** Names what broke in the middle of an answer; an abort and what has a name already stay what they are. */
+  brokenOff(error: unknown, signal: AbortSignal): unknown {
+    if (signal.aborted || error instanceof AlidadeError) return error;
+    return new AlidadeError("engine_error", `the engine at ${this.baseUrl} broke off in the middle of an answer: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+
+  #headers(hasBody: boolean, requestId: string | null): Record<string, string> {
+    return {
+      ...(hasBody && { "content-type": "application/json" }),
+      ...(requestId && { "x-request-id": requestId }),
+      ...(this.#apiKey && { authorization: `Bearer ${this.#apiKey}` }),
+    };
+  }
+
+  /**
+   * Never connected, or sent on a kept socket that the server had closed meanwhile: it has not seen the request. On a
+   * fresh connection it has, and what it did with it nobody knows.
+   */
+  #noAnswer(path: string, error: unknown, notSeen: boolean): AlidadeError {
+    if (notSeen)
+      return new AlidadeError(
+        "engine_unreachable",
+        `cannot reach the engine at ${this.baseUrl}${path}: ${messageOf(error)}. Is it running, and is --engine its URL?`,
+        { cause: error },
+      );
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.baseUrl}${path} closed the connection without an answer: ${messageOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** The message of an error body: `{error: {message}}` (OpenAI's shape), `{message}` (SGLang's), `{detail}` (FastAPI's), or the text. */
+function saidBy(text: string): string {
+  const body = ErrorBody.safeParse(tryJson(text)).data;
+  const { error, message, detail } = body ?? {};
+  const found =
+    (typeof error === "string" ? error : error?.message) ?? message ?? (detail === undefined ? undefined : JSON.stringify(detail));
+  return found ?? text.slice(0, 500);
+}
+
+const ErrorBody = z.looseObject({
+  error: z.union([z.string(), z.looseObject({ message: z.string() })]).optional(),
+  message: z.string().optional(),
+  detail: z.unknown(),
+});
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,319 @@
+/**
+ * llama.cpp's llama-server. A turn comes in one piece: with tools it refuses logprobs while it streams, and a stream
+ * leaves out the tokens inside characters of several bytes. The whole answer has all sampled ids (`__verbose.tokens`)
+ * and fewer logprobs: what cannot be told is null, which leaves the call out of RL with its reason.
+ * Prompt ids are those of the prompt text that the server says it used, by its own tokenizer, held against its count.
+ * Wire facts: llama.cpp of 2026 (a server was run), see ARCHITECTURE.md, "What an engine must give".
+ */
+import { z } from "zod";
+import { AlidadeError, messageOf } from "../errors.ts";
+import type { FinishReason, Sampling } from "../schema/message.ts";
+import { alignById, isMeasured } from "./alignment.ts";
+import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
+import { EngineClient } from "./engine-client.ts";
+import { choiceGbnf, readGrammar } from "./grammar.ts";
+import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
+
+export const llamaCpp: EngineKind = {
+  name: "llama-cpp",
+  title: "llama.cpp's llama-server (start it with --jinja): turns come in one piece, some logprobs are missing",
+  create: (options) => new LlamaCppEngine(options),
+};
+
+class LlamaCppEngine implements Engine {
+  readonly name = "llama-cpp";
+  readonly #client: EngineClient;
+  #roles: Record<string, string> = {};
+
+  constructor(options: { baseUrl: string; apiKey: string | null }) {
+    this.#client = new EngineClient(options);
+  }
+
+  get baseUrl(): string {
+    return this.#client.baseUrl;
+  }
+
+  async probe(signal: AbortSignal): Promise<EngineFacts> {
+    const models = ModelList.parse(await this.#client.json("GET", "/v1/models", undefined, signal)).data;
+    const model = models[0];
+    const props = Props.safeParse(await this.#client.json("GET", "/props", undefined, signal).catch(() => null)).data;
+    const facts: EngineFacts = {
+      engine: this.name,
+      base_url: this.baseUrl,
+      version: props?.build_info ?? null,
+      models: models.map((one) => one.id),
+      max_model_len: props?.default_generation_settings?.n_ctx ?? null,
+      token_ids: false,
+      logprobs: false,
+      logprob_semantics: null,
+      token_in: false,
+      role_mapping: {},
+      missing: null,
+      // /completion takes ids, but there the server's parsers for tools and reasoning do not run.
+      token_in_route: "offered",
+    };
+    if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
+    const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
+    this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
+    facts.fingerprints = await fingerprints(tokenize);
+    const cold = await this.#probeOnce(model.id, 1, {}, signal);
+    facts.token_ids = cold.tokens && cold.prompt;
+    facts.logprobs = cold.best !== null;
+    if (facts.logprobs) {
+      const warm = await this.#probeOnce(model.id, 2, {}, signal);
+      facts.logprob_semantics = warm.best !== null && Math.abs(warm.best - (cold.best ?? 0)) < 1e-3 ? "raw" : "processed";
+      const forced = await this.#probeOnce(model.id, 1, { grammar: choiceGbnf(["a"]) }, signal).catch(() => null);
+      facts.grammar_logprobs = forced?.sampled == null ? null : forced.sampled === 0 ? "masked" : "unmasked";
+    }
+    facts.missing = this.#missing(cold);
+    return facts;
+  }
+
+  async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+    const body = this.#chatBody(request);
+    const response = await this.#client.open("/v1/chat/completions", body, signal, request.call_id);
+    yield { type: "accepted", status: 200 };
+    const text = await response.text().catch((error: unknown) => {
+      throw this.#client.brokenOff(error, signal);
+    });
+    const reply = this.#parse(text);
+    const prompt = await this.#promptIds(request, reply.__verbose?.prompt ?? null, signal);
+    yield* this.#events(reply, prompt);
+  }
+
+  async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
+    return (await this.tokenize(request.model, request, signal)).length;
+  }
+
+  async tokenize(model: string, source: TokenizeSource, signal: AbortSignal): Promise<number[]> {
+    if ("text" in source) return this.#encode(source.text, false, signal);
+    return this.#encode(await this.#render(model, source, signal), true, signal);
+  }
+
+  async detokenize(_model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
+    return Detokenized.parse(await this.#client.json("POST", "/detokenize", { tokens: tokenIds }, signal)).content;
+  }
+
+  async running(signal: AbortSignal): Promise<number | null> {
+    const slots = Slots.safeParse(await this.#client.json("GET", "/slots", undefined, signal).catch(() => null)).data;
+    return slots ? slots.filter((slot) => slot.is_processing).length : null;
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  #chatBody(request: SampleRequest): Record<string, unknown> {
+    if (request.prompt_ids)
+      throw new AlidadeError("request_invalid", "llama-cpp takes no prompt ids on its chat route", { param: "prompt_ids" });
+    const { parallel_tool_calls, ...sampling } = request.sampling;
+    const hasTools = request.tools.length > 0;
+    return {
+      model: request.model,
+      messages: toChatMessages(request.messages, this.#roles, "reasoning_content"),
+      ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
+      ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
+      ...toLlamaSampling(sampling),
+      stream: false,
+      ...idFields,
+    };
+  }
+
+  /** The prompt as the server says it was, else as its template renders it, in the server's own tokens. */
+  async #promptIds(
+    request: Pick<SampleRequest, "model" | "messages" | "tools">,
+    prompt: string | null,
+    signal: AbortSignal,
+  ): Promise<number[] | null> {
+    try {
+      return await this.#encode(prompt ?? (await this.#render(request.model, request, signal)), true, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return null;
+    }
+  }
+
+  async #render(model: string, source: Extract<TokenizeSource, { messages: unknown }>, signal: AbortSignal): Promise<string> {
+    const body = {
+      model,
+      messages: toChatMessages(source.messages, source.verbatim ? {} : this.#roles, "reasoning_content"),
+      ...(source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {}),
+    };
+    return Rendered.parse(await this.#client.json("POST", "/apply-template", body, signal)).prompt;
+  }
+
+  async #encode(content: string, isPrompt: boolean, signal: AbortSignal): Promise<number[]> {
+    const body = { content, add_special: isPrompt, parse_special: true };
+    return Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
+  }
+
+  #parse(text: string): ChatReply {
+    try {
+      return ChatReply.parse(JSON.parse(text));
+    } catch (error) {
+      const why = error instanceof z.ZodError ? `${error.issues[0]?.path.join(".")}: ${error.issues[0]?.message}` : messageOf(error);
+      throw new AlidadeError(
+        "engine_error",
+        `the engine at ${this.baseUrl} sent an answer that is not of llama-server's shape: ${why}: ${text.slice(0, 200)}`,
+      );
+    }
+  }
+
+  *#events(reply: ChatReply, prompt: number[] | null): Generator<SampleEvent> {
+    const choice = reply.choices[0];
+    if (!choice) throw new AlidadeError("engine_error", `the engine at ${this.baseUrl} answered without a choice`);
+    const verbose = reply.__verbose ?? null;
+    const counted = reply.usage?.prompt_tokens ?? null;
+    if (prompt) yield { type: "prompt", token_ids: prompt };
+    const { message } = choice;
+    if (message.reasoning_content) yield { type: "reasoning-delta", text: message.reasoning_content };
+    if (message.content) yield { type: "text-delta", text: message.content };
+    for (const call of message.tool_calls ?? [])
+      yield { type: "tool-call", id: call.id ?? "", name: call.function.name ?? "", arguments: call.function.arguments ?? "" };
+    const ids = verbose?.tokens ?? [];
+    const aligned = alignById(ids, choice.logprobs?.content ?? []);
+    if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null) };
+    const complaints = [
+      aligned === null && "logprobs of other ids than it sampled",
+      verbose?.truncated && "an answer to a prompt that it had truncated",
+      prompt && counted !== null && prompt.length !== counted && `${counted} prompt tokens and a prompt of ${prompt.length} ids`,
+    ].filter((one) => typeof one === "string");
+    yield {
+      type: "end",
+      finish_reason: finishReasons[choice.finish_reason ?? ""] ?? "error",
+      stop: verbose?.stop_type === "word" ? verbose.stopping_word || null : null,
+      usage: {
+        prompt_tokens: counted,
+        cached_tokens: reply.usage?.prompt_tokens_details?.cached_tokens ?? null,
+        sampled_tokens: reply.usage?.completion_tokens ?? null,
+        reasoning_tokens: null,
+      },
+      engine_model: reply.model ?? null,
+      ...(complaints.length > 0 && { misaligned: `the engine gave ${complaints.join(", and ")}` }),
+    };
+  }
+
+  async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<Probed> {
+    const body = {
+      model,
+      messages: [{ role: "user", content: "ping" }],
+      max_tokens: 1,
+      temperature,
+      // Its own defaults truncate; whatever they cut off has no logprob to compare.
+      top_k: 0,
+      top_p: 1,
+      min_p: 0,
+      stream: false,
+      ...idFields,
+      ...extra,
+    };
+    const reply = this.#parse(JSON.stringify(await this.#client.json("POST", "/v1/chat/completions", body, signal)));
+    const entry = reply.choices[0]?.logprobs?.content?.[0];
+    const known = [...(entry?.top_logprobs ?? []), ...(entry ? [entry] : [])].flatMap(({ logprob }) =>
+      isMeasured(logprob) ? [logprob] : [],
+    );
+    const asked = { model, messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "ping" }] }], tools: [] };
+    const prompt = await this.#promptIds(asked, reply.__verbose?.prompt ?? null, signal);
+    return {
+      tokens: Boolean(reply.__verbose?.tokens?.length),
+      prompt: Boolean(prompt?.length),
+      // One token can be half a character, and then there is none: said by a server that gives logprobs else.
+      best: known.length > 0 ? Math.max(...known) : null,
+      sampled: entry && isMeasured(entry.logprob) ? entry.logprob : null,
+    };
+  }
+
+  #missing(probed: Probed): string | null {
+    if (!probed.tokens || !probed.prompt)
+      return `the engine at ${this.baseUrl} returned no ${probed.tokens ? "prompt" : "tokens"} under "__verbose" for a request with "verbose" and "return_tokens": serve the model with a llama-server of 2026; where it is one, a router in between strips the field: point --engine at the server itself`;
+    if (probed.best === null) return `the engine at ${this.baseUrl} returned token ids but no logprobs for "logprobs": true`;
+    return null;
+  }
+}
+
+type Probed = { tokens: boolean; prompt: boolean; best: number | null; sampled: number | null };
+
+/** `top_logprobs` is what makes it count: without it the server takes 20 candidates for each token. */
+const idFields = { logprobs: true, top_logprobs: 1, return_tokens: true, verbose: true };
+
+function toLlamaSampling(sampling: Sampling): Record<string, unknown> {
+  const { structured_outputs, top_k, repetition_penalty, ...rest } = sampling;
+  return {
+    ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)),
+    // 0 is no top_k here.
+    ...(top_k === undefined ? {} : { top_k: Math.max(0, top_k) }),
+    ...(repetition_penalty === undefined ? {} : { repeat_penalty: repetition_penalty }),
+    ...toGrammar(structured_outputs),
+  };
+}
+
+function toGrammar(structured: unknown): Record<string, unknown> {
+  const grammar = readGrammar(structured);
+  switch (grammar?.kind) {
+    case undefined:
+      return {};
+    case "choice":
+      return { grammar: choiceGbnf(grammar.choice) };
+    case "grammar":
+      return { grammar: grammar.grammar };
+    case "json":
+      return { json_schema: grammar.json };
+    case "regex":
+      throw new AlidadeError("request_invalid", "llama-cpp knows no structured_outputs.regex: give choice, json or grammar (GBNF)", {
+        param: "structured_outputs.regex",
+      });
+  }
+}
+
+const finishReasons: Record<string, FinishReason> = { stop: "stop", tool_calls: "tool_calls", length: "length" };
+
+const Id = z.number().int().nonnegative();
+const Entry = z.looseObject({ id: Id, logprob: z.number() });
+const ChatReply = z.looseObject({
+  model: z.string().nullish(),
+  choices: z.array(
+    z.looseObject({
+      message: z.looseObject({
+        content: z.string().nullish(),
+        reasoning_content: z.string().nullish(),
+        tool_calls: z
+          .array(
+            z.looseObject({
+              id: z.string().nullish(),
+              function: z.looseObject({ name: z.string().nullish(), arguments: z.string().nullish() }),
+            }),
+          )
+          .nullish(),
+      }),
+      finish_reason: z.string().nullish(),
+      logprobs: z.looseObject({ content: z.array(Entry.extend({ top_logprobs: z.array(Entry).nullish() })).nullish() }).nullish(),
+    }),
+  ),
+  usage: z
+    .looseObject({
+      prompt_tokens: z.number().int().nullish(),
+      completion_tokens: z.number().int().nullish(),
+      prompt_tokens_details: z.looseObject({ cached_tokens: z.number().int().nullish() }).nullish(),
+    })
+    .nullish(),
+  __verbose: z
+    .looseObject({
+      tokens: z.array(Id).nullish(),
+      prompt: z.string().nullish(),
+      truncated: z.boolean().nullish(),
+      stop_type: z.string().nullish(),
+      stopping_word: z.string().nullish(),
+    })
+    .nullish(),
+});
+type ChatReply = z.infer<typeof ChatReply>;
+const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
+const Props = z.looseObject({
+  build_info: z.string().nullish(),
+  default_generation_settings: z.looseObject({ n_ctx: z.number().int().nullish() }).nullish(),
+});
+const Tokenized = z.looseObject({ tokens: z.array(Id) });
+const Detokenized = z.looseObject({ content: z.string() });
+const Rendered = z.looseObject({ prompt: z.string() });
+const Slots = z.array(z.looseObject({ is_processing: z.boolean() }));

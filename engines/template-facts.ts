@@ -1,0 +1,120 @@
+/**
+ * What a served template does, asked of the server's own tokenizer: which turns it prints where, and what it and the
+ * tokenizer are (a hash of what they make of fixed conversations). Nothing is generated.
+ */
+import { createHash } from "node:crypto";
+import type { Message, Role, Tool } from "../schema/message.ts";
+import type { TokenizeSource } from "./engine.ts";
+
+/** Token ids as the server makes them. Throws where it refuses the conversation. */
+export type Tokenize = (source: TokenizeSource) => Promise<number[]>;
+
+/** What becomes of a turn: its text is in the prompt, it is left out without a word, or the server refuses the request. */
+export type Fate = "printed" | "dropped" | "refused";
+
+/** By role and place (`system`, `developer (later)`, …); null where the server has no such tokenizer route. */
+export type RolePlaces = Record<string, Fate>;
+
+const asked = "Alidade asks whether a turn of this role is printed at all.";
+const opening: Message[] = [turn("user", "ping"), turn("assistant", "pong")];
+
+/** Which of the roles that harnesses use the template prints, and where. */
+export async function rolePlaces(tokenize: Tokenize): Promise<RolePlaces | null> {
+  const length = (messages: Message[]): Promise<number | null> =>
+    tokenize({ messages, tools: [], verbatim: true }).then(
+      (ids) => ids.length,
+      () => null,
+    );
+  const bare = await length([turn("user", "ping")]);
+  if (bare === null) return null;
+  // A user turn is printed by every template: its length says what the sentence costs here.
+  const cost = ((await length([turn("user", `ping${asked}`)])) ?? bare) - bare;
+  const later = await length([...opening, turn("user", "ping")]);
+  const places: RolePlaces = {};
+  for (const role of ["system", "developer"] as const) {
+    places[role] = fate(await length([turn(role, asked), turn("user", "ping")]), bare, cost);
+    if (later !== null) places[`${role} (later)`] = fate(await length([...opening, turn(role, asked), turn("user", "ping")]), later, cost);
+  }
+  return places;
+}
+
+/** Half the sentence's own length: templates trim, and tokens merge over borders. */
+function fate(length: number | null, without: number, cost: number): Fate {
+  if (length === null) return "refused";
+  return length - without >= cost / 2 && cost > 0 ? "printed" : "dropped";
+}
+
+/** Under which role the turns go out that the template does not print: the nearest one that it does. */
+export function roleMapping(places: RolePlaces | null): Record<string, string> {
+  if (places === null) return {};
+  const mapping: Record<string, string> = {};
+  const prints = (place: string): boolean => places[place] === undefined || places[place] === "printed";
+  if (!prints("system")) mapping.system = "user";
+  if (!prints("developer")) mapping.developer = prints("system") ? "system" : "user";
+  for (const role of ["system", "developer"] as const)
+    if (mapping[role] === undefined && !prints(`${role} (later)`))
+      mapping[`${role} (later)`] = role === "developer" && prints("system (later)") ? "system" : "user";
+  return mapping;
+}
+
+/** Hashes of what the server makes of fixed texts and conversations; null where it has no route for them. */
+export async function fingerprints(tokenize: Tokenize): Promise<{ template: string | null; tokenizer: string | null }> {
+  return {
+    template: await hashOf(conversations, (messages) => tokenize({ messages, tools, verbatim: true })),
+    tokenizer: await hashOf(texts, (text) => tokenize({ text })),
+  };
+}
+
+/** A refusal is part of what a template is; one that refuses everything is no template that we could ask. */
+async function hashOf<T>(sources: readonly T[], idsOf: (source: T) => Promise<number[]>): Promise<string | null> {
+  const hash = createHash("sha256");
+  let answers = 0;
+  for (const source of sources) {
+    const ids = await idsOf(source).catch(() => null);
+    if (ids !== null) answers++;
+    hash.update(JSON.stringify(ids));
+  }
+  return answers === 0 ? null : hash.digest("hex").slice(0, 16);
+}
+
+function turn(role: Role, text: string): Message {
+  return { role, parts: [{ type: "text", text }] };
+}
+
+/** Fixed for ever: a change here makes every fingerprint another one. */
+const texts = [
+  "The quick brown fox jumps over 13 lazy dogs.\n\n\tindented(code) {}\r\n",
+  "\u00fc u\u0308 \u4f60\u597d \u{1f980}\u200d\u{1f525} \u0627\u0644",
+  "<|im_end|><|endoftext|></s><think></think><tool_call>",
+  "1234567890 0x7f 3.0e-5   three spaces",
+];
+
+const tools: Tool[] = [
+  {
+    name: "read_file",
+    description: "Reads a file.",
+    parameters: { type: "object", properties: { path: { type: "string" }, limit: { type: "integer" } }, required: ["path"] },
+    kind: "function",
+  },
+];
+
+const conversations: Message[][] = [
+  [turn("user", "hello <|im_end|> \u00fc")],
+  [turn("system", "Be brief."), turn("user", "hello"), turn("assistant", " hi \n"), turn("user", "again")],
+  [
+    turn("system", "Be brief."),
+    turn("user", "read a"),
+    {
+      role: "assistant",
+      parts: [
+        { type: "reasoning", text: "A file is asked for." },
+        { type: "text", text: "Reading." },
+        { type: "tool_call", id: "call00001", name: "read_file", arguments: '{"path": "a", "limit": 2}', kind: "function" },
+      ],
+    },
+    {
+      role: "tool",
+      parts: [{ type: "tool_result", call_id: "call00001", content: [{ type: "text", text: "one\ntwo\n" }], is_error: false }],
+    },
+  ],
+];
