@@ -15,7 +15,8 @@ uv_version=0.13.9
 for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
   command -v "${need%%:*}" >/dev/null || { echo "${need%%:*} is missing: sudo apt-get install -y ${need##*:}" >&2; exit 1; }
 done
-if ! /sbin/ldconfig -p 2>/dev/null | grep -q 'libnuma\.so\.1'; then
+# Not grep -q: it stops reading at the first match, and ldconfig's broken pipe would count as a miss.
+if ! /sbin/ldconfig -p 2>/dev/null | grep 'libnuma\.so\.1' >/dev/null; then
   echo "libnuma.so.1 is missing: sudo apt-get install -y libnuma1" >&2
   exit 1
 fi
