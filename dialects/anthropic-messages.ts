@@ -5,7 +5,7 @@ import { labelsOfMessages } from "./anthropic-messages/labels.ts";
 import { parseAnthropic } from "./anthropic-messages/parse.ts";
 import { MessagesWriter } from "./anthropic-messages/writer.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
-import { modelsBody } from "./models-body.ts";
+import { modelBody, modelsBody } from "./models-body.ts";
 
 export const anthropicMessages: Dialect = {
   name: "anthropic-messages",
@@ -29,4 +29,5 @@ export const anthropicMessages: Dialect = {
   error: anthropicError,
   countTokens: (count) => ({ input_tokens: count }),
   models: modelsBody,
+  model: modelBody,
 };

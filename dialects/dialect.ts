@@ -5,9 +5,10 @@
 import type { AlidadeError } from "../errors.ts";
 import type { FinishReason, NeutralRequest, Turn, Usage } from "../schema/message.ts";
 import type { RequestClass } from "../schema/session-log.ts";
+import type { Framing } from "../wire/framing.ts";
 import type { SseFrame } from "../wire/sse.ts";
 
-export type { SseFrame };
+export type { Framing, SseFrame };
 
 /** Lower-case header names. */
 export type Headers = Record<string, string | undefined>;
@@ -23,6 +24,9 @@ export type Route = {
    */
   kind: "generate" | "count_tokens" | "models" | "model" | "hello" | "websocket";
 };
+
+/** What the address of a request says: the parameters of its route's path, decoded, and its query. */
+export type Address = { params: Record<string, string>; query: Record<string, string> };
 
 /** What a harness's headers and body fields say about the call. Labels only: never who may call. */
 export type CallLabels = { agent: string; request_class: RequestClass; labels: Record<string, string> };
@@ -66,10 +70,15 @@ export interface Dialect {
   readonly name: string;
   readonly title: string;
   readonly routes: readonly Route[];
-  /** Where the key is carried: header name, and the scheme in front of it. */
-  readonly credential: readonly { header: string; scheme?: "Bearer" }[];
+  /** Where the key is carried: header name, and the scheme in front of it, or a parameter of the query. */
+  readonly credential: readonly ({ header: string; scheme?: "Bearer" } | { query: string })[];
   /** Variables that point an SDK of this dialect at us. `base` has no trailing slash and no `/v1`. */
   env(base: string, key: string): Record<string, string>;
+  /**
+   * Where the address says what other dialects say in the body: its fields, which join those of the body, and how a
+   * stream is framed. Absent: the body says all, and streams are server-sent events.
+   */
+  address?(address: Address): { fields: Record<string, unknown>; framing: Framing };
   /** Throws AlidadeError `request_invalid` with `param` naming the field. */
   parse(body: unknown, headers: Headers): NeutralRequest;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;

@@ -8,9 +8,6 @@ export function usualVariables(baseUrl: string, apiKey: string): Record<string, 
   return {
     // The older name, which litellm and its users still read.
     OPENAI_API_BASE: `${baseUrl}/v1`,
-    // Set before there is a dialect for them, so that a Gemini client never goes past us unseen to its own service.
-    GOOGLE_GEMINI_BASE_URL: baseUrl,
-    GEMINI_API_KEY: apiKey,
     ...Object.fromEntries(dialects.flatMap((dialect) => Object.entries(dialect.env(baseUrl, apiKey)))),
   };
 }

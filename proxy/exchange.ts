@@ -1,7 +1,7 @@
 /** One HTTP exchange with a harness: what came in, and the ways to answer. Knows how the connection ended. */
 import type { ServerResponse } from "node:http";
-import type { Dialect, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
-import { encodeSse } from "../wire/sse.ts";
+import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
+import { type StreamEncoder, streamEncoder } from "../wire/framing.ts";
 
 export class Exchange {
   readonly dialect: Dialect;
@@ -13,11 +13,13 @@ export class Exchange {
   /** Aborted when the client left before the answer did. */
   readonly signal: AbortSignal;
   readonly #response: ServerResponse;
+  readonly #encoder: StreamEncoder;
   #isClosed = false;
   #handedOver = false;
 
-  constructor(dialect: Dialect, headers: Headers, response: ServerResponse) {
+  constructor(dialect: Dialect, headers: Headers, response: ServerResponse, framing: Framing = "sse") {
     this.dialect = dialect;
+    this.#encoder = streamEncoder(framing);
     this.headers = headers;
     this.#response = response;
     const gone = new AbortController();
@@ -81,7 +83,7 @@ export class Exchange {
   openStream(): void {
     if (this.#isClosed || this.headersSent) return;
     this.#response.writeHead(200, {
-      "content-type": "text/event-stream; charset=utf-8",
+      "content-type": this.#encoder.contentType,
       "cache-control": "no-cache",
       "x-accel-buffering": "no",
     });
@@ -91,13 +93,13 @@ export class Exchange {
   /** Writes frames as one piece; resolves when the connection can take more, or is gone. */
   async write(frames: SseFrame[]): Promise<void> {
     if (this.#isClosed || frames.length === 0) return;
-    if (this.#response.write(frames.map(encodeSse).join(""))) return;
+    if (this.#response.write(this.#encoder.encode(frames))) return;
     await Promise.race([this.closed, new Promise((resolve) => this.#response.once("drain", resolve))]);
   }
 
   async endStream(frames: SseFrame[]): Promise<void> {
     if (this.#isClosed) return;
-    this.#response.end(frames.map(encodeSse).join(""));
+    this.#response.end(this.#encoder.encode(frames) + this.#encoder.end());
     await this.closed;
   }
 }

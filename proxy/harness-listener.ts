@@ -8,13 +8,13 @@ import type { Duplex } from "node:stream";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
-import type { Dialect, Headers, Route } from "../dialects/dialect.ts";
+import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { parseJson } from "../wire/json.ts";
 import { Exchange } from "./exchange.ts";
 import { type CallSurroundings, handleCall } from "./handle-call.ts";
-import { methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
+import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { readBody } from "./read-body.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -81,18 +81,24 @@ export class HarnessListener implements AsyncDisposable {
     return app;
   }
 
-  async #serve(context: Context<Env>, dialect: Dialect, route: Route): Promise<Response> {
+  async #serve(context: Context<Env>, owner: Dialect, route: Route): Promise<Response> {
     const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
     const headers = flatten(incoming);
-    const exchange = new Exchange(dialect, headers, outgoing);
+    const asker = route.kind === "models" || route.kind === "model" ? dialectByKey(headers) : undefined;
+    const dialect = asker?.model ? asker : owner;
+    const { key, ...params } = context.req.param() as Record<string, string>;
+    const address: Address = { params, query: context.req.query() };
+    const addressed = dialect.address?.(address);
+    const exchange = new Exchange(dialect, headers, outgoing, addressed?.framing);
     try {
       if (route.kind === "hello") await exchange.sendEmpty();
       else if (route.kind === "websocket") throw noWebSocket(headers);
       else {
-        const session = this.#resolve(incoming, headers, context.req.param("key"), dialect);
-        if (route.kind === "models" || route.kind === "model") await this.#models(exchange, context.req.param("id"));
+        const session = this.#resolve(incoming, headers, address, key, dialect);
+        if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
         else {
-          exchange.body = parseJson(await readBody(incoming));
+          const body = parseJson(await readBody(incoming));
+          exchange.body = addressed && isObject(body) ? { ...body, ...addressed.fields } : body;
           if (route.kind === "count_tokens") await this.#countTokens(exchange);
           else await handleCall(session, exchange, this.#surroundings);
         }
@@ -123,10 +129,10 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
   }
 
-  #resolve(incoming: IncomingMessage, headers: Headers, pathKey: string | undefined, dialect: Dialect): Session {
+  #resolve(incoming: IncomingMessage, headers: Headers, address: Address, pathKey: string | undefined, dialect: Dialect): Session {
     const door = this.#doors.get(incoming.socket);
     if (door) return door;
-    const key = pathKey ?? credential(headers, dialect);
+    const key = pathKey ?? credential(headers, address, dialect);
     if (key === null) throw new AlidadeError("unauthorized", "no session key: put it in the path (/s/<key>/…) or send it as the API key");
     const session = this.#sessions.byKey(key);
     if (!session)
@@ -135,8 +141,14 @@ export class HarnessListener implements AsyncDisposable {
   }
 }
 
-function credential(headers: Headers, dialect: Dialect): string | null {
-  for (const { header, scheme } of dialect.credential) {
+function credential(headers: Headers, address: Address, dialect: Dialect): string | null {
+  for (const carrier of dialect.credential) {
+    if ("query" in carrier) {
+      const value = address.query[carrier.query];
+      if (value !== undefined) return value;
+      continue;
+    }
+    const { header, scheme } = carrier;
     const value = headers[header];
     if (value === undefined) continue;
     if (scheme === undefined) return value;
@@ -149,4 +161,8 @@ function flatten(incoming: IncomingMessage): Headers {
   return Object.fromEntries(
     Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
   );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
 }

@@ -37,8 +37,10 @@ export function methodsByPath(): Map<string, string> {
 function callerOf(path: string, headers: Headers): Dialect {
   const owners = dialects.flatMap((dialect) => dialect.routes.map((route) => ({ dialect, path: route.path.replace(/[:{].*$/, "") })));
   const owner = owners.filter((one) => path.startsWith(one.path)).sort((a, b) => b.path.length - a.path.length)[0];
-  const byHeader = dialects.find((dialect) =>
-    dialect.credential.some((one) => "header" in one && !one.scheme && headers[one.header] !== undefined),
-  );
-  return owner?.dialect ?? byHeader ?? dialects[0];
+  return owner?.dialect ?? dialectByKey(headers) ?? dialects[0];
+}
+
+/** Whose header carries the key. Every vendor's SDK asks `GET /v1/models`, and only this tells them apart. */
+export function dialectByKey(headers: Headers): Dialect | undefined {
+  return dialects.find((dialect) => dialect.credential.some((one) => "header" in one && !one.scheme && headers[one.header] !== undefined));
 }

@@ -24,7 +24,7 @@ export function findParents(calls: CallHistory[], places: Conversations, outcome
 /** Calls beside the conversation: nobody continues them, and they do not interrupt it. */
 function isAside(call: CallHistory): boolean {
   const { request_class } = call.begun;
-  return request_class === "title" || request_class === "topic" || request_class === "quota";
+  return request_class === "title" || request_class === "topic" || request_class === "quota" || request_class === "check";
 }
 
 function recordedParent(call: CallHistory, byId: Map<string, CallHistory>): CallHistory | null {

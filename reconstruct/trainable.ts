@@ -17,7 +17,7 @@ import type { CallHistory } from "./read-log.ts";
 export type Exclusion = z.infer<typeof ExclusionReason>;
 
 /** Calls about the session, not about the task: trained with the task's reward they would learn noise. */
-const auxiliaryClasses: ReadonlySet<z.infer<typeof RequestClass>> = new Set(["title", "topic", "quota"] as const);
+const auxiliaryClasses: ReadonlySet<z.infer<typeof RequestClass>> = new Set(["title", "topic", "quota", "check"] as const);
 
 type Judged = {
   outcome: Outcome;

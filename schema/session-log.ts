@@ -62,7 +62,7 @@ export type SessionSpec = z.infer<typeof SessionSpec>;
 const delta = <T extends z.ZodType>(item: T) =>
   z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: z.array(item) });
 
-export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "sub_agent", "unknown"]);
+export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "sub_agent", "unknown"]);
 export type RequestClass = z.infer<typeof RequestClass>;
 
 /** What of an assistant message was put back to what we emitted, by what evidence. */

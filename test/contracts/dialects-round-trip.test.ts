@@ -21,6 +21,8 @@ type Sayable = {
   order: boolean;
   /** A system message has one text. */
   oneSystemText: boolean;
+  /** A tool result is one text and then images. */
+  oneResultText?: boolean;
   build(messages: Message[]): Record<string, unknown>;
 };
 
@@ -45,10 +47,13 @@ function messageOf(say: Sayable): fc.Arbitrary<Message> {
         .tuple(fc.array(reasoning, { maxLength: 1 }), fc.array(textPart, { maxLength: 3 }), fc.array(call, { maxLength: 3 }))
         .map(([reasons, texts, calls]): Part[] => [...reasons, ...texts, ...calls]);
   const content = fc.array(fc.oneof(textPart, imagePart), { maxLength: 3 }) as fc.Arbitrary<Extract<Part, { type: "text" | "image" }>[]>;
+  const textThenImages = fc
+    .tuple(fc.array(textPart, { maxLength: 1 }), fc.array(imagePart, { maxLength: 2 }))
+    .map((parts) => parts.flat()) as typeof content;
   const result = fc.record({
     type: fc.constant("tool_result" as const),
     call_id: id,
-    content,
+    content: say.oneResultText ? textThenImages : content,
     is_error: say.resultErrors ? fc.boolean() : fc.constant(false),
   });
   return fc.oneof(
@@ -173,7 +178,54 @@ const messages: Sayable = {
   },
 };
 
-const sayable: Record<string, Sayable> = { "openai-chat": chat, "openai-responses": responses, "anthropic-messages": messages };
+const googlePart = (part: Part): unknown => {
+  if (part.type === "text") return { text: part.text };
+  if (part.type === "image") return { inlineData: { mimeType: "image/png", data: "AA==" } };
+  if (part.type === "reasoning") return { text: part.text, thought: true, thoughtSignature: part.carrier };
+  if (part.type === "tool_call") return { functionCall: { id: part.id, name: part.name, args: JSON.parse(part.arguments) as unknown } };
+  const said = part.content.map((one) => (one.type === "text" ? one.text : "")).join("");
+  return {
+    functionResponse: {
+      id: part.call_id,
+      name: "read",
+      response: part.is_error ? { error: said } : { output: said },
+      parts: part.content.filter((one) => one.type === "image").map(googlePart),
+    },
+  };
+};
+
+const google: Sayable = {
+  roles: ["system"],
+  carrier: true,
+  customCalls: false,
+  resultErrors: true,
+  rawArguments: false,
+  order: true,
+  oneSystemText: false,
+  oneResultText: true,
+  build(conversation) {
+    const [first] = conversation;
+    const rest = first?.role === "system" ? conversation.slice(1) : conversation;
+    const out: { role: string; parts: unknown[] }[] = [];
+    // Responses and what the user says after them share one content.
+    let joins = false;
+    for (const message of rest) {
+      const role = message.role === "assistant" ? "model" : message.role === "system" ? "system" : "user";
+      const parts = message.parts.map(googlePart);
+      if (joins && role === "user" && parts.length > 0) out.at(-1)?.parts.push(...parts);
+      else out.push({ role, parts });
+      joins = message.role === "tool";
+    }
+    return { ...(first?.role === "system" && { systemInstruction: { parts: first.parts.map(googlePart) } }), contents: out };
+  },
+};
+
+const sayable: Record<string, Sayable> = {
+  "openai-chat": chat,
+  "openai-responses": responses,
+  "anthropic-messages": messages,
+  "google-generate-content": google,
+};
 
 for (const dialect of dialects) {
   const say = sayable[dialect.name];

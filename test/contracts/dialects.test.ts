@@ -7,14 +7,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
+import { ApiError, GoogleGenAI } from "@google/genai";
+import { TrieRouter } from "hono/router/trie-router";
 import OpenAI from "openai";
-import { type AnswerContext, type Dialect, toEvents } from "../../dialects/dialect.ts";
+import { type AnswerContext, type Dialect, type Route, toEvents } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { mintToolCallId } from "../../schema/ids.ts";
 import type { FinishReason, Part, Turn, Usage } from "../../schema/message.ts";
+import { streamEncoder } from "../../wire/framing.ts";
 import { parseJson } from "../../wire/json.ts";
-import { encodeSse } from "../../wire/sse.ts";
 
 const callId = "callabcdefghij0123456789";
 const usage: Usage = { prompt_tokens: 100, cached_tokens: 64, sampled_tokens: 20, reasoning_tokens: 5 };
@@ -108,18 +110,26 @@ type Seen = {
   carriers: string[];
 };
 
+const router = new TrieRouter<[Dialect, Route]>();
+for (const dialect of dialects) for (const route of dialect.routes) router.add(route.method, route.path, [dialect, route]);
+
 let served: Case = cases[0] as Case;
 let requests = 0;
 const server = createServer(async (request, response) => {
   requests++;
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const dialect = dialects.find((one) => one.routes.some((route) => route.path === request.url?.split("?")[0])) as Dialect;
+  const url = new URL(request.url ?? "", "http://any");
+  const found = router.match(request.method ?? "", url.pathname)[0][0] as [[Dialect, Route], Record<string, string>] | undefined;
+  assert.ok(found, request.url);
+  const [[dialect], params] = found;
   if (request.method === "GET") {
     response.setHeader("content-type", "application/json").end(JSON.stringify(dialect.models?.(["policy", "other"])));
     return;
   }
-  const neutral = dialect.parse(parseJson(Buffer.concat(chunks)), request.headers as Record<string, string>);
+  const addressed = dialect.address?.({ params, query: Object.fromEntries(url.searchParams) });
+  const body = parseJson(Buffer.concat(chunks)) as Record<string, unknown>;
+  const neutral = dialect.parse({ ...body, ...addressed?.fields }, request.headers as Record<string, string>);
   const context: AnswerContext = {
     call_id: callId,
     created: 1_700_000_000,
@@ -138,7 +148,8 @@ const server = createServer(async (request, response) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify(dialect.answer(served.turn, context)));
     return;
   }
-  response.setHeader("content-type", "text/event-stream");
+  const encoder = streamEncoder(addressed?.framing ?? "sse");
+  response.setHeader("content-type", encoder.contentType);
   const writer = dialect.writer(context);
   const frames = [...writer.open(), ...writer.keepAlive()];
   for (const [index, event] of [...toEvents(served.turn, (at) => mintToolCallId(callId, at))].entries()) {
@@ -148,7 +159,7 @@ const server = createServer(async (request, response) => {
     }
     frames.push(...writer.event(event), ...(event.type === "end" ? [] : writer.keepAlive()));
   }
-  response.end(frames.map((frame) => encodeSse(frame)).join(""));
+  response.end(encoder.encode(frames) + encoder.end());
 });
 server.listen(0, "127.0.0.1");
 await new Promise((resolve) => server.once("listening", resolve));
@@ -162,6 +173,8 @@ type Client = { ask(stream: boolean): Promise<Seen>; expected(turn: Turn, stream
 
 const openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "sk-local" });
 const anthropic = new Anthropic({ baseURL: base, apiKey: "sk-local" });
+// This one tries again only when told to.
+const google = new GoogleGenAI({ apiKey: "sk-local", httpOptions: { baseUrl: base, retryOptions: { attempts: 3, initialDelay: 0.001 } } });
 
 const chatClient: Client = {
   async ask(stream) {
@@ -292,11 +305,59 @@ const messagesClient: Client = {
   },
 };
 
+const googleClient: Client = {
+  async ask(stream) {
+    const body = { model: "policy", contents: "Hi", config: { thinkingConfig: { includeThoughts: true } } };
+    const pieces = stream
+      ? await Array.fromAsync(await google.models.generateContentStream(body))
+      : [await google.models.generateContent(body)];
+    const seen: Seen = { text: "", reasoning: "", calls: [], end: "", usage: null, carriers: [] };
+    for (const piece of pieces) {
+      assert.equal(piece.responseId, callId);
+      assert.equal(piece.modelVersion, "policy");
+      assert.equal(piece.candidates?.length, 1);
+      for (const part of piece.candidates?.[0]?.content?.parts ?? []) {
+        if (part.functionCall)
+          seen.calls.push({
+            id: part.functionCall.id ?? "",
+            name: part.functionCall.name ?? "",
+            arguments: JSON.stringify(part.functionCall.args),
+          });
+        else if (part.thought) seen.reasoning += part.text ?? "";
+        else seen.text += part.text ?? "";
+        if (part.thought || part.functionCall) seen.carriers.push(part.thoughtSignature ?? "");
+      }
+    }
+    seen.end = pieces.at(-1)?.candidates?.[0]?.finishReason ?? "";
+    seen.usage = pieces.at(-1)?.usageMetadata ?? null;
+    return seen;
+  },
+  expected(turn) {
+    // This wire wants an object: what is none is text.
+    const calls = callsOf(turn).filter((one) => isJsonObject(one.arguments));
+    const malformed = callsOf(turn).filter((one) => !isJsonObject(one.arguments));
+    return {
+      text: textOf(turn) + malformed.map((one) => one.arguments).join(""),
+      calls: calls.map((one) => ({ ...one, arguments: JSON.stringify(JSON.parse(one.arguments || "{}")) })),
+      end: { length: "MAX_TOKENS", content_filter: "SAFETY" }[turn.finish_reason as string] ?? "STOP",
+      usage:
+        turn.usage === usage
+          ? { promptTokenCount: 100, cachedContentTokenCount: 64, candidatesTokenCount: 15, thoughtsTokenCount: 5, totalTokenCount: 120 }
+          : null,
+      carriers: [...turn.message.parts.filter((part) => part.type === "reasoning"), ...calls].map(() => `ali1.${callId}`),
+    };
+  },
+};
+
 const clients: Record<string, Client> = {
   "openai-chat": chatClient,
   "openai-responses": responsesClient,
   "anthropic-messages": messagesClient,
+  "google-generate-content": googleClient,
 };
+
+/** Dialects whose wire has objects where others have the text of a tool call's arguments, and no freeform tools. */
+const wantsObjects = ["anthropic-messages", "google-generate-content"];
 
 function textOf(turn: Turn): string {
   return turn.message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
@@ -327,13 +388,92 @@ function unwrapped(rawArguments: string): string {
   return isJsonObject(rawArguments) ? (JSON.parse(rawArguments) as { input: string }).input : rawArguments;
 }
 
+/** A body, and the field that the refusal names. */
+type BadBody = [unknown, string | null];
+
+const noBodies: BadBody[] = [
+  [[], null],
+  ["text", null],
+  [null, null],
+  [5, null],
+];
+
+/** What all that have a list of messages under one name or another refuse alike. */
+function badMessages(list: string): BadBody[] {
+  return [
+    ...noBodies,
+    [{ [list]: 5, model: "m" }, list],
+    [{ [list]: null, model: "m" }, list],
+    [{ [list]: [], model: "m" }, list],
+    [{ [list]: [{ role: "user", content: "Hi" }] }, "model"],
+    [{ [list]: [{ role: "user", content: "Hi" }], model: 5 }, "model"],
+    [{ [list]: [5], model: "m" }, `${list}[0]`],
+    [{ [list]: [{ role: "robot", content: "Hi" }], model: "m" }, `${list}[0].role`],
+    [{ [list]: [{ role: "user", content: 5 }], model: "m" }, `${list}[0].content`],
+    [{ [list]: [{ role: "user", content: [{ type: "hologram" }] }], model: "m" }, `${list}[0].content[0].type`],
+    [{ [list]: [{ role: "user", content: [5] }], model: "m" }, `${list}[0].content[0]`],
+    [{ [list]: [{ role: "user", content: "Hi" }], model: "m", stream: "yes" }, "stream"],
+    [{ [list]: [{ role: "user", content: "Hi" }], model: "m", temperature: "hot" }, "temperature"],
+    [{ [list]: [{ role: "user", content: "Hi" }], model: "m", tools: {} }, "tools"],
+    [{ [list]: [{ role: "user", content: "Hi" }], model: "m", tool_choice: 5 }, "tool_choice"],
+  ];
+}
+
+const said = { contents: [{ parts: [{ text: "Hi" }] }], model: "m" };
+const badBodies: Record<string, BadBody[]> = {
+  "openai-chat": badMessages("messages"),
+  "openai-responses": badMessages("input"),
+  "anthropic-messages": badMessages("messages"),
+  "google-generate-content": [
+    ...noBodies,
+    [{ ...said, contents: 5 }, "contents"],
+    [{ ...said, contents: null }, "contents"],
+    [{ ...said, contents: [] }, "contents"],
+    [{ ...said, model: undefined }, "model"],
+    [{ ...said, model: 5 }, "model"],
+    [{ ...said, contents: [5] }, "contents[0]"],
+    [{ ...said, contents: [{ role: "robot", parts: [] }] }, "contents[0].role"],
+    [{ ...said, contents: [{ parts: 5 }] }, "contents[0].parts"],
+    [{ ...said, contents: [{ parts: [5] }] }, "contents[0].parts[0]"],
+    [{ ...said, contents: [{ parts: [{ hologram: {} }] }] }, "contents[0].parts[0]"],
+    [{ ...said, contents: [{ parts: [{ inlineData: { mimeType: "audio/wav", data: "" } }] }] }, "contents[0].parts[0].inlineData.mimeType"],
+    [{ ...said, contents: [{ parts: [{ fileData: { fileUri: "gs://b/o" } }] }] }, "contents[0].parts[0].fileData.fileUri"],
+    [{ ...said, contents: [{ role: "model", parts: [{ functionCall: { args: {} } }] }] }, "contents[0].parts[0].functionCall.name"],
+    [
+      { ...said, contents: [{ role: "model", parts: [{ functionCall: { name: "f", args: "x" } }] }] },
+      "contents[0].parts[0].functionCall.args",
+    ],
+    [
+      { ...said, contents: [{ role: "user", parts: [{ functionResponse: { name: "f", response: 5 } }] }] },
+      "contents[0].parts[0].functionResponse.response",
+    ],
+    [{ ...said, contents: [...said.contents, { role: "model", parts: [{ text: "So" }] }] }, "contents"],
+    [{ ...said, systemInstruction: { parts: [{ inlineData: {} }] } }, "systemInstruction.parts[0]"],
+    [{ ...said, stream: "yes" }, "stream"],
+    [{ ...said, cachedContent: "cachedContents/1" }, "cachedContent"],
+    [{ ...said, generationConfig: 5 }, "generationConfig"],
+    [{ ...said, generationConfig: { temperature: "hot" } }, "generationConfig.temperature"],
+    [{ ...said, generationConfig: { candidateCount: 2 } }, "generationConfig.candidateCount"],
+    [{ ...said, generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }, "generationConfig.responseModalities"],
+    [{ ...said, generationConfig: { responseMimeType: "text/x.enum" } }, "generationConfig.responseMimeType"],
+    [{ ...said, tools: {} }, "tools"],
+    [{ ...said, tools: [{ functionDeclarations: [{}] }] }, "tools[0].functionDeclarations[0].name"],
+    [{ ...said, toolConfig: 5 }, "toolConfig"],
+    [{ ...said, toolConfig: { functionCallingConfig: { mode: "SOMETIMES" } } }, "toolConfig.functionCallingConfig.mode"],
+    [
+      { ...said, toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } } },
+      "toolConfig.functionCallingConfig.allowedFunctionNames",
+    ],
+  ],
+};
+
 for (const dialect of dialects) {
   const client = clients[dialect.name];
   assert.ok(client, `${dialect.name} has no SDK client in this suite: add one`);
 
   for (const one of cases) {
     // Freeform tools exist in OpenAI's APIs only; elsewhere the call is that of an ordinary function.
-    if (one.custom && dialect.name === "anthropic-messages") continue;
+    if (one.custom && wantsObjects.includes(dialect.name)) continue;
     for (const stream of [true, false]) {
       test(`${dialect.name} says ${one.title}${stream ? ", streaming" : ""}`, async () => {
         served = one;
@@ -348,7 +488,7 @@ for (const dialect of dialects) {
         };
         // Streamed arguments of a call without any: the SDK has nothing to put together.
         const blank = (list: Seen["calls"]) => list.map((item) => ({ ...item, arguments: item.arguments === "" ? "{}" : item.arguments }));
-        const same = dialect.name === "anthropic-messages" ? blank : (list: Seen["calls"]) => list;
+        const same = wantsObjects.includes(dialect.name) ? blank : (list: Seen["calls"]) => list;
         // The SDK parses numbers; the text of the answer itself is tested in test/dialects/anthropic-messages.test.ts.
         assert.deepEqual({ ...seen, calls: same(seen.calls) }, { ...expected, calls: same(expected.calls) });
       });
@@ -368,6 +508,14 @@ for (const dialect of dialects) {
       requests = 0;
       const status = dialect.name === "anthropic-messages" ? wanted.anthropic : wanted.openai;
       await assert.rejects(client.ask(true), (thrown: unknown) => {
+        if (thrown instanceof ApiError) {
+          // Of an answer that is no success this SDK keeps the status and the body's text.
+          const said = (JSON.parse(thrown.message) as { error: { code: number; message: string; details: { reason: string }[] } }).error;
+          assert.deepEqual([thrown.status, said.code, said.details[0]?.reason.toLowerCase()], [status, status, error.code]);
+          if (error.code === "context_length_exceeded")
+            assert.match(said.message, /^The input token count \(5000\) exceeds the maximum number of tokens allowed \(4096\)/);
+          return true;
+        }
         assert.ok(thrown instanceof OpenAI.APIError || thrown instanceof Anthropic.APIError, String(thrown));
         assert.equal(thrown.status, status);
         assert.equal(thrown.headers?.get("x-alidade-error"), error.code);
@@ -400,27 +548,8 @@ for (const dialect of dialects) {
   });
 
   test(`${dialect.name} refuses bodies that are no request, and names the field`, () => {
-    const list = dialect.name === "openai-responses" ? "input" : "messages";
-    const bad: [unknown, string | null][] = [
-      [[], null],
-      ["text", null],
-      [null, null],
-      [5, null],
-      [{ [list]: 5, model: "m" }, list],
-      [{ [list]: null, model: "m" }, list],
-      [{ [list]: [], model: "m" }, list],
-      [{ [list]: [{ role: "user", content: "Hi" }] }, "model"],
-      [{ [list]: [{ role: "user", content: "Hi" }], model: 5 }, "model"],
-      [{ [list]: [5], model: "m" }, `${list}[0]`],
-      [{ [list]: [{ role: "robot", content: "Hi" }], model: "m" }, `${list}[0].role`],
-      [{ [list]: [{ role: "user", content: 5 }], model: "m" }, `${list}[0].content`],
-      [{ [list]: [{ role: "user", content: [{ type: "hologram" }] }], model: "m" }, `${list}[0].content[0].type`],
-      [{ [list]: [{ role: "user", content: [5] }], model: "m" }, `${list}[0].content[0]`],
-      [{ [list]: [{ role: "user", content: "Hi" }], model: "m", stream: "yes" }, "stream"],
-      [{ [list]: [{ role: "user", content: "Hi" }], model: "m", temperature: "hot" }, "temperature"],
-      [{ [list]: [{ role: "user", content: "Hi" }], model: "m", tools: {} }, "tools"],
-      [{ [list]: [{ role: "user", content: "Hi" }], model: "m", tool_choice: 5 }, "tool_choice"],
-    ];
+    const bad = badBodies[dialect.name];
+    assert.ok(bad, `${dialect.name} has no bad bodies in this suite: add some`);
     for (const [body, param] of bad)
       assert.throws(
         () => dialect.parse(body, {}),

@@ -1,0 +1,57 @@
+/** Google generateContent: Gemini CLI, and programs on Google's SDKs. The address names the model and says whether to stream. */
+import { mintToolCallId } from "../schema/ids.ts";
+import { type Address, type Dialect, type Route, toEvents } from "./dialect.ts";
+import { googleError } from "./google-generate-content/error.ts";
+import { labelsOfGenerateContent } from "./google-generate-content/labels.ts";
+import { parseGenerateContent } from "./google-generate-content/parse.ts";
+import { GenerateContentWriter } from "./google-generate-content/writer.ts";
+
+/** A model's name may hold slashes and colons; the verb is what stands behind the last colon. */
+const routesBelow = (version: string): Route[] => [
+  { method: "POST", path: `/${version}/models/:call{.+:generateContent}`, kind: "generate" },
+  { method: "POST", path: `/${version}/models/:call{.+:streamGenerateContent}`, kind: "generate" },
+  { method: "POST", path: `/${version}/models/:call{.+:countTokens}`, kind: "count_tokens" },
+];
+
+export const googleGenerateContent: Dialect = {
+  name: "google-generate-content",
+  title: "Google generateContent",
+  // `GET /v1/models` is answered in the shape of the other vendors, who have no other address for it.
+  routes: [
+    ...routesBelow("v1beta"),
+    ...routesBelow("v1"),
+    { method: "GET", path: "/v1beta/models", kind: "models" },
+    { method: "GET", path: "/v1beta/models/:id{.+}", kind: "model" },
+  ],
+  credential: [{ header: "x-goog-api-key" }, { query: "key" }, { header: "authorization", scheme: "Bearer" }],
+  env: (base, key) => ({ GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: key }),
+  address,
+  parse: (body) => parseGenerateContent(body),
+  labels: labelsOfGenerateContent,
+  answer(turn, context) {
+    const writer = new GenerateContentWriter(context);
+    for (const event of toEvents(turn, (index) => mintToolCallId(context.call_id, index))) writer.event(event);
+    return writer.body();
+  },
+  writer: (context) => new GenerateContentWriter(context),
+  error: googleError,
+  countTokens: (count) => ({ totalTokens: count }),
+  models: (models) => ({ models: models.map(modelOf) }),
+  model: modelOf,
+};
+
+function address({ params, query }: Address): ReturnType<NonNullable<Dialect["address"]>> {
+  const [, model, verb] = /^(.*):([^:]*)$/.exec(params.call ?? "") ?? [];
+  return {
+    fields: { model, stream: verb === "streamGenerateContent" },
+    framing: query.alt === "sse" ? "sse" : "json-array",
+  };
+}
+
+function modelOf(id: string): Record<string, unknown> {
+  return {
+    name: `models/${id}`,
+    displayName: id,
+    supportedGenerationMethods: ["generateContent", "streamGenerateContent", "countTokens"],
+  };
+}

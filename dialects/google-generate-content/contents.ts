@@ -1,0 +1,191 @@
+/** The contents of a generateContent request: parts in order, function responses as messages of their own. */
+import { z } from "zod";
+import { fromToolCallId, mintToolCallId } from "../../schema/ids.ts";
+import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
+import { fromCarrier } from "../carrier.ts";
+import { checked, invalid, isObject } from "../edge.ts";
+import { camelKeys } from "./wire.ts";
+
+type ContentPart = Extract<Part, { type: "text" | "image" }>;
+type Fields = Record<string, unknown>;
+
+const Content = z.looseObject({ role: z.enum(["user", "model", "function", "system"]).nullish(), parts: z.array(z.unknown()).nullish() });
+const FunctionCall = z.looseObject({ id: z.string().nullish(), name: z.string(), args: z.record(z.string(), z.unknown()).nullish() });
+const FunctionResponse = z.looseObject({
+  id: z.string().nullish(),
+  name: z.string(),
+  response: z.record(z.string(), z.unknown()).nullish(),
+  parts: z.array(z.unknown()).nullish(),
+});
+const InlineData = z.looseObject({ mimeType: z.string(), data: z.string() });
+const FileData = z.looseObject({ fileUri: z.string(), mimeType: z.string().nullish() });
+
+export type ParsedContents = {
+  messages: Message[];
+  /** Kinds of parts that no template has a place for: what Google's own tools did at the vendor. */
+  omitted: string[];
+};
+
+export function parseContents(values: unknown[], at: string): ParsedContents {
+  const calls = new Calls();
+  const parsed: ParsedContents = { messages: [], omitted: [] };
+  for (const [index, value] of values.entries()) {
+    const here = `${at}[${index}]`;
+    const content = checked(Content, value, here);
+    const parts = (content.parts ?? []).map((part, partIndex) => partOf(part, `${here}.parts[${partIndex}]`));
+    if (content.role === "model") parsed.messages.push(parseModel(parts, `${here}.parts`, calls, parsed.omitted));
+    else parsed.messages.push(...parseUser(content.role === "system" ? "system" : "user", parts, `${here}.parts`, calls, parsed.omitted));
+  }
+  return parsed;
+}
+
+/** A system instruction: a Content, its parts, or a string. Empty: no message. */
+export function parseSystem(value: unknown, at: string): Message[] {
+  if (value === null || value === undefined) return [];
+  const parts: unknown = isObject(value) ? (value.parts ?? [value]) : Array.isArray(value) ? value : [value];
+  const texts = checked(z.array(z.unknown()), parts, `${at}.parts`).flatMap((part, index) => {
+    const { text } = partOf(part, `${at}.parts[${index}]`);
+    if (typeof text !== "string") throw invalid(`${at}.parts[${index}]`, "only text is supported here");
+    return textParts(text);
+  });
+  return texts.length === 0 ? [] : [{ role: "system", parts: texts }];
+}
+
+function partOf(value: unknown, at: string): Fields {
+  if (typeof value === "string") return { text: value };
+  return camelKeys(checked(z.looseObject({}), value, at));
+}
+
+function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]): Message {
+  const out: Part[] = [];
+  for (const [index, part] of parts.entries()) {
+    const here = `${at}[${index}]`;
+    const carrier = typeof part.thoughtSignature === "string" ? part.thoughtSignature : "";
+    if (isObject(part.functionCall)) {
+      const call = checked(FunctionCall, camelKeys(part.functionCall), `${here}.functionCall`);
+      out.push(calls.open(call, fromCarrier(carrier), out));
+    } else if (part.thought === true) out.push({ type: "reasoning", text: textOf(part, here), ...(carrier !== "" && { carrier }) });
+    else {
+      // A signature of ours beside text names the call as well; what travels without its thought is no reasoning.
+      if (fromCarrier(carrier) !== null) out.push({ type: "reasoning", text: "", carrier });
+      out.push(...parseContentPart(part, here, omitted));
+    }
+  }
+  return { role: "assistant", parts: out };
+}
+
+/** One content may hold several function responses and other parts: each response is a message, the rest stays around it in order. */
+function parseUser(role: "user" | "system", parts: Fields[], at: string, calls: Calls, omitted: string[]): Message[] {
+  const messages: Message[] = [];
+  let rest: Part[] = [];
+  const flush = (): void => {
+    if (rest.length > 0) messages.push({ role, parts: rest });
+    rest = [];
+  };
+  for (const [index, part] of parts.entries()) {
+    const here = `${at}[${index}]`;
+    if (!isObject(part.functionResponse)) rest.push(...parseContentPart(part, here, omitted));
+    else {
+      flush();
+      messages.push(parseResponse(part.functionResponse, `${here}.functionResponse`, calls, omitted));
+    }
+  }
+  flush();
+  return messages.length > 0 ? messages : [{ role, parts: [] }];
+}
+
+/** Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts. */
+function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[]): Message {
+  const answer = checked(FunctionResponse, camelKeys(value), at);
+  const response = answer.response ?? {};
+  const isError = response.error !== undefined && response.output === undefined;
+  const said = isError ? response.error : (response.output ?? (Object.keys(response).length === 0 ? "" : response));
+  const media = (answer.parts ?? []).flatMap((part, index) =>
+    parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`, omitted),
+  );
+  const content = [...textParts(typeof said === "string" ? said : JSON.stringify(said)), ...media];
+  return { role: "tool", parts: [{ type: "tool_result", call_id: calls.take(answer.id ?? "", answer.name), content, is_error: isError }] };
+}
+
+/** Kinds that only Google's own tools write, at Google. */
+const hosted = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
+
+function parseContentPart(part: Fields, at: string, omitted: string[]): ContentPart[] {
+  if (typeof part.text === "string") return textParts(part.text);
+  if (part.inlineData !== undefined) {
+    const { mimeType, data } = checked(
+      InlineData,
+      isObject(part.inlineData) ? camelKeys(part.inlineData) : part.inlineData,
+      `${at}.inlineData`,
+    );
+    if (mimeType.startsWith("image/")) return [{ type: "image", url: `data:${mimeType};base64,${data}` }];
+    throw invalid(`${at}.inlineData.mimeType`, `data of type "${mimeType}" is not supported; images are`);
+  }
+  if (part.fileData !== undefined) return [imageOfFile(part.fileData, `${at}.fileData`)];
+  const kind = hosted.find((key) => part[key] !== undefined);
+  if (kind !== undefined) omitted.push(kind);
+  else if (Object.keys(part).some((key) => key !== "thought" && key !== "thoughtSignature"))
+    throw invalid(
+      at,
+      `a part of ${Object.keys(part).join(", ")} is not supported here; text, inlineData, fileData, functionCall and functionResponse are`,
+    );
+  return [];
+}
+
+function imageOfFile(value: unknown, at: string): ContentPart {
+  const file = checked(FileData, isObject(value) ? camelKeys(value) : value, at);
+  if (!/^https?:/.test(file.fileUri))
+    throw invalid(`${at}.fileUri`, `files are not stored here; send the data itself (inlineData) instead of "${file.fileUri}"`);
+  if (file.mimeType != null && !file.mimeType.startsWith("image/"))
+    throw invalid(`${at}.mimeType`, `files of type "${file.mimeType}" are not supported; images are`);
+  return { type: "image", url: file.fileUri };
+}
+
+function textOf(part: Fields, at: string): string {
+  return checked(z.string().nullish(), part.text, `${at}.text`) ?? "";
+}
+
+/** Empty text is no part. */
+function textParts(text: string): ContentPart[] {
+  return text === "" ? [] : [{ type: "text", text }];
+}
+
+/** The function calls of a conversation, and those that wait for their response: older clients leave ids out. */
+class Calls {
+  #open: { call: ToolCallPart; hasOwnId: boolean }[] = [];
+  #count = 0;
+
+  /** `from`: the call of ours that the part's signature names. */
+  open(sent: z.output<typeof FunctionCall>, from: string | null, before: readonly Part[]): ToolCallPart {
+    this.#count++;
+    const call: ToolCallPart = {
+      type: "tool_call",
+      id: sent.id || (from === null ? `function${this.#count}` : mintToolCallId(from, callsOf(from, before))),
+      name: sent.name,
+      // The text that was sampled is lost on this wire; restore finds it again by the id.
+      arguments: JSON.stringify(sent.args ?? {}),
+      kind: "function",
+    };
+    this.#open.push({ call, hasOwnId: Boolean(sent.id) });
+    return call;
+  }
+
+  /**
+   * The id of the call that a response answers: as named; else, for Gemini CLI's sub-agents name calls only in the
+   * response, the oldest open call of that name that came without an id; else the oldest.
+   */
+  take(id: string, name: string): string {
+    const nameless = this.#open.filter((one) => id === "" || !one.hasOwnId);
+    const found =
+      this.#open.find(({ call }) => call.id === id) ??
+      nameless.find(({ call }) => call.name === name) ??
+      (id === "" ? this.#open[0] : undefined);
+    this.#open = this.#open.filter((one) => one !== found);
+    return found?.call.id ?? id;
+  }
+}
+
+/** How many function calls of the same turn stand before in the message: the index of the next one. */
+function callsOf(callId: string, before: readonly Part[]): number {
+  return before.filter((part) => part.type === "tool_call" && fromToolCallId(part.id)?.call_id === callId).length;
+}

@@ -1,0 +1,113 @@
+/** A generateContent request as the neutral one. Model and stream come from the address. */
+import { z } from "zod";
+import type { NeutralRequest, Sampling } from "../../schema/message.ts";
+import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { parseContents, parseSystem } from "./contents.ts";
+import { toJsonSchema } from "./schema.ts";
+import { parseToolChoice, parseTools } from "./tools.ts";
+import { camelKeys } from "./wire.ts";
+
+const Body = z.looseObject({
+  model: z.string(),
+  contents: z.array(z.unknown()).min(1),
+  stream: z.boolean().nullish(),
+  generationConfig: z.looseObject({}).nullish(),
+});
+
+const Config = z.looseObject({
+  temperature: z.number().nullish(),
+  topP: z.number().nullish(),
+  topK: z.number().nullish(),
+  maxOutputTokens: z.number().int().positive().nullish(),
+  stopSequences: z.array(z.string()).nullish(),
+  seed: z.number().int().nullish(),
+  presencePenalty: z.number().nullish(),
+  frequencyPenalty: z.number().nullish(),
+  candidateCount: z.number().int().nullish(),
+  responseMimeType: z.string().nullish(),
+  responseModalities: z.array(z.string()).nullish(),
+  thinkingConfig: z.looseObject({}).nullish(),
+});
+type Config = z.output<typeof Config>;
+
+const mapped = ["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generateContentRequest"];
+
+export function parseGenerateContent(value: unknown): NeutralRequest {
+  const sent = checked(z.looseObject({}), value);
+  const body = checked(Body, camelKeys(unwrapped(sent)));
+  // What a cache holds is at Google: without it the prompt would be another one.
+  if (body.cachedContent) throw invalid("cachedContent", "nothing is cached here; send the contents themselves");
+  const config = checked(Config, camelKeys(body.generationConfig ?? {}), "generationConfig");
+  refuseUnsupported(config);
+  const { messages, omitted } = parseContents(body.contents, "contents");
+  if (messages.at(-1)?.role === "assistant")
+    throw invalid("contents", "the last content is the model's, and continuing it (prefill) is not supported; end with the user");
+  const tools = parseTools(body.tools);
+  const choice = parseToolChoice(body.toolConfig, tools.tools);
+  return {
+    model: body.model,
+    messages: [...parseSystem(body.systemInstruction, "systemInstruction"), ...messages],
+    tools: choice.tools,
+    tool_choice: choice.tool_choice,
+    sampling: parseSampling(config),
+    stream: body.stream ?? false,
+    native: {
+      ...rest(body, mapped),
+      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
+      ...(omitted.length > 0 && { omitted_parts: omitted }),
+    },
+  };
+}
+
+/** Counting tokens may send the whole request one level deeper. */
+function unwrapped(body: Record<string, unknown>): Record<string, unknown> {
+  const inner = body.generateContentRequest ?? body.generate_content_request;
+  return isObject(inner) ? { ...inner, model: body.model, stream: body.stream } : body;
+}
+
+/** What would change the meaning of the answer, with what is understood. */
+function refuseUnsupported(config: Config): void {
+  if (config.candidateCount != null && config.candidateCount !== 1)
+    throw invalid(
+      "generationConfig.candidateCount",
+      `only 1 candidate a request is supported, not ${config.candidateCount}; send the request ${config.candidateCount} times`,
+    );
+  if (config.responseModalities?.some((modality) => modality !== "TEXT"))
+    throw invalid("generationConfig.responseModalities", 'only ["TEXT"] is supported');
+  if (config.responseMimeType != null && !["text/plain", "application/json"].includes(config.responseMimeType))
+    throw invalid(
+      "generationConfig.responseMimeType",
+      `only text/plain and application/json are supported, not ${config.responseMimeType}`,
+    );
+}
+
+function parseSampling(config: Config): Sampling {
+  return present({
+    temperature: config.temperature,
+    top_p: config.topP,
+    // Google's JSON writes it as a float.
+    top_k: config.topK == null ? undefined : Math.round(config.topK),
+    max_tokens: config.maxOutputTokens,
+    stop: config.stopSequences?.length ? config.stopSequences : undefined,
+    seed: config.seed,
+    presence_penalty: config.presencePenalty,
+    frequency_penalty: config.frequencyPenalty,
+    response_format: responseFormat(config),
+    reasoning_effort: effortOf(config.thinkingConfig),
+  });
+}
+
+/** In the shape that engines take, which wants a name. */
+function responseFormat(config: Config): unknown {
+  const schema = config.responseJsonSchema ?? (isObject(config.responseSchema) ? toJsonSchema(config.responseSchema) : undefined);
+  if (isObject(schema)) return { type: "json_schema", json_schema: { name: "output", schema } };
+  return config.responseMimeType === "application/json" ? { type: "json_object" } : undefined;
+}
+
+/** A budget in tokens has no counterpart; none at all is the one that engines know. */
+function effortOf(thinking: unknown): string | undefined {
+  if (!isObject(thinking)) return undefined;
+  const { thinkingBudget, thinkingLevel } = camelKeys(thinking);
+  if (thinkingBudget === 0) return "none";
+  return typeof thinkingLevel === "string" && thinkingLevel !== "THINKING_LEVEL_UNSPECIFIED" ? thinkingLevel.toLowerCase() : undefined;
+}
