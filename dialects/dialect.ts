@@ -3,7 +3,7 @@
  * never its name.
  */
 import type { AlidadeError } from "../errors.ts";
-import type { FinishReason, NeutralRequest, Turn, Usage } from "../schema/message.ts";
+import type { FinishReason, Message, NeutralRequest, Turn, Usage } from "../schema/message.ts";
 import type { RequestClass } from "../schema/session-log.ts";
 import type { Framing } from "../wire/framing.ts";
 import type { SseFrame } from "../wire/sse.ts";
@@ -20,9 +20,9 @@ export type Route = {
   /**
    * `generate` is a call; nothing else is ever recorded as one. `count_tokens`, `models` and `model` (one of them, `:id`
    * in the path) are answered from the engine; `hello` is an empty 200 for clients that look whether anybody is there;
-   * `websocket` is where a client may ask to change the protocol: it is told at once that it cannot.
+   * `record` is about answers that were given (`answerFromRecord`); `websocket` is where a client may ask to change the protocol: it is told at once that it cannot.
    */
-  kind: "generate" | "count_tokens" | "models" | "model" | "hello" | "websocket";
+  kind: "generate" | "count_tokens" | "models" | "model" | "hello" | "record" | "websocket";
 };
 
 /** What the address of a request says: the parameters of its route's path, decoded, and its query. */
@@ -41,6 +41,47 @@ export type AnswerContext = {
   native: Record<string, unknown>;
   /** Tool kinds by name: `custom` ones go out in the dialect's own form. */
   custom_tools: ReadonlySet<string>;
+};
+
+/** A call as the record has it, with the ids that its harness knows. */
+export type StoredCall = {
+  context: AnswerContext;
+  /** The whole conversation that was asked about. */
+  messages: Message[];
+  /** Null while it is generated, and where it failed. */
+  turn: Turn | null;
+  error: AlidadeError | null;
+};
+
+export type StoredConversation = {
+  conversation_id: string;
+  /** Unix seconds. */
+  created: number;
+  metadata: Record<string, unknown>;
+  /** What it began with. */
+  messages: Message[];
+  /** The last call in it that has a turn. */
+  latest_call_id: string | null;
+};
+
+/** What of a session a dialect's clients may ask for, refer to and add to: its own calls, and conversations. */
+export interface SessionRecord {
+  call(callId: string): StoredCall | null;
+  conversation(conversationId: string): StoredConversation | null;
+  openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
+  /** It stays recorded, and nobody can refer to it any more. `id` is a call's or a conversation's. */
+  forget(id: string): Promise<void>;
+}
+
+/** A request at a `record` route. */
+export type RecordRequest = {
+  method: string;
+  /** The route's own pattern. */
+  path: string;
+  /** `:id` of the path. */
+  id: string;
+  query: Record<string, string>;
+  body: unknown;
 };
 
 /** A turn on its way out. Ids in `tool-call` are the minted ones. */
@@ -80,7 +121,7 @@ export interface Dialect {
    */
   address?(address: Address): { fields: Record<string, unknown>; framing: Framing };
   /** Throws AlidadeError `request_invalid` with `param` naming the field. */
-  parse(body: unknown, headers: Headers): NeutralRequest;
+  parse(body: unknown, headers: Headers, record?: SessionRecord): NeutralRequest;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;
   /** The whole turn as one JSON body. */
   answer(turn: Turn, context: AnswerContext): Record<string, unknown>;
@@ -91,6 +132,7 @@ export interface Dialect {
   countTokens?(count: number): Record<string, unknown>;
   models?(models: string[]): Record<string, unknown>;
   model?(id: string): Record<string, unknown>;
+  answerFromRecord?(request: RecordRequest, record: SessionRecord): Promise<Record<string, unknown>>;
 }
 
 /** A stored turn as the events of its answer, tool-call ids replaced by ours: the same way out for every relay. */

@@ -12,7 +12,13 @@ export function openaiError(error: AlidadeError): HttpAnswer {
 }
 
 export function openaiErrorBody(error: AlidadeError): { message: string; type: string; param: string | null; code: string } {
-  return { message: error.message, type: typeOf(error.status), param: error.param, code: codes[error.code] ?? error.code };
+  return { message: error.message, type: typeOf(error.status), param: error.param, code: codeOf(error) };
+}
+
+/** Clients that keep no history know by this code that they have to send the whole conversation again. */
+function codeOf(error: AlidadeError): string {
+  if (error.code === "not_found" && error.param === "previous_response_id") return "previous_response_not_found";
+  return codes[error.code] ?? error.code;
 }
 
 function typeOf(status: number): string {

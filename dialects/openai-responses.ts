@@ -1,9 +1,10 @@
-/** OpenAI Responses: Codex's only dialect, in its stateless form (the whole history in every request). */
-import { mintToolCallId } from "../schema/ids.ts";
-import { type Dialect, toEvents } from "./dialect.ts";
+/** OpenAI Responses: Codex's only dialect. Sent whole, or continued from what the session's record keeps. */
+import type { Dialect } from "./dialect.ts";
 import { openaiError } from "./openai-error.ts";
+import { answerOf } from "./openai-responses/answer.ts";
 import { labelsOfResponses } from "./openai-responses/labels.ts";
 import { parseResponses } from "./openai-responses/parse.ts";
+import { answerFromRecord, recordRoutes } from "./openai-responses/record.ts";
 import { ResponsesWriter } from "./openai-responses/writer.ts";
 
 export const openaiResponses: Dialect = {
@@ -11,17 +12,17 @@ export const openaiResponses: Dialect = {
   title: "OpenAI Responses",
   routes: [
     { method: "POST", path: "/v1/responses", kind: "generate" },
+    { method: "POST", path: "/v1/responses/input_tokens", kind: "count_tokens" },
     { method: "GET", path: "/v1/responses", kind: "websocket" },
+    ...recordRoutes,
   ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
-  parse: (body) => parseResponses(body),
+  parse: (body, _headers, record) => parseResponses(body, record),
   labels: labelsOfResponses,
-  answer(turn, context) {
-    const writer = new ResponsesWriter(context);
-    for (const event of toEvents(turn, (index) => mintToolCallId(context.call_id, index))) writer.event(event);
-    return writer.body();
-  },
+  answer: answerOf,
   writer: (context) => new ResponsesWriter(context),
   error: openaiError,
+  countTokens: (count) => ({ object: "response.input_tokens", input_tokens: count }),
+  answerFromRecord,
 };

@@ -10,6 +10,7 @@ import type { CallFinished, ErrorRecord, Policy } from "../schema/session-log.ts
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { Call } from "./call.ts";
+import { continueFrom } from "./continue-from.ts";
 import { decodeDifference } from "./decode-difference.ts";
 import type { Exchange } from "./exchange.ts";
 import { Generation, type GenerationResult, toErrorRecord } from "./generation.ts";
@@ -17,6 +18,7 @@ import { fingerprintOf, match } from "./match.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
 import type { Session } from "./session.ts";
+import { sessionRecord } from "./session-record.ts";
 import { messageDelta, storageBases, tokenDelta } from "./storage-base.ts";
 
 /** What the call needs of the proxy around it. */
@@ -44,8 +46,8 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   let call: Call | null = null;
   try {
     session.assertOpen();
-    const request = exchange.dialect.parse(exchange.body, exchange.headers);
-    const restored = restore(session, request.messages);
+    const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
+    const restored = continueFrom(session, request, restore(session, request.messages));
     const found = await findOrBegin(session, exchange, request, restored, around);
     call = found.call;
     await answer(session, call, exchange, found.replayed, { stream: request.stream, relay: session.spec.relay }, around);

@@ -12,11 +12,14 @@ import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { parseJson } from "../wire/json.ts";
+import { continueFrom } from "./continue-from.ts";
 import { Exchange } from "./exchange.ts";
 import { type CallSurroundings, handleCall } from "./handle-call.ts";
 import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { readBody } from "./read-body.ts";
+import { restore } from "./restore.ts";
 import type { Session } from "./session.ts";
+import { sessionRecord } from "./session-record.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** A client that has not sent its headers by then is not a harness (slowloris). */
@@ -96,10 +99,11 @@ export class HarnessListener implements AsyncDisposable {
       else {
         const session = this.#resolve(incoming, headers, address, key, dialect);
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
+        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, await readBody(incoming));
         else {
           const body = parseJson(await readBody(incoming));
           exchange.body = addressed && isObject(body) ? { ...body, ...addressed.fields } : body;
-          if (route.kind === "count_tokens") await this.#countTokens(exchange);
+          if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
           else await handleCall(session, exchange, this.#surroundings);
         }
       }
@@ -119,13 +123,23 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: body ?? {} });
   }
 
-  async #countTokens(exchange: Exchange): Promise<void> {
+  async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address, bytes: Buffer): Promise<void> {
+    const asked = { ...route, id: params.id ?? "", query, body: bytes.length > 0 ? parseJson(bytes) : null };
+    const answer = await exchange.dialect.answerFromRecord?.(asked, sessionRecord(session, exchange.dialect));
+    await exchange.send({ status: 200, headers: {}, body: answer ?? {} });
+  }
+
+  /** Counts what the engine would get. A body without a model is a count for the one that is served. */
+  async #countTokens(session: Session, exchange: Exchange): Promise<void> {
     const { engine, facts } = this.#surroundings;
-    const request = exchange.dialect.parse(exchange.body, exchange.headers);
+    const { dialect, headers } = exchange;
+    const named = isObject(exchange.body) ? { ...exchange.body, model: exchange.body.model ?? facts.models[0] } : exchange.body;
+    const request = dialect.parse(named, headers, sessionRecord(session, dialect));
+    const { messages } = continueFrom(session, request, restore(session, request.messages));
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
     const model = facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model);
-    const count = await engine.countTokens({ model, messages: request.messages, tools: request.tools }, exchange.signal);
+    const count = await engine.countTokens({ model, messages, tools: request.tools }, exchange.signal);
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
   }
 

@@ -40,7 +40,9 @@ function replay(session: Session, entry: LogEntry): void {
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) call.delivery = entry.delivery;
-  } else if (entry.type === "sealed") session.sealed = entry.reason;
+  } else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
+  else if (entry.type === "forgotten") session.forgotten.add(entry.id);
+  else if (entry.type === "sealed") session.sealed = entry.reason;
   else if (entry.type === "rewarded") session.revision = Math.max(session.revision, entry.revision);
 }
 

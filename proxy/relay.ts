@@ -6,6 +6,7 @@
 import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
 import { AlidadeError } from "../errors.ts";
 import { mintToolCallId } from "../schema/ids.ts";
+import type { Turn } from "../schema/message.ts";
 import type { Call } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Session } from "./session.ts";
@@ -64,7 +65,7 @@ export function contextOf(session: Session, call: Call): AnswerContext {
 }
 
 /** The call's turn with the ids that the harness sees. */
-function mintedTurn(call: Call) {
+export function mintedTurn(call: Call): Turn {
   const turn = turnOf(call);
   let index = 0;
   const parts = turn.message.parts.map((part) => (part.type === "tool_call" ? { ...part, id: mintToolCallId(call.id, index++) } : part));

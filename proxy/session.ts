@@ -5,7 +5,7 @@
 import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
-import type { Answered, ErrorRecord, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
+import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { type Call, normalText } from "./call.ts";
 import type { LazyLog } from "./lazy-log.ts";
@@ -25,6 +25,10 @@ export class Session {
   /** Latest call that said this text: for assistant turns that carry no id of ours. */
   readonly byText = new Map<string, Call>();
   readonly tools = new Map<string, Tool[]>();
+  /** Conversations that the harness opened, by id. */
+  readonly conversations = new Map<string, ConversationOpened>();
+  /** Ids of calls and conversations that the harness deleted: recorded, and not to be referred to. */
+  readonly forgotten = new Set<string>();
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
   readonly started: number;
@@ -141,7 +145,7 @@ export class Session {
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [this.calls, this.byFingerprint, this.byText, this.tools]) table.clear();
+    for (const table of [this.calls, this.byFingerprint, this.byText, this.tools, this.conversations, this.forgotten]) table.clear();
     await this.log.close();
   }
 

@@ -94,6 +94,11 @@ export type NeutralRequest = {
   stream: boolean;
   /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
   native: Record<string, unknown>;
+  /**
+   * The earlier call from whose conversation this one goes on: all of its messages but the first `skip`, and its turn,
+   * belong after the first `head` messages of this request. Absent: the request says the whole conversation.
+   */
+  continues?: { call_id: string; skip: number; head: number };
 };
 
 export const FinishReason = z.enum(["stop", "tool_calls", "length", "content_filter", "abort", "error"]);

@@ -69,7 +69,8 @@ export type RequestClass = z.infer<typeof RequestClass>;
 export const Restored = z.strictObject({
   message_index: z.number().int(),
   from_call_id: z.string(),
-  evidence: z.enum(["tool_call_id", "carrier", "content"]),
+  /** `reference`: the request named the call, and the record supplied the message. */
+  evidence: z.enum(["tool_call_id", "carrier", "content", "reference"]),
   /** The restored message says the same as the one sent; `edited` ones are recognised but left as sent. */
   status: z.enum(["identical", "restored", "edited"]),
   /** What differed: arguments, text, ids, reasoning. */
@@ -204,6 +205,18 @@ export const Replayed = z.strictObject({
 /** Requests refused before they became a call (a spent budget, a sealed session, a bad body). */
 export const Refused = z.strictObject({ type: z.literal("refused"), time: Time, dialect: z.string(), error: ErrorRecord });
 
+/** A conversation that a harness opened to refer to it later, with what it began with. */
+export const ConversationOpened = z.strictObject({
+  type: z.literal("conversation"),
+  time: Time,
+  conversation_id: z.string(),
+  messages: z.array(Message),
+  metadata: z.record(z.string(), z.unknown()),
+});
+
+/** The harness deleted a call's answer or a conversation (by its id here): it stays recorded, and cannot be referred to. */
+export const Forgotten = z.strictObject({ type: z.literal("forgotten"), time: Time, id: z.string() });
+
 export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
 
 export const Rewarded = z.strictObject({
@@ -224,6 +237,8 @@ export const LogEntry = z.discriminatedUnion("type", [
   Answered,
   Replayed,
   Refused,
+  ConversationOpened,
+  Forgotten,
   Sealed,
   Rewarded,
 ]);
@@ -232,6 +247,7 @@ export type Opened = z.infer<typeof Opened>;
 export type CallBegun = z.infer<typeof CallBegun>;
 export type CallFinished = z.infer<typeof CallFinished>;
 export type Tried = z.infer<typeof Tried>;
+export type ConversationOpened = z.infer<typeof ConversationOpened>;
 export type Answered = z.infer<typeof Answered>;
 export type Replayed = z.infer<typeof Replayed>;
 export type Decoded = z.infer<typeof Decoded>;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { Message, Part } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
 import { checked, invalid } from "../edge.ts";
+import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";
 
@@ -58,8 +59,21 @@ export function parseItems(values: unknown[], tools: ToolList): { messages: Mess
       case "additional_tools":
         // The tools themselves were read before the items: names in the history need them.
         break;
-      case "item_reference":
-        throw invalid(at, "items are not kept here, so a reference to one cannot be followed; send the item itself");
+      case "local_shell_call":
+      case "shell_call":
+      case "apply_patch_call": {
+        const type = String(item.type).slice(0, -"_call".length);
+        const { call_id, ...call } = fromBuiltinCall(type, item, at);
+        turns.add({ type: "tool_call", id: call_id, name: tools.builtinName(type), ...call, kind: "function" }, callOfItem(item.id));
+        break;
+      }
+      case "local_shell_call_output":
+      case "shell_call_output":
+      case "apply_patch_call_output": {
+        const { text, ...output } = fromBuiltinOutput(item, at);
+        turns.push({ role: "tool", parts: [{ type: "tool_result", ...output, content: textParts(text) }] });
+        break;
+      }
       default:
         // What hosted tools did at another vendor: no template has a place for it, and no session should end for it.
         omitted.push(String(item.type));

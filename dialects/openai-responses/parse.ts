@@ -1,8 +1,11 @@
 /** A Responses request as the neutral one. */
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";
+import { followReferences } from "./references.ts";
 import { ToolList } from "./tools.ts";
 
 const Body = z.looseObject({
@@ -19,33 +22,37 @@ const Body = z.looseObject({
 
 /** Fields that point at something kept at the vendor: without it the conversation would silently be another one. */
 const stateful: Record<string, string> = {
-  previous_response_id: "responses are not kept here; send the whole conversation in `input`",
-  conversation: "conversations are not kept here; send the whole conversation in `input`",
   prompt: "stored prompts are not kept here; send the text itself",
 };
 
-export function parseResponses(value: unknown): NeutralRequest {
+export function parseResponses(value: unknown, record?: SessionRecord): NeutralRequest {
   const body = checked(Body, value);
   refuseUnsupported(body);
-  const values = inputItems(body.input);
+  const earlier = earlierConversation(body, record);
+  const values = followReferences(inputItems(body.input, earlier !== null), record);
   const tools = new ToolList();
   tools.add(body.tools, "tools");
   for (const [index, item] of values.entries())
     if (isObject(item) && item.type === "additional_tools") tools.add(item.tools, `input[${index}].tools`);
   const { messages, omitted } = parseItems(values, tools);
   const choice = tools.choose(body.tool_choice);
+  const head = instructions(body.instructions);
   return {
     model: body.model,
-    messages: [...instructions(body.instructions), ...messages],
+    messages: [...head, ...(earlier?.messages ?? []), ...messages],
     tools: choice.tools,
     tool_choice: choice.tool_choice,
     sampling: parseSampling(body),
     stream: body.stream ?? false,
+    ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
       // What the answer repeats (temperature, text, metadata, …) stays under its own name.
       ...rest(body, ["model", "input", "instructions", "tools", "stream"]),
       ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
       ...(omitted.length > 0 && { omitted_items: omitted }),
+      ...(earlier?.conversation_id && { conversation_id: earlier.conversation_id }),
+      ...(head.length > 0 && { has_instructions: true }),
+      ...(Object.keys(tools.builtin).length > 0 && { builtin_tools: tools.builtin }),
       ...(Object.keys(tools.namespaced).length > 0 && { namespaced_tools: tools.namespaced }),
     },
   };
@@ -56,11 +63,12 @@ function refuseUnsupported(body: Record<string, unknown>): void {
   if (body.background === true) throw invalid("background", "is not supported; leave it out");
 }
 
-function inputItems(input: unknown): unknown[] {
+function inputItems(input: unknown, mayBeMissing: boolean): unknown[] {
+  if (mayBeMissing && (input === undefined || input === null)) return [];
   if (typeof input === "string") return [{ role: "user", content: input }];
   if (!Array.isArray(input))
     throw invalid("input", `expected a string or a list of items, received ${input === null ? "null" : typeof input}`);
-  if (input.length === 0) throw invalid("input", "is empty");
+  if (input.length === 0 && !mayBeMissing) throw invalid("input", "is empty");
   return input;
 }
 

@@ -2,6 +2,7 @@
 import type { AlidadeError } from "../../errors.ts";
 import type { Usage } from "../../schema/message.ts";
 import type { AnswerContext } from "../dialect.ts";
+import { conversationIdOf, responseId } from "./stored-id.ts";
 
 /**
  * Repeats the request's small fields, as the API does. Not its tools and instructions: with an agent they are tens of
@@ -10,10 +11,11 @@ import type { AnswerContext } from "../dialect.ts";
 export function responseObject(context: AnswerContext, fields: Record<string, unknown>): Record<string, unknown> {
   const { native } = context;
   return {
-    id: `resp_${context.call_id}`,
+    id: responseId(context.call_id),
     object: "response",
     created_at: context.created,
     background: false,
+    ...(native.conversation != null && { conversation: { id: conversationIdOf(native.conversation) } }),
     error: null,
     incomplete_details: null,
     instructions: null,
@@ -21,7 +23,7 @@ export function responseObject(context: AnswerContext, fields: Record<string, un
     metadata: native.metadata ?? {},
     model: context.model,
     parallel_tool_calls: native.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: native.previous_response_id ?? null,
     prompt_cache_key: native.prompt_cache_key ?? null,
     reasoning: native.reasoning ?? null,
     store: native.store ?? true,

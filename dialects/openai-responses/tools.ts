@@ -4,6 +4,7 @@ import type { Tool, ToolChoice } from "../../schema/message.ts";
 import { customTool } from "../custom-tool.ts";
 import { checked, invalid, isObject } from "../edge.ts";
 import { functionTool } from "../function-tool.ts";
+import { builtinTool, builtinTools } from "./builtin-tools.ts";
 
 /** Where a flattened tool came from: in `native.namespaced_tools`, by the name that the model sees. */
 export type NamespacedTools = Record<string, { namespace: string; name: string }>;
@@ -23,6 +24,8 @@ export class ToolList {
   /** Hosted tools run at the vendor, so the model here is not told of them. */
   readonly omitted: string[] = [];
   readonly namespaced: NamespacedTools = {};
+  /** Types of built-in tools, by the name that the model sees. */
+  readonly builtin: Record<string, string> = {};
   readonly #plain = new Set<string>();
 
   add(values: unknown, at: string): void {
@@ -40,6 +43,11 @@ export class ToolList {
     return known?.[0] ?? `${namespace}__${name}`;
   }
 
+  /** The model's name of a built-in tool, whether it is offered now or not. */
+  builtinName(type: string): string {
+    return Object.entries(this.builtin).find(([, known]) => known === type)?.[0] ?? type;
+  }
+
   #addOne(value: unknown, at: string, namespace: string | null): void {
     const tool = checked(WireTool, value, at);
     if (tool.type === "function") this.#push(functionTool(tool, at), namespace);
@@ -49,7 +57,8 @@ export class ToolList {
     } else if (tool.type === "namespace" && namespace === null) {
       const { name, tools } = checked(Namespace, tool, at);
       for (const [index, inner] of tools.entries()) this.#addOne(inner, `${at}.tools[${index}]`, name);
-    } else this.omitted.push(tool.type);
+    } else if (Object.hasOwn(builtinTools, tool.type) && namespace === null) this.#pushBuiltin(tool.type);
+    else this.omitted.push(tool.type);
   }
 
   #push(tool: Tool, namespace: string | null): void {
@@ -62,10 +71,18 @@ export class ToolList {
     this.tools.push({ ...tool, name });
   }
 
+  #pushBuiltin(type: string): void {
+    if (Object.values(this.builtin).includes(type)) return;
+    const name = this.#free(type);
+    this.builtin[name] = type;
+    this.tools.push(builtinTool(type, name));
+  }
+
   /** A name that no other tool has. */
   #free(wanted: string): string {
     let name = wanted;
-    for (let count = 2; this.#plain.has(name) || Object.hasOwn(this.namespaced, name); count++) name = `${wanted}__${count}`;
+    for (let count = 2; this.#plain.has(name) || Object.hasOwn(this.namespaced, name) || Object.hasOwn(this.builtin, name); count++)
+      name = `${wanted}__${count}`;
     return name;
   }
 
@@ -88,8 +105,9 @@ export class ToolList {
   /** Null for a hosted tool, which was omitted. */
   #named(value: unknown, at: string): string | null {
     const choice = checked(Named, value, at);
-    if (choice.type !== "function" && choice.type !== "custom") return null;
-    const name = this.nameOf(choice.name ?? "", choice.namespace);
+    const isBuiltin = Object.hasOwn(builtinTools, choice.type);
+    if (choice.type !== "function" && choice.type !== "custom" && !isBuiltin) return null;
+    const name = isBuiltin ? this.builtinName(choice.type) : this.nameOf(choice.name ?? "", choice.namespace);
     if (!this.tools.some((tool) => tool.name === name)) throw invalid(at, `no tool is named "${name}"`);
     return name;
   }

@@ -2,9 +2,8 @@
 import type { AlidadeError } from "../../errors.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
-import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
-import { isObject } from "../edge.ts";
+import { callItem } from "./call-item.ts";
 import { itemId } from "./item-id.ts";
 import { failure, responseObject, usageOf } from "./response-object.ts";
 
@@ -119,29 +118,17 @@ export class ResponsesWriter implements StreamWriter {
 
   /** Arguments go out in one delta, exactly as they were sampled. */
   #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): SseFrame[] {
-    const custom = this.#context.custom_tools.has(event.name);
-    const field = custom ? "input" : "arguments";
-    const value = custom ? customInput(event.arguments) : event.arguments;
-    const id = itemId(custom ? "ctc" : "fc", this.#context.call_id, this.#output.length);
-    const item = { id, type: custom ? "custom_tool_call" : "function_call", call_id: event.id, ...this.#toolName(event.name) };
+    const { idKind, fields, text } = callItem(event.name, event.arguments, this.#context);
+    const id = itemId(idKind, this.#context.call_id, this.#output.length);
+    const item = { id, call_id: event.id, ...fields };
     const place = { item_id: id, output_index: this.#output.length };
-    const form = custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
+    const begun = { ...item, ...(text && { [text.field]: "" }), status: "in_progress" };
     return [
-      this.#frame("response.output_item.added", {
-        output_index: this.#output.length,
-        item: { ...item, [field]: "", status: "in_progress" },
-      }),
-      ...(value === "" ? [] : [this.#frame(`${form}.delta`, { ...place, delta: value })]),
-      this.#frame(`${form}.done`, { ...place, [field]: value }),
-      this.#done({ ...item, [field]: value, status: "completed" }),
+      this.#frame("response.output_item.added", { output_index: this.#output.length, item: begun }),
+      ...(text === null || text.value === "" ? [] : [this.#frame(`${text.event}.delta`, { ...place, delta: text.value })]),
+      ...(text === null ? [] : [this.#frame(`${text.event}.done`, { ...place, [text.field]: text.value })]),
+      this.#done({ ...item, ...(text && { [text.field]: text.value }), status: "completed" }),
     ];
-  }
-
-  /** A flattened name goes out as the namespace and name that it was made from. */
-  #toolName(name: string): { name: string; namespace?: string } {
-    const known = isObject(this.#context.native.namespaced_tools) ? this.#context.native.namespaced_tools : {};
-    const tool = Object.hasOwn(known, name) ? known[name] : null;
-    return isObject(tool) ? { name: String(tool.name), namespace: String(tool.namespace) } : { name };
   }
 
   #done(item: Fields): SseFrame {

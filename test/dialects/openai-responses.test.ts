@@ -141,6 +141,94 @@ test("a namespaced tool goes out with its namespace, and its history says the sa
   }
 });
 
+const builtins = [{ type: "local_shell" }, { type: "shell", environment: { type: "local" } }, { type: "apply_patch" }];
+
+test("built-in tools are functions to the model and go out, and come back, in their own form", () => {
+  const { tools, native } = parse({ tools: builtins, tool_choice: { type: "shell" } });
+  assert.deepEqual(
+    tools.map((tool) => tool.name),
+    ["local_shell", "shell", "apply_patch"],
+  );
+  const sampled: [string, string, Record<string, unknown>][] = [
+    [
+      "local_shell",
+      '{"command": ["ls","-l"], "timeout_ms": 5}',
+      { type: "local_shell_call", action: { type: "exec", env: {}, command: ["ls", "-l"], timeout_ms: 5 } },
+    ],
+    [
+      "shell",
+      '{"commands":["ls"]}',
+      { type: "shell_call", action: { timeout_ms: null, max_output_length: null, commands: ["ls"] }, environment: null },
+    ],
+    ["apply_patch", '{"type":"delete_file","path":"a"}', { type: "apply_patch_call", operation: { type: "delete_file", path: "a" } }],
+  ];
+  const calls = sampled.map(
+    ([name, rawArguments]): Part => ({
+      type: "tool_call",
+      id: "x",
+      name,
+      arguments: rawArguments,
+      kind: "function",
+    }),
+  );
+  const items = openaiResponses.answer(turnOf(calls), context(native)).output as Record<string, unknown>[];
+  for (const [index, [, , form]] of sampled.entries()) {
+    const { id, call_id, status, ...rest } = items[index] ?? {};
+    assert.deepEqual(rest, form);
+    assert.deepEqual([call_id, status], [`${one}t${index}`, "completed"]);
+    assert.match(String(id), new RegExp(`^(lsh|sh|apc)_${one}i${index}$`));
+  }
+  // In a request without tools (a compaction) too.
+  for (const offered of [builtins, []]) {
+    const [, message] = parse({ input: [hello, ...items], tools: offered }).messages;
+    assert.deepEqual(
+      message?.parts.map((part) => part.type === "tool_call" && [part.name, JSON.parse(part.arguments)]),
+      sampled.map(([name, rawArguments]) => [name, JSON.parse(rawArguments)]),
+    );
+  }
+});
+
+test("a built-in tool's call that does not fit its form goes out as the function call that was sampled", () => {
+  const { native } = parse({ tools: builtins });
+  for (const [name, rawArguments] of [
+    ["local_shell", '{"command": "ls"}'],
+    ["shell", '{"commands": ["ls'],
+    ["apply_patch", '{"type":"rename","path":"a"}'],
+  ] as const) {
+    const call: Part = { type: "tool_call", id: "x", name, arguments: rawArguments, kind: "function" };
+    const [item] = openaiResponses.answer(turnOf([call]), context(native)).output as Record<string, unknown>[];
+    assert.deepEqual([item?.type, item?.name, item?.arguments], ["function_call", name, rawArguments]);
+  }
+});
+
+test("what built-in tools answered is what the model reads", () => {
+  const messages = messagesOf([
+    hello,
+    { type: "local_shell_call", id: "lsh_1", call_id: "c1", action: { type: "exec", command: ["ls"], env: {} } },
+    { type: "local_shell_call_output", id: "c1", output: "a.txt" },
+    { type: "shell_call", id: "sh_1", call_id: "c2", action: { commands: ["a", "b"] } },
+    {
+      type: "shell_call_output",
+      call_id: "c2",
+      output: [
+        { stdout: "out", stderr: "err", outcome: { type: "exit", exit_code: 1 } },
+        { stdout: "", stderr: "", outcome: { type: "timeout" } },
+      ],
+    },
+    { type: "apply_patch_call", id: "apc_1", call_id: "c3", operation: { type: "delete_file", path: "a" } },
+    { type: "apply_patch_call_output", call_id: "c3", status: "failed", output: "no such file" },
+  ]);
+  const results = messages.flatMap((message) => message.parts.filter((part) => part.type === "tool_result"));
+  assert.deepEqual(
+    results.map((part) => [part.call_id, part.content.map((piece) => piece.type === "text" && piece.text).join(), part.is_error]),
+    [
+      ["c1", "a.txt", false],
+      ["c2", "out\nerr\nexit code 1\ntimed out", false],
+      ["c3", "no such file", true],
+    ],
+  );
+});
+
 test("a made name takes no tool's name", () => {
   const plain = { type: "function", name: "multi_agent_v1__spawn_agent", parameters: {} };
   for (const tools of [

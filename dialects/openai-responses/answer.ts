@@ -1,0 +1,11 @@
+/** The whole response for a turn. */
+import { mintToolCallId } from "../../schema/ids.ts";
+import type { Turn } from "../../schema/message.ts";
+import { type AnswerContext, toEvents } from "../dialect.ts";
+import { ResponsesWriter } from "./writer.ts";
+
+export function answerOf(turn: Turn, context: AnswerContext): Record<string, unknown> {
+  const writer = new ResponsesWriter(context);
+  for (const event of toEvents(turn, (index) => mintToolCallId(context.call_id, index))) writer.event(event);
+  return writer.body();
+}

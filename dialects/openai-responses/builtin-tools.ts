@@ -1,0 +1,134 @@
+/**
+ * Tools that the API knows by a type of their own and that the client runs: shells and patches. Models know functions
+ * only, so each is shown as one, and a call goes out in the tool's own form. What does not fit that form goes out as the
+ * function call that it was: the client answers what it makes of it, and nothing is lost or made up.
+ */
+import { z } from "zod";
+import type { Tool } from "../../schema/message.ts";
+import { checked, isObject, present } from "../edge.ts";
+import type { ItemKind } from "./item-id.ts";
+
+type Fields = Record<string, unknown>;
+
+type BuiltinTool = {
+  description: string;
+  parameters: Fields;
+  idKind: ItemKind;
+  /** The item's field that holds what the model asked for. */
+  field: "action" | "operation";
+  /** The field's value, or null where the arguments do not fit. */
+  toWire(args: Fields): Fields | null;
+  fromWire(value: Fields): Fields;
+};
+
+const text = { type: "string" };
+const milliseconds = { type: "integer", description: "Time limit in milliseconds." };
+
+export const builtinTools: Record<string, BuiltinTool> = {
+  local_shell: {
+    description: "Runs a command on this machine, without a shell in between, and returns what it printed.",
+    parameters: {
+      type: "object",
+      properties: {
+        command: { type: "array", items: text, description: "The program and its arguments." },
+        working_directory: text,
+        timeout_ms: milliseconds,
+        env: { type: "object", additionalProperties: text },
+        user: text,
+      },
+      required: ["command"],
+    },
+    idKind: "lsh",
+    field: "action",
+    toWire: (args) => (isTextList(args.command) ? { type: "exec", env: {}, ...args } : null),
+    fromWire: ({ type: _, env, ...args }) => present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) }),
+  },
+  shell: {
+    description: "Runs shell commands and returns what each of them printed and how it ended.",
+    parameters: {
+      type: "object",
+      properties: {
+        commands: { type: "array", items: text, description: "Shell command lines." },
+        timeout_ms: milliseconds,
+        max_output_length: { type: "integer", description: "Characters of output to keep." },
+      },
+      required: ["commands"],
+    },
+    idKind: "sh",
+    field: "action",
+    toWire: (args) => (isTextList(args.commands) ? { timeout_ms: null, max_output_length: null, ...args } : null),
+    fromWire: (action) => present(action),
+  },
+  apply_patch: {
+    description: "Creates, changes or deletes one file.",
+    parameters: {
+      type: "object",
+      properties: {
+        type: { type: "string", enum: ["create_file", "update_file", "delete_file"] },
+        path: text,
+        diff: { type: "string", description: "The new lines or the change, as a V4A diff. None for delete_file." },
+      },
+      required: ["type", "path"],
+    },
+    idKind: "apc",
+    field: "operation",
+    toWire: (args) => (typeof args.path === "string" && /^(?:create|update|delete)_file$/.test(String(args.type)) ? args : null),
+    fromWire: (operation) => operation,
+  },
+};
+
+export function builtinTool(type: string, name: string): Tool {
+  const { description, parameters } = builtinTools[type] as BuiltinTool;
+  return { name, description, parameters, kind: "function" };
+}
+
+/** A call as an item of the tool's own type; null where the sampled arguments do not fit it. */
+export function builtinCall(type: string, rawArguments: string): { idKind: ItemKind; fields: Fields } | null {
+  const tool = builtinTools[type];
+  if (!tool) return null;
+  try {
+    const args: unknown = JSON.parse(rawArguments);
+    const value = isObject(args) ? tool.toWire(args) : null;
+    if (value === null) return null;
+    return { idKind: tool.idKind, fields: { type: `${type}_call`, [tool.field]: value, ...(type === "shell" && { environment: null }) } };
+  } catch {
+    return null;
+  }
+}
+
+const CallItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish() });
+
+/** A call item of the history: its call's id, and what it asked for as a function's arguments. */
+export function fromBuiltinCall(type: string, item: Fields, at: string): { call_id: string; arguments: string } {
+  const { call_id, id } = checked(CallItem, item, at);
+  const tool = builtinTools[type] as BuiltinTool;
+  const value = checked(z.looseObject({}), item[tool.field], `${at}.${tool.field}`);
+  return { call_id: checked(z.string(), call_id ?? id, `${at}.call_id`), arguments: JSON.stringify(tool.fromWire(value)) };
+}
+
+const OutputItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish(), status: z.string().nullish() });
+const Outcome = z.looseObject({ type: z.string(), exit_code: z.number().nullish() });
+const ShellOutput = z.looseObject({ stdout: z.string().nullish(), stderr: z.string().nullish(), outcome: Outcome.nullish() });
+
+/** What a tool's own output item says, as the text that the model reads. */
+export function fromBuiltinOutput(item: Fields, at: string): { call_id: string; text: string; is_error: boolean } {
+  const { call_id, id, status } = checked(OutputItem, item, at);
+  const output = item.output;
+  return {
+    // A local shell's output names its call in `id`.
+    call_id: checked(z.string(), call_id ?? id, `${at}.call_id`),
+    text: Array.isArray(output)
+      ? output.map((one: unknown, index) => shellText(checked(ShellOutput, one, `${at}.output[${index}]`))).join("\n")
+      : checked(z.string().nullish(), output, `${at}.output`) || (status ?? ""),
+    is_error: status === "failed",
+  };
+}
+
+function shellText({ stdout, stderr, outcome }: z.output<typeof ShellOutput>): string {
+  const ended = !outcome ? "" : outcome.type === "timeout" ? "timed out" : `exit code ${outcome.exit_code ?? "unknown"}`;
+  return [stdout, stderr, ended].filter((one) => one).join("\n");
+}
+
+function isTextList(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}

@@ -1,0 +1,35 @@
+/** A tool call as the item that its tool wants: function, freeform, built in, or in a namespace. */
+import { customInput } from "../custom-tool.ts";
+import type { AnswerContext } from "../dialect.ts";
+import { isObject } from "../edge.ts";
+import { builtinCall } from "./builtin-tools.ts";
+import type { ItemKind } from "./item-id.ts";
+
+type Fields = Record<string, unknown>;
+
+/** `text`: the field that streams, under these events' name; null for an item that comes in one piece. */
+export type CallItem = { idKind: ItemKind; fields: Fields; text: { field: string; value: string; event: string } | null };
+
+export function callItem(name: string, rawArguments: string, { custom_tools, native }: AnswerContext): CallItem {
+  if (custom_tools.has(name)) return streamed("ctc", "custom_tool_call", name, "input", customInput(rawArguments), native);
+  const type = entryOf(native.builtin_tools, name);
+  const builtin = typeof type === "string" ? builtinCall(type, rawArguments) : null;
+  if (builtin !== null) return { ...builtin, text: null };
+  return streamed("fc", "function_call", name, "arguments", rawArguments, native);
+}
+
+function streamed(idKind: ItemKind, type: string, name: string, field: string, value: string, native: Fields): CallItem {
+  return { idKind, fields: { type, ...toolName(name, native) }, text: { field, value, event: `response.${eventOf[type]}` } };
+}
+
+const eventOf: Record<string, string> = { function_call: "function_call_arguments", custom_tool_call: "custom_tool_call_input" };
+
+/** A flattened name goes out as the namespace and name that it was made from. */
+function toolName(name: string, native: Fields): { name: string; namespace?: string } {
+  const tool = entryOf(native.namespaced_tools, name);
+  return isObject(tool) ? { name: String(tool.name), namespace: String(tool.namespace) } : { name };
+}
+
+function entryOf(table: unknown, name: string): unknown {
+  return isObject(table) && Object.hasOwn(table, name) ? table[name] : undefined;
+}
