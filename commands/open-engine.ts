@@ -18,7 +18,7 @@ export async function openEngine(config: Config["engine"], signal: AbortSignal):
   await using scope = new AsyncDisposableStack();
   const embedded = config.url === "practice";
   const practice = embedded ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
-  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(config.url), apiKey: keyOf(config.api_key_env) });
+  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(config.url ?? kind.defaultUrl), apiKey: keyOf(config.api_key_env) });
   scope.defer(() => engine.close());
   const release = scope.move();
   return {

@@ -5,6 +5,7 @@
 import { Agent, type Dispatcher, request as httpRequest } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { refusal } from "./refusal.ts";
 import { StreamedResponse } from "./streamed-response.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
@@ -80,16 +81,10 @@ export class EngineClient {
     return response;
   }
 
-  /** The server's own refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */
+  /** The server's own refusal, typed by its status and its words. */
   refusal(status: number, body: string): AlidadeError {
     const text = body.slice(0, maxErrorBytes);
-    const said = saidBy(text);
-    if (status === 400 && /context length|context window|context size|exceed_context_size|max_model_len|max_seq_len/i.test(text))
-      return new AlidadeError("context_length_exceeded", said, { status: 400 });
-    const message = `the engine at ${this.baseUrl} answered ${status}: ${said}`;
-    if (status === 404 && /model/i.test(said)) return new AlidadeError("model_unknown", message);
-    if (status === 400 || status === 422) return new AlidadeError("request_invalid", message, { status: 400 });
-    return new AlidadeError("engine_error", message, { status: status === 429 || status === 503 ? status : 502 });
+    return refusal(this.baseUrl, status, saidBy(text), text);
   }
 
   /** Names what broke in the middle of an answer; an abort and what has a name already stay what they are. */

@@ -1,11 +1,14 @@
 /** The engines: one line each. */
 import { AlidadeError } from "../errors.ts";
+import { anthropic } from "./anthropic.ts";
 import type { EngineKind } from "./engine.ts";
+import { google } from "./google.ts";
 import { llamaCpp } from "./llama-cpp.ts";
+import { openai, openaiCompatible } from "./openai.ts";
 import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
 
-export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp];
+export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google];
 export type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */

@@ -61,6 +61,7 @@ test("dockerode is imported in sandboxes only, vendor SDKs in engines only, test
     "tar-stream": /^(sandboxes|tasks|harnesses)\//,
     openai: /^engines\//,
     "@anthropic-ai/sdk": /^engines\//,
+    "@google/genai": /^engines\//,
     commander: /^(cli\.ts$|commands\/)/,
   };
   for (const path of production) {

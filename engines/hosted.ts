@@ -1,0 +1,107 @@
+/**
+ * What the hosted engines share. They give no token ids, so nothing of theirs is ever trained on as a policy: they are
+ * teachers, whose text is recorded (distillation), or opponents. Their SDKs speak the wire; retries are ours to count.
+ */
+import { AlidadeError, messageOf } from "../errors.ts";
+import type { Sampling } from "../schema/message.ts";
+import type { EngineFacts } from "./engine.ts";
+import { refusal } from "./refusal.ts";
+
+/** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */
+export const noTimeoutMs = 2_147_483_647;
+
+/** Nothing was sent: there is nobody there. */
+const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+
+export function hostedFacts(engine: string, baseUrl: string, models: string[], roles: Record<string, string>): EngineFacts {
+  return {
+    engine,
+    base_url: baseUrl,
+    version: null,
+    models,
+    max_model_len: null,
+    token_ids: false,
+    logprobs: false,
+    logprob_semantics: null,
+    token_in: false,
+    token_in_route: "absent",
+    role_mapping: roles,
+    missing: `the API at ${baseUrl} gives no token ids (engine.kind ${engine}): its text is recorded for distillation or evaluation, and is never trained on as a policy. To train, serve the model yourself with vLLM or SGLang`,
+  };
+}
+
+/** What an SDK threw, as ours. `began`: the answer had begun. Throws nothing; an abort stays what the signal says. */
+export function hostedFailure(error: unknown, baseUrl: string, signal: AbortSignal, began: boolean): unknown {
+  if (signal.aborted) return signal.reason;
+  if (error instanceof AlidadeError) return error;
+  const status = statusOf(error);
+  const said = messageOf(error).slice(0, 2_000);
+  if (began)
+    return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${said}`, { cause: error });
+  if (status !== null) return refusal(baseUrl, status, said, `${said} ${codeOf(error) ?? ""}`, error);
+  const reason = innermostCode(error);
+  if (reason !== null && notSent.has(reason))
+    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason}. Is engine.url right?`, {
+      cause: error,
+    });
+  return new AlidadeError("engine_error", `the engine at ${baseUrl} closed the connection without an answer: ${reason ?? said}`, {
+    cause: error,
+  });
+}
+
+/**
+ * The parameters that an API takes, under its own names; undefined ones are left out. What it does not take is left out
+ * too where it says nothing (a neutral value, a seed, a hint), and refused where it changes what is sampled: throws
+ * `request_invalid` naming it.
+ */
+export function takeSampling(engine: string, sampling: Sampling, names: Record<string, string>): Record<string, unknown> {
+  const taken: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(sampling)) {
+    if (value === undefined || value === null) continue;
+    const own = names[name];
+    if (own !== undefined) taken[own] = value;
+    else if (!(name in neutral) || !(neutral[name] === null || neutral[name]?.includes(value)))
+      throw new AlidadeError(
+        "request_invalid",
+        `${engine} takes no ${name} (${JSON.stringify(value).slice(0, 100)}): leave it out, or ask another engine`,
+        {
+          param: name,
+        },
+      );
+  }
+  return taken;
+}
+
+/** Values that ask for nothing; null: any value does. */
+const neutral: Record<string, unknown[] | null> = {
+  temperature: [1],
+  top_p: [1],
+  top_k: [-1, 0],
+  min_p: [0],
+  presence_penalty: [0],
+  frequency_penalty: [0],
+  repetition_penalty: [1],
+  seed: null,
+  reasoning_effort: null,
+  parallel_tool_calls: null,
+};
+
+function statusOf(error: unknown): number | null {
+  const status = error !== null && typeof error === "object" && "status" in error ? error.status : null;
+  return typeof status === "number" ? status : null;
+}
+
+function codeOf(error: unknown): string | null {
+  const code = error !== null && typeof error === "object" && "code" in error ? error.code : null;
+  return typeof code === "string" ? code : null;
+}
+
+/** SDKs wrap what the socket said two or three deep. */
+function innermostCode(error: unknown): string | null {
+  let code: string | null = null;
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    code = codeOf(at) ?? code;
+    if (at instanceof AggregateError) code = codeOf(at.errors[0]) ?? code;
+  }
+  return code;
+}
