@@ -2,7 +2,7 @@
  * An inference server, as the proxy sees it. Two axes, two folders: a dialect knows the harness side, an engine the
  * other side, and they meet in the neutral request and the events below.
  */
-import type { FinishReason, Message, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
+import type { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
 import type { LogprobSemantics } from "../schema/session-log.ts";
 
 /** What is asked of an engine. Effective sampling only: forcing and policy are decided before this point. */
@@ -10,6 +10,8 @@ export type SampleRequest = {
   /** The engine's own name of the model. */
   model: string;
   messages: Message[];
+  /** Sampled on as it stands, instead of messages and without any template. Only for engines that say `takesPrompts`. */
+  prompt?: Prompt;
   tools: Tool[];
   tool_choice: ToolChoice | null;
   sampling: Sampling;
@@ -80,6 +82,8 @@ export type EngineFacts = {
 export interface Engine {
   readonly name: string;
   readonly baseUrl: string;
+  /** A request may have a `prompt` instead of messages. */
+  readonly takesPrompts?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */
   probe(signal: AbortSignal): Promise<EngineFacts>;
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */

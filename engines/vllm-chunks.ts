@@ -71,16 +71,16 @@ export class ChunkReader {
 
   #take(chunk: Fields, events: SampleEvent[]): void {
     this.#model ??= optional(chunk, "model", isString);
-    const prompt = optional(chunk, "prompt_token_ids", isIds);
-    if (prompt?.length && !this.#sawPrompt) {
-      this.#sawPrompt = true;
-      events.push({ type: "prompt", token_ids: prompt });
-    }
+    this.#takePrompt(chunk, events);
     const usage = optional(chunk, "usage", isFields);
     if (usage) this.#usage = toUsage(usage);
     const choice: unknown = optional(chunk, "choices", Array.isArray)?.[0];
     if (choice === undefined) return;
     if (!isFields(choice)) throw new WrongShape("choices");
+    // Text completions tell the prompt's ids in their first choice, and say text where chats say a delta.
+    this.#takePrompt(choice, events);
+    const text = optional(choice, "text", isString);
+    if (text) addText(events, "text-delta", text);
     const ids = optional(choice, "token_ids", isIds);
     if (ids?.length) addTokens(events, ids, toLogprobs(choice, ids.length));
     const delta = optional(choice, "delta", isFields);
@@ -90,6 +90,13 @@ export class ChunkReader {
       this.#finish = finishReasons[finish] ?? "error";
       this.#stop = optional(choice, "stop_reason", isStringOrNumber);
     }
+  }
+
+  #takePrompt(fields: Fields, events: SampleEvent[]): void {
+    const prompt = this.#sawPrompt ? null : optional(fields, "prompt_token_ids", isIds);
+    if (!prompt?.length) return;
+    this.#sawPrompt = true;
+    events.push({ type: "prompt", token_ids: prompt });
   }
 
   #takeDelta(delta: Fields, events: SampleEvent[]): void {
@@ -141,10 +148,11 @@ function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | nul
 /** One logprob for each id of the chunk; all null where the engine gave another number of them. */
 function toLogprobs(choice: Fields, count: number): (number | null)[] {
   const logprobs = optional(choice, "logprobs", isFields);
-  const content: unknown[] | null = logprobs && optional(logprobs, "content", Array.isArray);
+  const content: unknown[] | null =
+    logprobs && (optional(logprobs, "content", Array.isArray) ?? optional(logprobs, "token_logprobs", Array.isArray));
   if (content?.length !== count) return new Array<null>(count).fill(null);
   return content.map((entry) => {
-    const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : null;
+    const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : entry;
     return isMeasured(logprob) ? logprob : null;
   });
 }

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
-import type { Sampling } from "../schema/message.ts";
+import type { Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
@@ -24,6 +24,7 @@ const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
 class VllmEngine implements Engine {
   readonly name = "vllm";
+  readonly takesPrompts = true;
   readonly #client: EngineClient;
   /** Found by the probe: many templates skip a `developer` turn without a word, and with it the harness's instructions. */
   #roles: Record<string, string> = {};
@@ -78,7 +79,10 @@ class VllmEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
-    const response = await this.#client.open("/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
+    const [path, body] = request.prompt
+      ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
+      : (["/v1/chat/completions", this.#chatBody(request)] as const);
+    const response = await this.#client.open(path, body, signal, request.call_id);
     yield { type: "accepted", status: 200 };
     const chunks = new ChunkReader(this.baseUrl);
     let isDone = false;
@@ -149,6 +153,19 @@ class VllmEngine implements Engine {
       stream_options: { include_usage: true },
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0 } : {}),
+    };
+  }
+
+  /** `logprobs: 0` is the sampled token's alone here. What is about tools and templates has no place without them. */
+  #promptBody(request: SampleRequest, prompt: Prompt): Record<string, unknown> {
+    const { reasoning_effort: _, parallel_tool_calls: __, ...sampling } = request.sampling;
+    return {
+      model: request.model,
+      prompt: "text" in prompt ? prompt.text : prompt.token_ids,
+      ...withoutUndefined(sampling),
+      stream: true,
+      stream_options: { include_usage: true },
+      ...(this.#extras ? { return_token_ids: true, logprobs: 0 } : {}),
     };
   }
 

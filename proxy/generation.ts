@@ -108,6 +108,7 @@ export class Generation {
       };
       let failure: AlidadeError | null = null;
       try {
+        assertTakes(engine, request);
         for await (const event of engine.sample(request, this.#abort.signal)) {
           if (event.type === "accepted") {
             tried.status = event.status;
@@ -129,6 +130,12 @@ export class Generation {
       if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted) return sample.result(failure, tries);
     }
   }
+}
+
+/** Throws `request_invalid` for a prompt without messages where the engine knows conversations only. */
+function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): void {
+  if (request.prompt && !engine.takesPrompts)
+    throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, { param: "prompt" });
 }
 
 /** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */

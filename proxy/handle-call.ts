@@ -67,7 +67,13 @@ async function findOrBegin(
 ): Promise<Found> {
   const toolsHash = await session.rememberTools(request.tools);
   const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
-  const fingerprint = fingerprintOf({ agent: said.agent, messages: restored.messages, toolsHash, toolChoice: request.tool_choice });
+  const fingerprint = fingerprintOf({
+    agent: said.agent,
+    messages: restored.messages,
+    prompt: request.prompt,
+    toolsHash,
+    toolChoice: request.tool_choice,
+  });
   const matched = await match(session, fingerprint, exchange.signal);
   session.assertOpen();
   if (matched.type === "replay") return { call: matched.call, replayed: true };
@@ -90,6 +96,7 @@ async function findOrBegin(
       model: request.model,
       stream: request.stream,
       messages: delta,
+      ...(request.prompt && { prompt: request.prompt }),
       fingerprint,
       restored: restored.restored,
       parent_call_id: restored.parent?.id ?? null,
@@ -150,6 +157,7 @@ function generate(call: Call, request: NeutralRequest, { engine, facts }: CallSu
   return new Generation(engine, facts, {
     model: facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model),
     messages: call.messages,
+    ...(request.prompt && { prompt: request.prompt }),
     tools: request.tools,
     tool_choice: request.tool_choice,
     sampling: call.begun.effective_sampling,

@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Message, ToolChoice } from "../schema/message.ts";
+import type { Message, Prompt, ToolChoice } from "../schema/message.ts";
 import { type Call, messageKey } from "./call.ts";
 import type { Session } from "./session.ts";
 
@@ -52,11 +52,13 @@ async function graceForClose(call: Call, signal: AbortSignal): Promise<void> {
 export function fingerprintOf(identity: {
   agent: string;
   messages: Message[];
+  prompt?: Prompt | undefined;
   toolsHash: string | null;
   toolChoice: ToolChoice | null;
 }): string {
   const hash = createHash("sha256");
   hash.update(JSON.stringify([identity.agent, identity.toolsHash, identity.toolChoice]));
+  if (identity.prompt) hash.update(JSON.stringify(identity.prompt));
   for (const message of identity.messages) hash.update(messageKey(message)).update("\n");
   return hash.digest("hex");
 }

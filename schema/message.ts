@@ -83,10 +83,19 @@ export const Sampling = z.looseObject({
 });
 export type Sampling = z.infer<typeof Sampling>;
 
+/** A prompt that is the engine's as it stands, with no template around it: text, or the very token ids. */
+export const Prompt = z.union([
+  z.strictObject({ text: z.string() }),
+  z.strictObject({ token_ids: z.array(z.number().int().nonnegative()) }),
+]);
+export type Prompt = z.infer<typeof Prompt>;
+
 /** One LLM request after its dialect has been taken off. */
 export type NeutralRequest = {
   model: string;
   messages: Message[];
+  /** Instead of messages, which are empty then (legacy completions). */
+  prompt?: Prompt;
   tools: Tool[];
   tool_choice: ToolChoice | null;
   /** What the harness asked for; what was really used is on the call. */

@@ -6,7 +6,7 @@
  * opened, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*, sealed, rewarded*
  */
 import { z } from "zod";
-import { FinishReason, Message, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
+import { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
 export const logSchemaVersion = 1;
@@ -108,6 +108,8 @@ export const CallBegun = z.strictObject({
   stream: z.boolean(),
   /** The conversation as the engine gets it: after restore. */
   messages: delta(Message),
+  /** What was asked instead of messages; they are empty then. */
+  prompt: Prompt.optional(),
   /** Identity of the request for match: session, agent, conversation and tools, without volatile parameters. */
   fingerprint: z.string(),
   restored: z.array(Restored),

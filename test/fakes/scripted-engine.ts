@@ -12,7 +12,14 @@ type WireMessage = {
   reasoning?: string;
   tool_calls?: { id: string; function: { name: string; arguments: string } }[];
 };
-export type WireRequest = { model: string; messages: WireMessage[]; tools?: unknown[]; stream?: boolean; [key: string]: unknown };
+export type WireRequest = {
+  model: string;
+  messages: WireMessage[];
+  prompt?: string | number[];
+  tools?: unknown[];
+  stream?: boolean;
+  [key: string]: unknown;
+};
 
 export type ScriptedReply = {
   text?: string;
@@ -39,7 +46,9 @@ export const encode = (text: string): number[] => Array.from(text, (character) =
 export const decode = (ids: number[]): string => ids.map((id) => (id === endOfTurn ? "⏹" : String.fromCodePoint(id))).join("");
 
 /** The template: what the "model" is prompted with. */
-export function render(request: Pick<WireRequest, "messages" | "tools">): number[] {
+export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt">): number[] {
+  if (typeof request.prompt === "string") return encode(request.prompt);
+  if (Array.isArray(request.prompt)) return request.prompt;
   const ids = request.tools?.length ? encode(`[tools ${request.tools.length}]`) : [];
   for (const message of request.messages) {
     if (message.role !== "assistant")
@@ -107,7 +116,8 @@ export class ScriptedEngine implements AsyncDisposable {
       return json(outgoing, 200, { count: tokens.length, tokens });
     }
     if (incoming.url === "/detokenize") return json(outgoing, 200, { prompt: decode(body.tokens as number[]) });
-    if (incoming.url !== "/v1/chat/completions") return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
+    if (incoming.url !== "/v1/chat/completions" && incoming.url !== "/v1/completions")
+      return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
     this.requests.push(body);
     await this.#answer(body, this.#script(body, this.requests.length - 1), outgoing).catch(() => outgoing.destroy());
@@ -151,11 +161,13 @@ export class ScriptedEngine implements AsyncDisposable {
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);
     const prompt = render(request);
     const withIds = reply.quirk !== "no_ids";
-    send({
-      model: "scripted",
-      ...(withIds ? { prompt_token_ids: prompt } : {}),
-      choices: [{ index: 0, delta: { role: "assistant", content: "" } }],
-    });
+    const isChat = request.prompt === undefined;
+    if (isChat)
+      send({
+        model: "scripted",
+        ...(withIds ? { prompt_token_ids: prompt } : {}),
+        choices: [{ index: 0, delta: { role: "assistant", content: "" } }],
+      });
     const ids = [...encode(said(reply)), endOfTurn];
     const deltas = deltasOf(reply);
     for (const [index, id] of ids.entries()) {
@@ -166,14 +178,18 @@ export class ScriptedEngine implements AsyncDisposable {
         return void outgoing.destroy();
       }
       const logprob = reply.quirk === "one_null_logprob" && index === 0 ? null : logprobOf(id, prompt.length + index);
+      const piece = isChat
+        ? { delta: index === 0 ? deltas : {}, logprobs: { content: [{ token: decode([id]), logprob }] } }
+        : { text: index === 0 ? (reply.text ?? "") : "", logprobs: { tokens: [decode([id])], token_logprobs: [logprob] } };
       send({
         model: "scripted",
         choices: [
           {
             index: 0,
-            delta: index === 0 ? deltas : {},
+            ...piece,
             ...(withIds ? { token_ids: [id] } : {}),
-            logprobs: reply.quirk === "no_logprobs" ? null : { content: [{ token: decode([id]), logprob }] },
+            ...(withIds && !isChat ? { prompt_token_ids: index === 0 ? prompt : null } : {}),
+            ...(reply.quirk === "no_logprobs" ? { logprobs: null } : {}),
           },
         ],
       });
@@ -181,7 +197,10 @@ export class ScriptedEngine implements AsyncDisposable {
     await Promise.race([reply.beforeEnd, gone]);
     if (outgoing.destroyed) return;
     const finish = reply.quirk === "abort" ? "abort" : (reply.finish_reason ?? (reply.tool_calls ? "tool_calls" : "stop"));
-    send({ model: "scripted", choices: [{ index: 0, delta: {}, finish_reason: finish, stop_reason: reply.stop_reason ?? null }] });
+    send({
+      model: "scripted",
+      choices: [{ index: 0, ...(isChat ? { delta: {} } : { text: "" }), finish_reason: finish, stop_reason: reply.stop_reason ?? null }],
+    });
     const completion_tokens = ids.length + (reply.quirk === "usage_mismatch" ? 1 : 0);
     send({
       model: "scripted",
