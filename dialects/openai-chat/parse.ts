@@ -2,65 +2,25 @@
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
 import { parseMessages } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
 
 const Body = z.looseObject({
+  ...samplingFields,
   model: z.string(),
   messages: z.array(z.unknown()).min(1),
   stream: z.boolean().nullish(),
-  temperature: z.number().nullish(),
-  top_p: z.number().nullish(),
-  top_k: z.number().nullish(),
-  min_p: z.number().nullish(),
-  max_tokens: z.number().int().positive().nullish(),
   max_completion_tokens: z.number().int().positive().nullish(),
-  seed: z.number().int().nullish(),
-  presence_penalty: z.number().nullish(),
-  frequency_penalty: z.number().nullish(),
-  repetition_penalty: z.number().nullish(),
-  logit_bias: z.record(z.string(), z.number()).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   reasoning_effort: z.string().nullish(),
-  response_format: z.looseObject({ type: z.string() }).nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
 });
 
-const sampled = [
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "seed",
-  "presence_penalty",
-  "frequency_penalty",
-  "repetition_penalty",
-  "logit_bias",
-  "parallel_tool_calls",
-  "reasoning_effort",
-] as const;
-
-/** vLLM's own parameters that change what is sampled; they are passed on and recorded under their own names. */
-const engineExtras = [
-  "structured_outputs",
-  "guided_json",
-  "guided_regex",
-  "guided_choice",
-  "guided_grammar",
-  "chat_template_kwargs",
-  "min_tokens",
-  "stop_token_ids",
-  "ignore_eos",
-  "bad_words",
-  "allowed_token_ids",
-  "thinking_token_budget",
-] as const;
-
 const mapped = [
-  ...["model", "messages", "stream", "tools", "functions", "tool_choice", "function_call", "max_tokens", "max_completion_tokens"],
-  ...["stop", "response_format"],
-  ...sampled,
-  ...engineExtras,
+  ...["model", "messages", "stream", "tools", "functions", "tool_choice", "function_call", "max_completion_tokens"],
+  ...["parallel_tool_calls", "reasoning_effort"],
+  ...samplingKeys,
 ];
 
 export function parseChat(value: unknown): NeutralRequest {
@@ -74,7 +34,7 @@ export function parseChat(value: unknown): NeutralRequest {
     messages,
     tools: choice.tools,
     tool_choice: choice.tool_choice,
-    sampling: parseSampling(body),
+    sampling: parseChatSampling(body),
     stream: body.stream ?? false,
     native: { ...rest(body, mapped), ...toolNative, ...reasoningField(messages, body.messages) },
   };
@@ -92,16 +52,12 @@ function refuseUnsupported(body: Record<string, unknown>): void {
     throw invalid("modalities", 'only ["text"] is supported');
 }
 
-function parseSampling(body: z.output<typeof Body>): Sampling {
-  const stop = typeof body.stop === "string" ? [body.stop] : (body.stop ?? undefined);
-  const format = body.response_format;
+function parseChatSampling(body: z.output<typeof Body>): Sampling {
   return {
-    ...present(Object.fromEntries(sampled.map((key) => [key, body[key]]))),
-    ...present(Object.fromEntries(engineExtras.map((key) => [key, body[key]]))),
+    ...parseSampling(body),
     ...present({
       max_tokens: body.max_completion_tokens ?? body.max_tokens,
-      stop: stop === undefined ? undefined : checked(z.array(z.string()), stop, "stop"),
-      response_format: format?.type === "text" ? undefined : format,
+      parallel_tool_calls: body.parallel_tool_calls,
       reasoning_effort: body.reasoning_effort ?? effortOf(body),
     }),
   };

@@ -1,11 +1,11 @@
 /** A chat completion, chunk by chunk or whole. */
 import type { AlidadeError } from "../../errors.ts";
-import type { Usage } from "../../schema/message.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
 import { openaiErrorBody } from "../openai-error.ts";
+import { openaiUsage } from "../openai-usage.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
 export class ChatWriter implements StreamWriter {
@@ -88,7 +88,7 @@ export class ChatWriter implements StreamWriter {
     const reason = answerable(event.finish_reason);
     // An engine that was told which tool to call ends with "stop"; clients look for calls under "tool_calls".
     this.#finish = reason === "stop" && this.#calls.length > 0 ? "tool_calls" : reason;
-    this.#usage = usageOf(event.usage);
+    this.#usage = openaiUsage(event.usage);
     const options = this.#context.native.stream_options;
     const wanted = isObject(options) && options.include_usage === true && this.#usage !== null;
     return [
@@ -106,16 +106,4 @@ export class ChatWriter implements StreamWriter {
   #head(object: string): Record<string, unknown> {
     return { id: `chatcmpl-${this.#context.call_id}`, object, created: this.#context.created, model: this.#context.model };
   }
-}
-
-/** Usage is left out where the engine did not count: this API allows that. */
-function usageOf(usage: Usage): Record<string, unknown> | null {
-  if (usage.prompt_tokens === null || usage.sampled_tokens === null) return null;
-  return {
-    prompt_tokens: usage.prompt_tokens,
-    completion_tokens: usage.sampled_tokens,
-    total_tokens: usage.prompt_tokens + usage.sampled_tokens,
-    ...(usage.cached_tokens !== null && { prompt_tokens_details: { cached_tokens: usage.cached_tokens } }),
-    ...(usage.reasoning_tokens !== null && { completion_tokens_details: { reasoning_tokens: usage.reasoning_tokens } }),
-  };
 }

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { dialects } from "../../dialects/index.ts";
+import { openaiCompletions } from "../../dialects/openai-completions.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import { parseJson } from "../../wire/json.ts";
 
@@ -227,7 +228,24 @@ const sayable: Record<string, Sayable> = {
   "google-generate-content": google,
 };
 
+test("openai-completions understands every prompt, text or token ids, alone or in a list of one", () => {
+  const prompts = fc.oneof(
+    text.map((value) => ({ text: value })),
+    fc.array(fc.nat(), { minLength: 1, maxLength: 9 }).map((token_ids) => ({ token_ids })),
+  );
+  fc.assert(
+    fc.property(prompts, fc.boolean(), fc.boolean(), (prompt, isListed, stream) => {
+      const said = "text" in prompt ? prompt.text : prompt.token_ids;
+      const body = JSON.stringify({ model: "m", stream, prompt: isListed ? [said] : said });
+      const request = openaiCompletions.parse(parseJson(new TextEncoder().encode(body)), {});
+      assert.deepEqual([request.prompt, request.messages, request.stream], [prompt, [], stream]);
+    }),
+    { numRuns: 300 },
+  );
+});
+
 for (const dialect of dialects) {
+  if (dialect === openaiCompletions) continue;
   const say = sayable[dialect.name];
   assert.ok(say, `${dialect.name} does not declare what it can say: add it`);
   test(`${dialect.name} understands every conversation that it can say`, () => {

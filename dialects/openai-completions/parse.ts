@@ -1,0 +1,52 @@
+/** A completions request as the neutral one. */
+import { z } from "zod";
+import type { NeutralRequest, Prompt } from "../../schema/message.ts";
+import { checked, invalid, isObject, rest } from "../edge.ts";
+import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
+
+const Body = z.looseObject({
+  ...samplingFields,
+  model: z.string(),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+});
+
+const TokenIds = z.array(z.number().int().nonnegative());
+
+export function parseCompletion(value: unknown): NeutralRequest {
+  const body = checked(Body, value);
+  refuseUnsupported(body);
+  return {
+    model: body.model,
+    messages: [],
+    prompt: parsePrompt(body.prompt, "prompt"),
+    tools: [],
+    tool_choice: null,
+    sampling: parseSampling(body),
+    stream: body.stream ?? false,
+    native: rest(body, ["model", "prompt", "stream", ...samplingKeys]),
+  };
+}
+
+/** Text, token ids, or a list of just one of either. */
+function parsePrompt(value: unknown, at: string): Prompt {
+  if (typeof value === "string" && value !== "") return { text: value };
+  if (!Array.isArray(value) || value.length === 0)
+    throw invalid(at, `expected a text or a list of token ids, and not empty, received ${value === null ? "null" : typeof value}`);
+  if (typeof value[0] === "number") return { token_ids: checked(TokenIds, value, at) };
+  if (value.length > 1) throw invalid(at, `only 1 prompt a request is supported, not ${value.length}; send a request for each`);
+  return parsePrompt(value[0], `${at}[0]`);
+}
+
+/** What would change the meaning of the answer, with what is understood. `logprobs` only asks for more of it, and is left out. */
+function refuseUnsupported(body: Record<string, unknown>): void {
+  for (const field of ["n", "best_of"]) {
+    const count = body[field];
+    if (count != null && count !== 1)
+      throw invalid(field, `only 1 answer a request is supported, not ${JSON.stringify(count)}; send the request once for each`);
+  }
+  for (const field of ["echo", "use_beam_search"]) if (body[field] === true) throw invalid(field, "is not supported; leave it out");
+  if (body.suffix != null && body.suffix !== "") throw invalid("suffix", "inserting before a suffix is not supported; leave it out");
+  if (isObject(body.prompt_embeds) || typeof body.prompt_embeds === "string")
+    throw invalid("prompt_embeds", "is not supported; send the prompt itself");
+}
