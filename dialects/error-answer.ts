@@ -2,7 +2,10 @@
 import type { AlidadeError, ErrorCode } from "../errors.ts";
 
 /** Codes that end a session: no retry, and no second try by the harness, can change them. */
-const final: readonly ErrorCode[] = ["session_sealed", "budget_spent"];
+const final: readonly ErrorCode[] = ["session_sealed", "budget_spent", "policy_gone"];
+
+/** A weight update takes seconds to minutes; a client that comes back sooner only waits at the gate again. */
+const pausedRetryAfterSeconds = "5";
 
 export function isFinal(error: AlidadeError): boolean {
   return final.includes(error.code);
@@ -10,6 +13,10 @@ export function isFinal(error: AlidadeError): boolean {
 
 /** `x-should-retry` is read by both vendors' SDKs, before the status. Only what the infrastructure did is worth a retry. */
 export function errorHeaders(error: AlidadeError): Record<string, string> {
-  const retryable = error.owner === "infrastructure" || error.status === 429;
-  return { "x-alidade-error": error.code, ...(!retryable && { "x-should-retry": "false" }) };
+  const retryable = !isFinal(error) && (error.owner === "infrastructure" || error.status === 429);
+  return {
+    "x-alidade-error": error.code,
+    ...(!retryable && { "x-should-retry": "false" }),
+    ...(error.code === "engine_paused" && { "retry-after": pausedRetryAfterSeconds }),
+  };
 }

@@ -19,6 +19,8 @@ export type SampleRequest = {
   prompt_ids?: number[];
   /** Ours, sent as the request id where the engine takes one. */
   call_id: string;
+  /** Prefixes are shared only under the same salt: it is the policy's version, so that new weights find no old cache. */
+  cache_salt?: string;
 };
 
 /**
@@ -92,6 +94,8 @@ export interface Engine {
   countTokens?(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number>;
   /** Token ids of a text or of a conversation (with the generation prompt), by the server's own tokenizer and template. */
   tokenize?(model: string, source: TokenizeSource, signal: AbortSignal): Promise<number[]>;
+  /** The engine's own name of the weights that it serves now; null where it has none. Throws where it cannot be asked. */
+  weightVersion?(signal: AbortSignal): Promise<string | null>;
   /** How many requests the server is at; null where it does not say. */
   running?(signal: AbortSignal): Promise<number | null>;
   /** Text of token ids, special tokens shown. */

@@ -53,7 +53,7 @@ class SglangEngine implements Engine {
       token_in: false,
       role_mapping: {},
       missing: null,
-      weight_version: await this.#weightVersion(signal),
+      weight_version: await this.weightVersion(signal),
     };
     if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
     const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
@@ -198,7 +198,7 @@ class SglangEngine implements Engine {
     }
   }
 
-  async #weightVersion(signal: AbortSignal): Promise<string | null> {
+  async weightVersion(signal: AbortSignal): Promise<string | null> {
     for (const path of ["/model_info", "/get_model_info"]) {
       const info = ModelInfo.safeParse(await this.#client.json("GET", path, undefined, signal).catch(() => null));
       if (info.data?.weight_version) return info.data.weight_version;

@@ -63,7 +63,7 @@ class VllmEngine implements Engine {
     this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
     facts.fingerprints = await fingerprints(tokenize);
     facts.token_in_route = await this.#tokenInRoute(signal);
-    facts.weight_version = await this.#weightVersion(signal);
+    facts.weight_version = await this.weightVersion(signal);
     const cold = await this.#probeOnce(model.id, 1, signal);
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
@@ -120,6 +120,12 @@ class VllmEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", this.#toTokenize(model, source), signal)).tokens;
   }
 
+  /** Older servers have no such route. */
+  async weightVersion(signal: AbortSignal): Promise<string | null> {
+    const answer = await this.#client.json("GET", "/weight_info", undefined, signal).catch(() => null);
+    return WeightInfo.safeParse(answer).data?.weight_version ?? null;
+  }
+
   async running(signal: AbortSignal): Promise<number | null> {
     return gauge(this.#client, "vllm:num_requests_running", signal);
   }
@@ -152,6 +158,7 @@ class VllmEngine implements Engine {
       stream: true,
       stream_options: { include_usage: true },
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
+      ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0 } : {}),
     };
   }
@@ -165,6 +172,7 @@ class VllmEngine implements Engine {
       ...withoutUndefined(sampling),
       stream: true,
       stream_options: { include_usage: true },
+      ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...(this.#extras ? { return_token_ids: true, logprobs: 0 } : {}),
     };
   }
@@ -188,11 +196,6 @@ class VllmEngine implements Engine {
     await body.dump();
     if (statusCode === 403) return "switched off";
     return statusCode === 404 || statusCode === 405 ? "absent" : "offered";
-  }
-
-  async #weightVersion(signal: AbortSignal): Promise<string | null> {
-    const answer = await this.#client.json("GET", "/weight_info", undefined, signal).catch(() => null);
-    return WeightInfo.safeParse(answer).data?.weight_version ?? null;
   }
 
   /** With one choice a token has no alternative: under the mask its logprob is exactly 0. */

@@ -32,8 +32,13 @@ export function assertWithinBudgets(session: Session, now: number): void {
   over("max_turns", session.turns);
   over("max_prompt_tokens", spent.promptTokens);
   over("max_sampled_tokens", spent.sampledTokens);
-  over("max_wall_seconds", spent.firstCall === null ? 0 : Math.floor((now - spent.firstCall) / 1000));
+  over("max_wall_seconds", spent.firstCall === null ? 0 : secondsOf(session, spent.firstCall, now));
   over("max_concurrent_calls", session.inFlight.size);
+}
+
+/** A weight update is nobody's time. */
+function secondsOf(session: Session, from: number, now: number): number {
+  return Math.floor((now - from - session.pausedSince(from, now)) / 1000);
 }
 
 function spentBy(session: Session): { promptTokens: number; sampledTokens: number; firstCall: number | null } {

@@ -3,6 +3,7 @@ import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../schema/message.ts";
 import type { CallBegun, CallFinished } from "../schema/session-log.ts";
+import type { OpenPause } from "./engine-lease.ts";
 import type { Generation } from "./generation.ts";
 
 /** Whether the client got the answer: `none` is unknown or still being written. */
@@ -16,8 +17,12 @@ export class Call {
   /** prompt ids ‖ sampled ids; null where the engine gave none. */
   tokens: Int32Array | null = null;
   promptLength = 0;
+  /** Fingerprint of the tokenizer whose ids they are; null where nobody knows it. */
+  tokenizer: string | null = null;
   delivery: Delivery = "none";
   generation: Generation | null = null;
+  /** When it waited at a shut gate, or stood still at its engine. */
+  readonly pauses: OpenPause[] = [];
   /** Resolves when it is written down that the call was begun; rejects when that could not be. */
   recorded: Promise<void> = Promise.resolve();
   /** Resolves when the generation's outcome is durable; rejects with the call's failure. */

@@ -1,24 +1,24 @@
 /**
- * The HTTP face for trainers and operators: sessions are minted, sealed, rewarded and read, and the policy is named.
+ * The HTTP face for trainers and operators: sessions are minted, sealed, rewarded and read, engines come and go, and
+ * weight updates are fenced (control-engines.ts).
  * It is another listener with a token of its own, on loopback unless told otherwise, and no sandbox can reach it.
  */
 
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type Server } from "node:http";
-import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
-import { Policy, SessionSpec } from "../schema/session-log.ts";
-import { parseJson } from "../wire/json.ts";
+import { SessionSpec } from "../schema/session-log.ts";
+import { body, type Env } from "./control-body.ts";
+import { engineRoutes } from "./control-engines.ts";
 import type { HarnessProxy } from "./harness-proxy.ts";
-import { readBody } from "./read-body.ts";
+import type { Session } from "./session.ts";
 
 const Reward = z.strictObject({ reward: z.number().nullable(), components: z.record(z.string(), z.number().nullable()).default({}) });
 const Seal = z.strictObject({ reason: z.string().max(200).default("sealed over the control listener") });
-
-type Env = { Bindings: HttpBindings };
 
 export class ControlListener implements AsyncDisposable {
   readonly #server: Server;
@@ -57,9 +57,7 @@ export class ControlListener implements AsyncDisposable {
         throw new AlidadeError("unauthorized", "the control listener wants its token as `Authorization: Bearer …`");
       await next();
     });
-    app.get("/health", (context) =>
-      context.json({ status: "ok", engine: proxy.facts, policy: proxy.policy, sessions: proxy.sessions.all().length }),
-    );
+    app.get("/health", (context) => context.json(health(proxy)));
     app.get("/sessions", (context) =>
       context.json({
         sessions: proxy.sessions
@@ -67,6 +65,12 @@ export class ControlListener implements AsyncDisposable {
           .map((session) => ({ session_id: session.id, purpose: session.spec.purpose, calls: session.callCount, sealed: session.sealed })),
       }),
     );
+    app.get("/sessions/:id", (context) => context.json(describe(proxy.session(context.req.param("id")))));
+    app.delete("/sessions/:id", async (context) => {
+      const session = proxy.session(context.req.param("id"));
+      await proxy.sessions.close(session, "deleted over the control listener");
+      return context.json({ session_id: session.id, deleted: true });
+    });
     app.post("/sessions", async (context) => {
       const { session, key } = await proxy.openSession(await body(context, SessionSpec));
       return context.json({ session_id: session.id, key, env: proxy.envOf(key) }, 201);
@@ -77,15 +81,12 @@ export class ControlListener implements AsyncDisposable {
       return context.json({ session_id: context.req.param("id"), sealed: reason });
     });
     app.post("/sessions/:id/reward", async (context) => {
-      const session = proxy.session(context.req.param("id"));
-      const reward = await body(context, Reward);
-      return context.json({ session_id: session.id, revision: await session.reward(reward.reward, reward.components) });
+      const id = context.req.param("id");
+      const { reward, components } = await body(context, Reward);
+      return context.json({ session_id: id, revision: await proxy.reward(id, reward, components) });
     });
     app.get("/sessions/:id/trajectory", async (context) => context.json(await proxy.trajectory(context.req.param("id"))));
-    app.put("/policy", async (context) => {
-      proxy.policy = await body(context, Policy);
-      return context.json({ policy: proxy.policy });
-    });
+    engineRoutes(app, proxy);
     app.notFound((context) =>
       answerError(context, new AlidadeError("not_found", `${context.req.method} ${context.req.path} is no route of the control listener`)),
     );
@@ -99,13 +100,34 @@ export class ControlListener implements AsyncDisposable {
   }
 }
 
-async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
-  const bytes = await readBody((context.env as HttpBindings).incoming);
-  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes));
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const param = issue?.code === "unrecognized_keys" ? issue.keys.join(", ") : (issue?.path.join(".") ?? "");
-  throw new AlidadeError("request_invalid", `${param || "body"}: ${issue?.message ?? "invalid"}`, { param: param || null });
+function health(proxy: HarnessProxy) {
+  const fences = proxy.fences.status();
+  const unwell = proxy.pool.slots.some((slot) => slot.breaker.state !== "closed");
+  return {
+    status: fences.some((fence) => fence.alarm) ? "alarm" : fences.length > 0 ? "paused" : unwell ? "degraded" : "ok",
+    engine: proxy.pool.slots[0]?.facts ?? null,
+    engines: proxy.pool.slots.map((slot) => slot.describe()),
+    policy: proxy.policy,
+    fences,
+    waiting: proxy.pool.waiting,
+    sessions: proxy.sessions.all().length,
+  };
+}
+
+function describe(session: Session) {
+  return {
+    session_id: session.id,
+    spec: session.spec,
+    calls: session.callCount,
+    in_flight: session.inFlight.size,
+    engine: session.engineName,
+    pinned: session.pinned,
+    sealed: session.sealed,
+    stop_reason: session.stopReason,
+    last_error: session.lastError,
+    reward_revision: session.revision,
+    opened: session.started,
+  };
 }
 
 function answerError(context: Context<Env>, error: AlidadeError): Response {

@@ -2,9 +2,9 @@
  * Where a call's prompt parts from its parent's tokens, both sides are decoded by the engine's own tokenizer and
  * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
  */
-import type { Engine } from "../engines/index.ts";
 import { commonPrefix } from "../tokens/prefix.ts";
 import type { Call } from "./call.ts";
+import type { EngineSlot } from "./engine-slot.ts";
 import type { Session } from "./session.ts";
 
 /** A character can be cut over several tokens; decoding begins this many before the difference. UTF-8 has at most 4 bytes. */
@@ -14,9 +14,11 @@ const maxDecodedTokens = 65_536;
 /** What a person is shown of either side. */
 const shownCharacters = 400;
 
-export async function decodeDifference(session: Session, engine: Engine, call: Call, signal: AbortSignal): Promise<void> {
+export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call, signal: AbortSignal): Promise<void> {
   const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
   if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
+  // Ids of another tokenizer say other words: what this engine would make of them means nothing.
+  if (parent.tokenizer !== call.tokenizer) return;
   const position = Math.min(commonPrefix(parent.tokens, call.tokens), call.promptLength);
   if (position === parent.tokens.length) return;
   const prompt = call.tokens.subarray(0, call.promptLength);

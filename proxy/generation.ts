@@ -7,6 +7,9 @@ import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
+import type { EngineLease } from "./engine-lease.ts";
+import type { EnginePool, EnterOptions, Wish } from "./engine-pool.ts";
+import type { EngineSlot } from "./engine-slot.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
 const abandonedAfterMs = 60_000;
@@ -15,9 +18,17 @@ const maxTries = 3;
 
 export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
 
-export type GenerationResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "policy"> & {
+/** What is sampled, wherever: the model and the salt of the prefix cache are the engine's that takes it. */
+export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt">;
+
+/** Where it may be sampled. */
+export type Engines = { pool: EnginePool; wish: Wish; pauses: EnterOptions["pauses"] };
+
+export type GenerationResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses"> & {
   prompt_ids: number[] | null;
   tries: Tried[];
+  /** The engine of the last try; null where none was entered. */
+  slot: EngineSlot | null;
 };
 
 export class Generation {
@@ -33,20 +44,22 @@ export class Generation {
   #next = Promise.withResolvers<void>();
   #abandoned: NodeJS.Timeout | null = null;
 
-  constructor(engine: Engine, facts: EngineFacts, request: SampleRequest) {
+  constructor(engines: Engines, request: GenerationRequest) {
     let accept = (): void => undefined;
     this.accepted = new Promise((resolve) => {
       accept = resolve;
     });
-    this.result = this.#run(engine, facts, request, () => {
+    this.result = this.#run(engines, request, () => {
       this.#isAccepted = true;
       accept();
     });
-    void this.result.then(() => {
+    // Also where it rejects after all: whoever awaits the result is told, and a bug in one call must not end the process.
+    const over = (): void => {
       this.#isOver = true;
       accept();
       this.wake();
-    });
+    };
+    this.result.then(over, over);
   }
 
   get isAccepted(): boolean {
@@ -91,51 +104,83 @@ export class Generation {
     this.wake();
   }
 
-  async #run(engine: Engine, facts: EngineFacts, request: SampleRequest, accept: () => void): Promise<GenerationResult> {
+  async #run({ pool, wish, pauses }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
     const tries: Tried[] = [];
+    const avoid = new Set<EngineSlot>();
+    const onCancel = (error: AlidadeError): void => this.#abort.abort(error);
     for (;;) {
-      const sample = new Sample(engine.name, facts, request);
-      const tried: Tried = {
-        type: "tried",
-        time: 0,
-        call_id: request.call_id,
-        try: tries.length + 1,
-        engine: engine.baseUrl,
-        started: Date.now(),
-        first_token: null,
-        status: null,
-        error: null,
-      };
-      let failure: AlidadeError | null = null;
+      let lease: EngineLease;
       try {
-        assertTakes(engine, request);
-        for await (const event of engine.sample(request, this.#abort.signal)) {
-          if (event.type === "accepted") {
-            tried.status = event.status;
-            accept();
-          } else if (sample.take(event)) tried.first_token ??= Date.now();
-          if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") this.#emit(event);
-        }
+        lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, pauses, onCancel });
       } catch (error) {
-        failure = this.#abort.signal.aborted
-          ? asAlidadeError(this.#abort.signal.reason, "cancelled")
-          : asAlidadeError(error, "engine_error");
+        return { ...new Sample(null, request).result(asAlidadeError(error, "engine_unreachable"), tries), policy: null, slot: null };
       }
-      failure ??= sample.complaint();
-      tried.time = Date.now();
-      tried.error = failure && toErrorRecord(failure);
-      if (failure && tried.status === null)
-        tried.status = failure.code === "engine_unreachable" || failure.code === "cancelled" ? null : failure.status;
+      const { sample, tried, failure } = await this.#try(lease, request, tries.length + 1, accept);
+      pool.leave(lease, failure);
       tries.push(tried);
-      if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted) return sample.result(failure, tries);
+      if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted)
+        return { ...sample.result(failure, tries), policy: lease.policyNow, slot: lease.slot };
+      avoid.add(lease.slot);
     }
   }
+
+  /** One try at one engine. Never throws. */
+  async #try(
+    lease: EngineLease,
+    request: GenerationRequest,
+    number: number,
+    accept: () => void,
+  ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
+    const sample = new Sample(lease, request);
+    const tried = newTry(lease, request.call_id, number);
+    let failure: AlidadeError | null = null;
+    // The weights change and the engine's cache does not know it: under another salt nothing of the old ones is found.
+    const salt = lease.policy === null ? {} : { cache_salt: lease.policy.version };
+    try {
+      assertTakes(lease.engine, request);
+      for await (const event of lease.engine.sample({ ...request, model: lease.model, ...salt }, this.#abort.signal)) {
+        if (event.type === "accepted") {
+          tried.status = event.status;
+          accept();
+        } else if (sample.take(event)) tried.first_token ??= Date.now();
+        if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") this.#emit(event);
+      }
+    } catch (error) {
+      failure = this.#abort.signal.aborted ? asAlidadeError(this.#abort.signal.reason, "cancelled") : asAlidadeError(error, "engine_error");
+    }
+    failure ??= sample.complaint();
+    tried.time = Date.now();
+    tried.error = failure && toErrorRecord(failure);
+    if (failure && tried.status === null)
+      tried.status = this.#abort.signal.aborted || failure.code === "engine_unreachable" ? null : failure.status;
+    return { sample, tried, failure };
+  }
+}
+
+function newTry(lease: EngineLease, call_id: string, number: number): Tried {
+  const { engine, facts } = lease;
+  return {
+    type: "tried",
+    time: 0,
+    call_id,
+    try: number,
+    engine: engine.baseUrl,
+    engine_name: lease.slot.name,
+    policy: lease.policy,
+    fingerprints: facts.fingerprints ?? null,
+    started: Date.now(),
+    first_token: null,
+    status: null,
+    error: null,
+  };
 }
 
 /** Throws `request_invalid` for a prompt without messages where the engine knows conversations only. */
 function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): void {
   if (request.prompt && !engine.takesPrompts)
-    throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, { param: "prompt" });
+    throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
+      param: "prompt",
+    });
 }
 
 /** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */
@@ -151,8 +196,8 @@ export function toErrorRecord(error: unknown): ErrorRecord {
 
 /** What one try has sampled so far. */
 class Sample {
-  readonly #engine: string;
-  readonly #facts: EngineFacts;
+  readonly #engine: string | null;
+  readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
   #promptIds: number[] | null = null;
   readonly #sampledIds: number[] = [];
@@ -160,9 +205,10 @@ class Sample {
   readonly #parts: Part[] = [];
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
-  constructor(engine: string, facts: EngineFacts, request: SampleRequest) {
-    this.#engine = engine;
-    this.#facts = facts;
+  /** No lease: the call never came to an engine. */
+  constructor(lease: EngineLease | null, request: GenerationRequest) {
+    this.#engine = lease?.engine.name ?? null;
+    this.#facts = lease?.facts ?? null;
     // Fields under which an engine masks the logits with a grammar, ours and the standard ones.
     this.#grammar = ["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"].some(
       (key) => request.sampling[key] != null,
@@ -201,7 +247,7 @@ class Sample {
     return null;
   }
 
-  result(failure: AlidadeError | null, tries: Tried[]): GenerationResult {
+  result(failure: AlidadeError | null, tries: Tried[]): Omit<GenerationResult, "policy" | "slot"> {
     const hasIds = this.#promptIds !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
     const missing = this.#missing(hasIds);
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
@@ -209,7 +255,7 @@ class Sample {
       prompt_ids: hasIds ? this.#promptIds : null,
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
-      logprob_semantics: { kind: this.#facts.logprob_semantics, grammar: this.#grammar },
+      logprob_semantics: { kind: this.#facts?.logprob_semantics ?? null, grammar: this.#grammar },
       missing,
       message,
       finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),
@@ -217,6 +263,7 @@ class Sample {
       usage: this.#end?.usage ?? { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null },
       engine: this.#engine,
       engine_model: this.#end?.engine_model ?? null,
+      ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
       error: failure && toErrorRecord(failure),
       tries,
     };

@@ -2,16 +2,16 @@
  * One LLM call, from the harness's request to its answer: parse, restore, match, admit, begin (durable), sample,
  * finish (durable), answer. Each step lives in its own file.
  */
-import type { Engine, EngineFacts } from "../engines/index.ts";
 import { asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
-import type { CallFinished, ErrorRecord, Policy } from "../schema/session-log.ts";
+import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { Call } from "./call.ts";
 import { continueFrom } from "./continue-from.ts";
 import { decodeDifference } from "./decode-difference.ts";
+import type { EnginePool, Wish } from "./engine-pool.ts";
 import type { Exchange } from "./exchange.ts";
 import { Generation, type GenerationResult, toErrorRecord } from "./generation.ts";
 import { fingerprintOf, match } from "./match.ts";
@@ -23,10 +23,9 @@ import { messageDelta, storageBases, tokenDelta } from "./storage-base.ts";
 
 /** What the call needs of the proxy around it. */
 export type CallSurroundings = {
-  engine: Engine;
-  facts: EngineFacts;
-  /** The policy at this moment; null when nobody named one. */
-  policy(): Policy | null;
+  pool: EnginePool;
+  /** How often a waiting client is shown a sign of life. */
+  keepAliveMs?: number | undefined;
   onError(error: unknown, what: string): void;
 };
 
@@ -50,7 +49,14 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
     const restored = continueFrom(session, request, restore(session, request.messages));
     const found = await findOrBegin(session, exchange, request, restored, around);
     call = found.call;
-    await answer(session, call, exchange, found.replayed, { stream: request.stream, relay: session.spec.relay }, around);
+    await answer(
+      session,
+      call,
+      exchange,
+      found.replayed,
+      { stream: request.stream, relay: session.spec.relay, keepAliveMs: around.keepAliveMs },
+      around,
+    );
   } catch (error) {
     await refuse(session, call, exchange, error, around);
   }
@@ -81,6 +87,8 @@ async function findOrBegin(
 
   // From here to `session.add` nothing waits, so that concurrent calls cannot both take the last of a budget.
   if (matched.retryOf === null) assertWithinBudgets(session, Date.now());
+  const wish = { session, model: request.model, agent: said.agent, request_class: said.request_class };
+  const slot = around.pool.choose(wish);
   const turn = mainTurn(session, said.agent, said.request_class);
   const sampling = effectiveSampling(request.sampling, session.spec, turn === null || matched.retryOf === null ? turn : turn - 1);
   const bases = storageBases(session, restored.parent, said.agent);
@@ -105,8 +113,8 @@ async function findOrBegin(
       tool_choice: request.tool_choice,
       requested_sampling: request.sampling,
       effective_sampling: sampling,
-      policy: around.policy(),
-      role_mapping: around.facts.role_mapping,
+      policy: slot.policy,
+      role_mapping: slot.facts.role_mapping,
       native: request.native,
     },
     whole,
@@ -116,7 +124,7 @@ async function findOrBegin(
   session.add(call);
   session.inFlight.add(call);
   call.recorded = session.record(call.begun);
-  call.settled = perform(session, call, request, bases, around);
+  call.settled = perform(session, call, { request, wish, bases }, around);
   // A client that has left does not listen to it, and the failure is on the record.
   call.settled.catch(() => undefined);
   await call.recorded;
@@ -133,18 +141,19 @@ async function joined(call: Call): Promise<Call> {
   return call;
 }
 
+type Work = { request: NeutralRequest; wish: Wish; bases: Call[] };
+
 /** From the durable beginning to the durable end. Rejects with the call's failure, or the store's. */
-async function perform(session: Session, call: Call, request: NeutralRequest, bases: Call[], around: CallSurroundings): Promise<void> {
+async function perform(session: Session, call: Call, work: Work, around: CallSurroundings): Promise<void> {
   try {
     await call.recorded.catch((error: unknown) => {
       session.forget(call);
       throw error;
     });
-    call.generation = generate(call, request, around);
+    call.generation = generate(call, work, around.pool);
     if (session.ending !== null) void call.generation.cancel(session.ending);
     const result = await call.generation.result;
-    const policy = around.policy();
-    call.unsaved = () => finish(session, call, result, bases, policy, around);
+    call.unsaved = () => finish(session, call, result, work.bases, around);
     await call.save();
   } finally {
     call.generation = null;
@@ -153,40 +162,39 @@ async function perform(session: Session, call: Call, request: NeutralRequest, ba
   call.assertSampled();
 }
 
-function generate(call: Call, request: NeutralRequest, { engine, facts }: CallSurroundings): Generation {
-  return new Generation(engine, facts, {
-    model: facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model),
-    messages: call.messages,
-    ...(request.prompt && { prompt: request.prompt }),
-    tools: request.tools,
-    tool_choice: request.tool_choice,
-    sampling: call.begun.effective_sampling,
-    call_id: call.id,
-  });
+function generate(call: Call, { request, wish }: Work, pool: EnginePool): Generation {
+  return new Generation(
+    { pool, wish, pauses: call.pauses },
+    {
+      messages: call.messages,
+      ...(request.prompt && { prompt: request.prompt }),
+      tools: request.tools,
+      tool_choice: request.tool_choice,
+      sampling: call.begun.effective_sampling,
+      call_id: call.id,
+    },
+  );
 }
 
 /** Writes down what came of the generation, and only then lets the session's tables know it. */
-async function finish(
-  session: Session,
-  call: Call,
-  result: GenerationResult,
-  bases: Call[],
-  policy: Policy | null,
-  around: CallSurroundings,
-): Promise<void> {
-  const { prompt_ids, tries, ...rest } = result;
+async function finish(session: Session, call: Call, result: GenerationResult, bases: Call[], around: CallSurroundings): Promise<void> {
+  const { prompt_ids, tries, slot, ...rest } = result;
+  const now = Date.now();
+  const pauses = call.pauses.filter((pause) => pause.to !== pause.from).map(({ from, to }) => ({ from, to: to ?? now }));
   const finished: CallFinished = {
     type: "call_finished",
-    time: Date.now(),
+    time: now,
     call_id: call.id,
     ...rest,
     prompt_ids: prompt_ids && tokenDelta(bases, prompt_ids),
-    policy,
+    ...(pauses.length > 0 ? { pauses } : {}),
   };
   await session.record(...tries, finished);
   call.finish(finished, prompt_ids);
+  call.tokenizer = slot?.facts.fingerprints?.tokenizer ?? null;
   session.learn(call);
-  const decoding = decodeDifference(session, around.engine, call, AbortSignal.timeout(decodeTimeoutMs))
+  if (!slot) return;
+  const decoding = decodeDifference(session, slot, call, AbortSignal.timeout(decodeTimeoutMs))
     .catch((error: unknown) => around.onError(error, `decoding where call ${call.id} parts from its parent`))
     .finally(() => session.background.delete(decoding));
   session.background.add(decoding);

@@ -115,7 +115,7 @@ export class HarnessListener implements AsyncDisposable {
 
   /** All models, or the one that was asked for. */
   async #models(exchange: Exchange, id: string | undefined): Promise<void> {
-    const { models } = this.#surroundings.facts;
+    const { models } = this.#surroundings.pool;
     if (id !== undefined && !models.includes(id))
       throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
     const { dialect } = exchange;
@@ -131,10 +131,11 @@ export class HarnessListener implements AsyncDisposable {
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */
   async #countTokens(session: Session, exchange: Exchange): Promise<void> {
-    const { engine, facts } = this.#surroundings;
+    const { pool } = this.#surroundings;
     const { dialect, headers } = exchange;
-    const named = isObject(exchange.body) ? { ...exchange.body, model: exchange.body.model ?? facts.models[0] } : exchange.body;
+    const named = isObject(exchange.body) ? { ...exchange.body, model: exchange.body.model ?? pool.models[0] } : exchange.body;
     const request = dialect.parse(named, headers, sessionRecord(session, dialect));
+    const { engine, facts } = pool.choose({ session, model: request.model, agent: "main", request_class: "main" });
     const { messages } = continueFrom(session, request, restore(session, request.messages));
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);

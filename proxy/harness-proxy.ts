@@ -13,12 +13,21 @@ import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Store } from "../store/index.ts";
 import { ControlListener } from "./control-listener.ts";
+import { assertTrainable, EnginePool } from "./engine-pool.ts";
+import type { EngineSpec } from "./engine-slot.ts";
 import { HarnessListener } from "./harness-listener.ts";
+import { rebuildSession } from "./rebuild.ts";
+import type { EngineRoute } from "./routes.ts";
 import type { Session } from "./session.ts";
 import { type OnError, Sessions } from "./sessions.ts";
+import { WeightFences } from "./weight-fence.ts";
 
 export type ProxyOptions = {
-  engine: Engine;
+  /** The one engine, under its kind's name; or several under names of their own. None: they come over the control listener. */
+  engine?: Engine;
+  engines?: EngineSpec[];
+  /** Which engine a call may go to; the first rule whose conditions hold. */
+  routes?: readonly EngineRoute[];
   store: Store;
   /** Written into every session's log. */
   version: string;
@@ -28,7 +37,14 @@ export type ProxyOptions = {
   /** Token of the control listener; none: there is no such listener. */
   controlToken?: string | null;
   controlPort?: number;
+  /** Of every engine that names none of its own. */
   policy?: Policy | null;
+  /** A call waits so long for the end of a weight update. */
+  pauseWaitSeconds?: number;
+  /** A pause is alarming after this, and again and again until it ends. */
+  pauseAlarmSeconds?: number;
+  /** How often a waiting stream is shown a sign of life. */
+  keepAliveMs?: number;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
   /** What nobody can be told over HTTP. */
@@ -37,28 +53,47 @@ export type ProxyOptions = {
 };
 
 export class HarnessProxy implements AsyncDisposable {
-  readonly engine: Engine;
-  readonly facts: EngineFacts;
+  readonly pool: EnginePool;
+  readonly fences: WeightFences;
   readonly sessions: Sessions;
-  policy: Policy | null;
   url = "";
   controlUrl: string | null = null;
   readonly #listener: HarnessListener;
   #control: ControlListener | null = null;
 
-  private constructor(options: ProxyOptions, facts: EngineFacts) {
-    this.engine = options.engine;
-    this.facts = facts;
-    this.policy = options.policy ?? null;
+  private constructor(options: ProxyOptions) {
     const onError = options.onError ?? tellOperator;
     this.sessions = new Sessions(options.store, options.version, onError);
-    this.#listener = new HarnessListener(this.sessions, { engine: this.engine, facts, policy: () => this.policy, onError });
+    const { routes, pauseWaitSeconds, pauseAlarmSeconds, keepAliveMs } = options;
+    this.pool = new EnginePool({
+      onError,
+      ...(routes && { routes }),
+      ...(pauseWaitSeconds !== undefined && { pauseWaitSeconds }),
+    });
+    this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
+    this.#listener = new HarnessListener(this.sessions, { pool: this.pool, keepAliveMs, onError });
   }
 
-  /** Probes the engine, brings back the sessions of the store where asked to, and listens. Throws `engine_unreachable`. */
+  /** The first engine. Throws `engine_unreachable` where there is none. */
+  get engine(): Engine {
+    return this.pool.first.engine;
+  }
+
+  /** What the first engine can do. */
+  get facts(): EngineFacts {
+    return this.pool.facts;
+  }
+
+  /** The policy of the first engine; null when nobody named one. */
+  get policy(): Policy | null {
+    return this.pool.slots[0]?.policy ?? null;
+  }
+
+  /** Probes the engines, brings back the sessions of the store where asked to, and listens. Throws `engine_unreachable`. */
   static async start(options: ProxyOptions): Promise<HarnessProxy> {
-    const proxy = new HarnessProxy(options, await probe(options.engine, options.signal));
+    const proxy = new HarnessProxy(options);
     try {
+      await proxy.#addEngines(options);
       if (options.rebuild) await proxy.sessions.rebuild();
       proxy.url = await proxy.#listener.listen(options.host ?? "127.0.0.1", options.port ?? 0);
       if (options.controlToken) {
@@ -80,8 +115,7 @@ export class HarnessProxy implements AsyncDisposable {
 
   /** Throws `engine_without_token_ids`, naming what would fix it. */
   assertTrainable(): void {
-    if (this.facts.missing !== null)
-      throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${this.facts.missing}`);
+    if (this.pool.slots.every((slot) => slot.facts.missing !== null)) assertTrainable(this.facts);
   }
 
   /** Throws `not_found`. */
@@ -89,6 +123,13 @@ export class HarnessProxy implements AsyncDisposable {
     const session = this.sessions.get(id);
     if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
     return session;
+  }
+
+  /** Writes a late reward, also of a session that was deleted from memory: its log takes it. Throws `not_found`. */
+  async reward(id: string, reward: number | null, components: Record<string, number | null>): Promise<number> {
+    const session = this.sessions.get(id) ?? (await rebuildSession(this.sessions.store, id));
+    if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
+    return session.reward(reward, components);
   }
 
   /** A connection that belongs to this session, whatever key it sends. */
@@ -112,27 +153,14 @@ export class HarnessProxy implements AsyncDisposable {
     await this.#control?.[Symbol.asyncDispose]();
     await this.#listener[Symbol.asyncDispose]();
     await this.sessions[Symbol.asyncDispose]();
+    this.fences[Symbol.dispose]();
+    await this.pool[Symbol.asyncDispose]();
   }
-}
 
-/** A cold engine compiles its first request (22 s were seen on a CPU); beyond this it hangs. */
-const probeTimeoutMs = 120_000;
-
-/** What the engine can do. Whatever answers there and is no inference server is named as such. */
-async function probe(engine: Engine, signal: AbortSignal | undefined): Promise<EngineFacts> {
-  const limit = AbortSignal.timeout(probeTimeoutMs);
-  try {
-    return await engine.probe(signal ? AbortSignal.any([signal, limit]) : limit);
-  } catch (error) {
-    if (signal?.aborted) throw new AlidadeError("cancelled", "stopped before the engine had answered", { cause: error });
-    if (limit.aborted)
-      throw new AlidadeError("engine_unreachable", `the engine at ${engine.baseUrl} gave no answer in ${probeTimeoutMs / 1000} s`);
-    if (error instanceof AlidadeError) throw error;
-    throw new AlidadeError(
-      "engine_error",
-      `what answers at ${engine.baseUrl} is no ${engine.name} server: is --engine its URL? (${messageOf(error).split("\n")[0]})`,
-      { cause: error },
-    );
+  async #addEngines({ engine, engines = [], policy = null, signal }: ProxyOptions): Promise<void> {
+    const specs = [...(engine ? [{ name: engine.name, engine }] : []), ...engines];
+    // One after the other, so that the first one is the first: where they are asked at once their order is chance.
+    for (const spec of specs) await this.pool.add({ policy, ...spec }, { signal });
   }
 }
 

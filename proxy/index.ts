@@ -1,5 +1,7 @@
 export { neutralSampling } from "./admit.ts";
+export type { EngineSpec } from "./engine-slot.ts";
 export { toErrorRecord } from "./generation.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { rebuildSession } from "./rebuild.ts";
+export { EngineRoute } from "./routes.ts";
 export type { Session } from "./session.ts";

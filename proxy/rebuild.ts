@@ -37,6 +37,12 @@ function replay(session: Session, entry: LogEntry): void {
     const call = session.calls.get(entry.call_id);
     call?.finish(entry, entry.prompt_ids && unfold(session, entry.prompt_ids, (base) => Array.from(base.tokens ?? [])));
     if (call) session.learn(call);
+    call?.pauses.push(...(entry.pauses ?? []));
+  } else if (entry.type === "tried") {
+    session.engineName = entry.engine_name;
+    const call = session.calls.get(entry.call_id);
+    if (call) call.tokenizer = entry.fingerprints?.tokenizer ?? null;
+    if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy;
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) call.delivery = entry.delivery;

@@ -12,11 +12,11 @@ import type { Exchange } from "./exchange.ts";
 import type { Session } from "./session.ts";
 
 /** Gemini CLI gives up after 60 s without headers, idle timers of others begin at 240 s: harnesses.md §1.8. */
-const keepAliveMs = 5_000;
+const defaultKeepAliveMs = 5_000;
 /** Headers wait this long for the engine's word, so that "prompt is too long" keeps its status. */
 const headersHeldMs = 1_000;
 
-export type RelayOptions = { stream: boolean; relay: "settled" | "live" };
+export type RelayOptions = { stream: boolean; relay: "settled" | "live"; keepAliveMs?: number | undefined };
 
 /** Resolves when the answer has left or the client is gone, with what became of it. `settled` rejects when the call failed. */
 export async function relay(
@@ -38,8 +38,9 @@ export async function relay(
     await holdHeaders(call, settled, exchange);
     exchange.openStream();
     await exchange.write(writer.open());
-    if (options.relay === "live") await relayLive(session, call, exchange, writer, settled);
-    else await relaySettled(call, exchange, writer, settled);
+    const stream: Stream = { exchange, writer, settled, keepAliveMs: options.keepAliveMs ?? defaultKeepAliveMs };
+    if (options.relay === "live") await relayLive(session, call, stream);
+    else await relaySettled(call, stream);
   } catch (error) {
     // Before the headers the caller answers with a status; after them the failure can only be said in-stream.
     if (!exchange.headersSent || exchange.isClosed) throw error;
@@ -50,6 +51,8 @@ export async function relay(
   }
   return exchange.delivered ? "complete" : "cut";
 }
+
+type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void>; keepAliveMs: number };
 
 /** All that shapes an answer beside the turn, read from the record. */
 export function contextOf(session: Session, call: Call): AnswerContext {
@@ -91,16 +94,18 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   if (generation.isOver && !generation.isAccepted) await settled;
 }
 
-async function relaySettled(call: Call, exchange: Exchange, writer: StreamWriter, settled: Promise<void>): Promise<void> {
-  await keepingAlive(exchange, writer, Promise.race([settled, exchange.closed]));
+async function relaySettled(call: Call, stream: Stream): Promise<void> {
+  const { exchange, writer, settled } = stream;
+  await keepingAlive(stream, Promise.race([settled, exchange.closed]));
   if (exchange.isClosed) return;
   const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
   await exchange.endStream(frames);
 }
 
-async function relayLive(session: Session, call: Call, exchange: Exchange, writer: StreamWriter, settled: Promise<void>): Promise<void> {
+async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
+  const { exchange, writer, settled } = stream;
   const generation = call.generation;
-  if (!generation) return relaySettled(call, exchange, writer, settled);
+  if (!generation) return relaySettled(call, stream);
   let shown = 0;
   let toolCalls = 0;
   // One reaction to the close for the whole stream: one a token would stay in memory until it ends.
@@ -115,7 +120,7 @@ async function relayLive(session: Session, call: Call, exchange: Exchange, write
     // What came while that was written is shown before anything is waited for.
     if (shown < generation.events.length) continue;
     if (isOver) break;
-    await keepingAlive(exchange, writer, generation.next());
+    await keepingAlive(stream, generation.next());
   }
   // The end waits until the turn is durable.
   await Promise.race([settled, exchange.closed]);
@@ -125,7 +130,7 @@ async function relayLive(session: Session, call: Call, exchange: Exchange, write
 }
 
 /** Waits, and sends the dialect's keep-alive every few seconds meanwhile. */
-async function keepingAlive(exchange: Exchange, writer: StreamWriter, wait: Promise<void>): Promise<void> {
+async function keepingAlive({ exchange, writer, keepAliveMs }: Stream, wait: Promise<void>): Promise<void> {
   const timer = setInterval(() => {
     // A client that does not read needs no sign of life, and its buffer must not grow.
     if (!exchange.isFull) void exchange.write(writer.keepAlive());

@@ -5,9 +5,10 @@
 import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
-import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Replayed, SessionSpec } from "../schema/session-log.ts";
+import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Policy, Replayed, SessionSpec } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { type Call, normalText } from "./call.ts";
+import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
 
 /** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
@@ -42,6 +43,10 @@ export class Session {
   /** The error that the harness was told last; null once an answer has reached it again. */
   lastError: ErrorRecord | null = null;
   revision = 0;
+  /** The engine that holds its prefix: its calls go there while they can. */
+  engineName: string | null = null;
+  /** Of a pinned session: the policy under which it began, once a call was let through. */
+  pinned: Policy | null = null;
   /** Calls begun so far; the ordinal of the next one. */
   callCount = 0;
   /** How answers ended that a full disk kept out of the log: they go ahead of the next entry that is written. */
@@ -100,6 +105,15 @@ export class Session {
       this.tools.set(hash, tools);
     }
     return hash;
+  }
+
+  /** Milliseconds since `from` in which calls of this session waited for a weight update: no budget is charged with them. */
+  pausedSince(from: number, now: number): number {
+    return pausedWithin(
+      [...this.calls.values()].flatMap((call) => call.pauses),
+      from,
+      now,
+    );
   }
 
   assertOpen(): void {

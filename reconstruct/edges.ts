@@ -2,7 +2,7 @@
 import type { EdgeCause, EdgeMatch } from "../schema/trajectory.ts";
 import { findCause } from "./causes.ts";
 import type { Conversations } from "./conversations.ts";
-import type { CallHistory } from "./read-log.ts";
+import { type CallHistory, tokenizerOf } from "./read-log.ts";
 
 export type Edge = {
   parent: CallHistory | null;
@@ -28,6 +28,7 @@ const rootEdge: Edge = { parent: null, match: "root", cause: null, shared: 0, di
 function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, edges: Map<string, Edge>): Edge {
   const prompt = places.prompt.get(call.call_id);
   const full = places.full.get(parent.call_id);
+  if (areForeign(call, parent)) return { parent, match: "diverged", cause: "other_tokenizer", shared: 0, difference: null };
   const decoded = call.decoded.get(parent.call_id) ?? null;
   if (prompt === undefined || full === undefined) {
     // Without both sides' ids nobody can say how far the tokens agree, but the messages may still say what changed.
@@ -39,6 +40,12 @@ function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, e
   const cause = findCause({ call, parent, decoded, position: shared, places, edges });
   const difference = { position: shared, parent_text: decoded?.parent_text ?? null, child_text: decoded?.child_text ?? null };
   return { parent, match: matchOf(decoded?.same_text ?? null, cause), cause, shared, difference };
+}
+
+/** The session went on at an engine with another tokenizer: equal ids say other words there. */
+function areForeign(call: CallHistory, parent: CallHistory): boolean {
+  const [mine, theirs] = [tokenizerOf(call), tokenizerOf(parent)];
+  return mine !== null && theirs !== null && mine !== theirs;
 }
 
 /** The tokens differ; do the texts? Where nobody decoded them, a known change of the messages is proof enough that they do. */

@@ -21,6 +21,11 @@ export type CallHistory = {
   complete: boolean;
 };
 
+/** Whose ids its tokens are; null where nobody knows the tokenizer. */
+export function tokenizerOf(call: CallHistory): string | null {
+  return call.tries.at(-1)?.fingerprints?.tokenizer ?? null;
+}
+
 export type SessionHistory = {
   opened: Opened;
   /** In the order in which they were begun. */

@@ -14,7 +14,7 @@ import { findParents } from "./parents.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./read-log.ts";
 import { toNodes } from "./to-nodes.ts";
 import { buildTree, type TokenTree } from "./token-tree.ts";
-import { type Exclusion, exclusionOfCall, exclusionOfTokens } from "./trainable.ts";
+import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trainable.ts";
 
 /**
  * What the log does not know: the rollout around the session. Everything may be left out; then the log's own word is
@@ -146,6 +146,8 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     agent: begun.agent,
     request_class: begun.request_class,
     engine: finished?.engine ?? call.tries.at(-1)?.engine ?? null,
+    engine_name: call.tries.at(-1)?.engine_name ?? null,
+    fingerprints: call.tries.at(-1)?.fingerprints ?? null,
     engine_model: finished?.engine_model ?? null,
     tries: call.tries.map(({ try: number, engine, status, error }) => ({ try: number, engine, status, error })),
     finish_reason: finished?.finish_reason ?? null,
@@ -154,7 +156,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     sampling: begun.effective_sampling,
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
     missing: finished === null ? "the call never finished: its process ended first" : finished.missing,
-    policy: { start: begun.policy, end: finished?.policy ?? null },
+    policy: { start: policyAtStart(call), end: finished?.policy ?? null, spans: weightSpansOf(call) ?? [] },
     input: input === undefined ? [] : places.message_trie.items(input).map(messageId),
     output: output === undefined ? null : messageId(output),
     tools_hash: begun.tools_hash,

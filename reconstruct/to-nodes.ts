@@ -4,7 +4,7 @@ import type { Trace, TreeNode } from "../schema/trajectory.ts";
 import { findMisalignment } from "../tokens/alignment.ts";
 import type { CallHistory } from "./read-log.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
-import { type Exclusion, forcedTokens, policyVersionOf } from "./trainable.ts";
+import { type Exclusion, forcedTokens, policyVersionAt } from "./trainable.ts";
 
 export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, string> };
 
@@ -18,7 +18,7 @@ export function toNodes(tree: TokenTree, exclusions: Map<string, Exclusion | nul
   const push = (branch: Branch, parent_id: string | null, afterSample: boolean) => {
     for (const child of inOrder(branch).reverse()) stack.push({ branch: child, parent_id, afterSample });
   };
-  push(tree.root, null, false);
+  for (const root of [tree.root, ...tree.otherRoots].reverse()) push(root, null, false);
   const hasSampleBelow = samplesBelow(tree);
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     const { branch, parent_id, afterSample } = next;
@@ -87,7 +87,7 @@ class SampleReader {
       kind: "sampled",
       token_ids,
       logprobs,
-      policy_version: policyVersionOf(call),
+      policy_version: policyVersionAt(call, branch.start),
       trainable: reason === null,
       reason,
     };

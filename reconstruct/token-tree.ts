@@ -6,7 +6,8 @@
 
 import type { Conversations, Place } from "./conversations.ts";
 import type { Edge } from "./edges.ts";
-import type { CallHistory } from "./read-log.ts";
+import { type CallHistory, tokenizerOf } from "./read-log.ts";
+import { weightSpansOf } from "./trainable.ts";
 
 export type Branch = {
   parent: Branch | null;
@@ -26,6 +27,8 @@ export type Branch = {
 
 export type TokenTree = {
   root: Branch;
+  /** Of further tokenizers, one each: their ids are other words and share nothing. */
+  otherRoots: Branch[];
   /** Call id -> the branch at whose end its prompt ends; the root for an empty prompt; absent without ids. */
   promptEnd: Map<string, Branch>;
   /** Call id -> the end of its sample; absent where it sampled nothing that can be placed. */
@@ -46,15 +49,11 @@ export function buildTree(calls: CallHistory[], edges: Map<string, Edge>, places
 }
 
 class TreeBuilder {
-  readonly tree: TokenTree;
-
-  constructor() {
-    const root = { parent: null, depth: 0, tokens: [], start: 0, call: null as never, sampled: false, children: new Map(), samples: [] };
-    this.tree = { root, promptEnd: new Map(), sampleEnd: new Map(), steps: 0 };
-  }
+  readonly tree: TokenTree = { root: newRoot(), otherRoots: [], promptEnd: new Map(), sampleEnd: new Map(), steps: 0 };
+  readonly #roots = new Map<string, Branch>();
 
   add(call: CallHistory, edge: Edge, prompt: Place, places: Conversations): void {
-    const from = this.#parting(edge);
+    const from = this.#parting(edge) ?? this.#rootOf(call);
     const rest = places.token_trie.items(prompt, from.depth);
     const end = this.#follow(from, rest, call);
     this.tree.promptEnd.set(call.call_id, end);
@@ -62,11 +61,24 @@ class TreeBuilder {
     if (sampled.length > 0) this.tree.sampleEnd.set(call.call_id, this.#sample(end, sampled, call));
   }
 
-  /** Where this call's path leaves its parent's: the end of the parent's sample, or the token at which they part. */
-  #parting({ parent, shared }: Edge): Branch {
-    const { root, promptEnd, sampleEnd } = this.tree;
+  /** The first tokenizer has the tree's root, and so has a call of which nobody knows the tokenizer. */
+  #rootOf(call: CallHistory): Branch {
+    const tokenizer = tokenizerOf(call);
+    if (tokenizer === null) return this.tree.root;
+    let root = this.#roots.get(tokenizer);
+    if (root === undefined) {
+      root = this.#roots.size === 0 ? this.tree.root : newRoot();
+      if (root !== this.tree.root) this.tree.otherRoots.push(root);
+      this.#roots.set(tokenizer, root);
+    }
+    return root;
+  }
+
+  /** Where this call's path leaves its parent's: the end of the parent's sample, or the token at which they part; null: at a root. */
+  #parting({ parent, shared }: Edge): Branch | null {
+    const { promptEnd, sampleEnd } = this.tree;
     const end = parent === null ? undefined : (sampleEnd.get(parent.call_id) ?? promptEnd.get(parent.call_id));
-    if (end === undefined || shared === 0) return root;
+    if (end === undefined || shared === 0) return null;
     let below = end;
     while (below.parent !== null && below.parent.depth >= shared) {
       this.tree.steps++;
@@ -99,6 +111,8 @@ class TreeBuilder {
   #sample(end: Branch, sampled: number[], call: CallHistory): Branch {
     const branch = newBranch(end, sampled, 0, call, true);
     end.samples.push(branch);
+    // A node is by one version of the weights.
+    for (const { start } of weightSpansOf(call) ?? []) if (start > 0 && start < sampled.length) this.#split(branch, end.depth + start);
     return branch;
   }
 
@@ -118,6 +132,10 @@ class TreeBuilder {
     this.tree.steps++;
     return upper;
   }
+}
+
+function newRoot(): Branch {
+  return { parent: null, depth: 0, tokens: [], start: 0, call: null as never, sampled: false, children: new Map(), samples: [] };
 }
 
 function newBranch(parent: Branch, tokens: ArrayLike<number>, start: number, call: CallHistory, sampled: boolean): Branch {

@@ -8,7 +8,7 @@
  */
 
 import type { z } from "zod";
-import type { Purpose, RequestClass } from "../schema/session-log.ts";
+import type { Policy, Purpose, RequestClass, WeightSpan } from "../schema/session-log.ts";
 import type { ExclusionReason } from "../schema/trajectory.ts";
 import { findMisalignment } from "../tokens/alignment.ts";
 import type { Outcome } from "./outcome.ts";
@@ -59,15 +59,31 @@ export function exclusionOfTokens(call: CallHistory, hasPrompt: boolean): Exclus
   return tokenReasons.find(([, fits]) => fits(call, hasPrompt))?.[0] ?? null;
 }
 
-/** The weights changed while it was generated, and nobody recorded at which token. */
-function changedPolicy({ begun, finished }: CallHistory): boolean {
-  return begun.policy !== null && finished?.policy != null && begun.policy.version !== finished.policy.version;
+/** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
+export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
+  return tries.at(-1)?.policy ?? begun.policy;
 }
 
-/** The one version that sampled all of the call; null where it is unknown or there were two. */
-export function policyVersionOf(call: CallHistory): string | null {
-  if (changedPolicy(call)) return null;
-  return call.finished?.policy?.version ?? null;
+/** The weights changed while it was generated, and nobody recorded at which token. */
+function changedPolicy(call: CallHistory): boolean {
+  const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
+  return start !== null && end !== null && start.version !== end.version && weightSpansOf(call) === null;
+}
+
+/**
+ * Which weights sampled which tokens, by the engine's own word. One name for all of them is none: engines that know no
+ * spans tell the name at the finish.
+ */
+export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
+  const spans = finished?.weights ?? [];
+  return spans.length > 1 ? spans : null;
+}
+
+/** The version that sampled the call's token at this position; null where it is unknown. */
+export function policyVersionAt(call: CallHistory, position: number): string | null {
+  const spans = weightSpansOf(call);
+  if (spans) return spans.find(({ start, end }) => start <= position && (end === null || position < end))?.version ?? null;
+  return changedPolicy(call) ? null : (call.finished?.policy?.version ?? null);
 }
 
 /** Under a grammar a logprob of exactly 0 means that no other token was allowed; null where there was no grammar. */

@@ -127,13 +127,33 @@ export const CallBegun = z.strictObject({
   native: z.record(z.string(), z.unknown()),
 });
 
+/** Equal ones render and tokenise alike; null where the engine could not be asked. */
+export const EngineFingerprints = z.strictObject({ template: z.string().nullable(), tokenizer: z.string().nullable() });
+
+/** Time that is charged to no budget: the call waited at a shut gate, or was frozen at its engine. */
+export const Pause = z.strictObject({ from: Time, to: Time });
+export type Pause = z.infer<typeof Pause>;
+
+/** Sampled tokens from `start` to before `end` (null: the last) are by the weights of this name, by the engine's own word. */
+export const WeightSpan = z.strictObject({
+  version: z.string(),
+  start: z.number().int().nonnegative(),
+  end: z.number().int().nullable(),
+});
+
 /** One try at an engine, written when it ends. */
 export const Tried = z.strictObject({
   type: z.literal("tried"),
   time: Time,
   call_id: z.string(),
   try: z.number().int().positive(),
+  /** Its URL. */
   engine: z.string(),
+  engine_name: z.string().nullable().default(null),
+  /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
+  policy: Policy.nullable().default(null),
+  /** Of the engine's template and tokenizer: tokens of two tokenizers are never one sequence. */
+  fingerprints: EngineFingerprints.nullable().default(null),
   started: Time,
   first_token: Time.nullable(),
   status: z.number().int().nullable(),
@@ -164,7 +184,10 @@ export const CallFinished = z.strictObject({
   finish_reason: FinishReason,
   stop: z.union([z.string(), z.number()]).nullable(),
   usage: Usage,
+  /** The engine's policy when the generation ended. */
   policy: Policy.nullable(),
+  weights: z.array(WeightSpan).optional(),
+  pauses: z.array(Pause).optional(),
   engine: z.string().nullable(),
   engine_model: z.string().nullable(),
   error: ErrorRecord.nullable(),
@@ -248,6 +271,7 @@ export type LogEntry = z.infer<typeof LogEntry>;
 export type Opened = z.infer<typeof Opened>;
 export type CallBegun = z.infer<typeof CallBegun>;
 export type CallFinished = z.infer<typeof CallFinished>;
+export type WeightSpan = z.infer<typeof WeightSpan>;
 export type Tried = z.infer<typeof Tried>;
 export type ConversationOpened = z.infer<typeof ConversationOpened>;
 export type Answered = z.infer<typeof Answered>;

@@ -5,7 +5,17 @@
  */
 import { z } from "zod";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
-import { ErrorRecord, LogprobSemantics, Policy, Purpose, RequestClass, Restored, Time } from "./session-log.ts";
+import {
+  EngineFingerprints,
+  ErrorRecord,
+  LogprobSemantics,
+  Policy,
+  Purpose,
+  RequestClass,
+  Restored,
+  Time,
+  WeightSpan,
+} from "./session-log.ts";
 
 export const trajectorySchemaVersion = 1;
 
@@ -25,6 +35,7 @@ export const EdgeCause = z.enum([
   "compacted",
   "system_changed",
   "tools_changed",
+  "other_tokenizer",
   "re_rendered",
   "unknown",
 ]);
@@ -69,6 +80,9 @@ export const CallRecord = z.strictObject({
   agent: z.string(),
   request_class: RequestClass,
   engine: z.string().nullable(),
+  /** Which of several engines, and the fingerprints of its template and tokenizer. */
+  engine_name: z.string().nullable().default(null),
+  fingerprints: EngineFingerprints.nullable().default(null),
   engine_model: z.string().nullable(),
   tries: z.array(
     z.strictObject({ try: z.number().int(), engine: z.string(), status: z.number().int().nullable(), error: ErrorRecord.nullable() }),
@@ -79,7 +93,8 @@ export const CallRecord = z.strictObject({
   sampling: Sampling,
   logprob_semantics: LogprobSemantics,
   missing: z.string().nullable(),
-  policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable() }),
+  /** Where the engine tells by which weights each token is, `spans` does; else it is empty. */
+  policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable(), spans: z.array(WeightSpan).default([]) }),
   input: z.array(z.string()).describe("message ids, in order"),
   output: z.string().nullable().describe("message id of what was sampled"),
   tools_hash: z.string().nullable(),

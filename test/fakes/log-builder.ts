@@ -141,7 +141,20 @@ export class LogBuilder {
     const time = options.finish ?? this.#tick();
     const policy = options.policy === undefined ? { version: "v1", step: 1 } : options.policy;
     this.entries.push(
-      { type: "tried", time, call_id, try: 1, engine: "e", started: time - 1, first_token: time - 1, status: 200, error: null },
+      {
+        type: "tried",
+        time,
+        call_id,
+        try: 1,
+        engine: "e",
+        engine_name: null,
+        policy: null,
+        fingerprints: null,
+        started: time - 1,
+        first_token: time - 1,
+        status: 200,
+        error: null,
+      },
       {
         type: "call_finished",
         time,

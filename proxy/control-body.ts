@@ -1,0 +1,20 @@
+/** A body of the control listener, checked: the field at fault is named. */
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+import type { z } from "zod";
+import { AlidadeError } from "../errors.ts";
+import { parseJson } from "../wire/json.ts";
+import { readBody } from "./read-body.ts";
+
+export type Env = { Bindings: HttpBindings };
+
+/** No body is an empty object. Throws `request_invalid` with `param`. */
+export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
+  const bytes = await readBody((context.env as HttpBindings).incoming);
+  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const path = issue?.code === "unrecognized_keys" ? [...issue.path, issue.keys[0]] : (issue?.path ?? []);
+  const param = path.map(String).join(".");
+  throw new AlidadeError("request_invalid", `${param || "body"}: ${issue?.message ?? "invalid"}`, { param: param || null });
+}

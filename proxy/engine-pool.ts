@@ -1,0 +1,380 @@
+/**
+ * The engines behind one proxy. A call goes where the rules allow it, there to the engine that holds its session's
+ * prefix, else to the one with the least to do; engines that fail are left alone until they are seen alive. There is no
+ * limit to how many calls an engine gets: what is too much for it, it says itself (429, 503).
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EngineFacts } from "../engines/index.ts";
+import { AlidadeError } from "../errors.ts";
+import type { Policy, SessionSpec } from "../schema/session-log.ts";
+import { isAlive } from "./engine-health.ts";
+import { EngineLease, type OpenPause } from "./engine-lease.ts";
+import { EngineSlot, type EngineSpec } from "./engine-slot.ts";
+import { probeEngine } from "./probe-engine.ts";
+import { type EngineRoute, routeFor } from "./routes.ts";
+
+/** What of a session decides where its calls go; the pool keeps it up to date. */
+export type Placed = {
+  readonly spec: Pick<SessionSpec, "purpose" | "policy_mode">;
+  /** The engine that holds its prefix. */
+  engineName: string | null;
+  /** Of a pinned session, the policy under which it began. */
+  pinned: Policy | null;
+};
+
+/** A call that wants an engine. */
+export type Wish = { session: Placed; model: string; agent: string; request_class: string };
+
+export type EnterOptions = {
+  /** Engines that have just failed this call: taken only where there is no other. */
+  avoid: ReadonlySet<EngineSlot>;
+  signal: AbortSignal;
+  /** Where time that no budget is charged with is noted. */
+  pauses: OpenPause[];
+  /** Asks the call to end: its engine's weights are changed, or the engine is taken away. */
+  onCancel: (error: AlidadeError) => void;
+};
+
+export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: number; onError: (error: unknown, what: string) => void };
+
+/** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
+const defaultPauseWaitSeconds = 300;
+
+export class EnginePool implements AsyncDisposable {
+  readonly slots: EngineSlot[] = [];
+  readonly pauseWaitSeconds: number;
+  readonly #routes: readonly EngineRoute[];
+  readonly #onError: PoolOptions["onError"];
+  readonly #closing = new AbortController();
+  /** A gate, a policy or the list of engines changed. */
+  #changed = Promise.withResolvers<void>();
+  /** A call left an engine. Apart, so that thousands of calls at a gate do not wake for each that drains. */
+  #left = Promise.withResolvers<void>();
+  #lastFacts: EngineFacts | null = null;
+  #waiting = 0;
+  #turn = -1;
+
+  constructor(options: PoolOptions) {
+    this.#routes = options.routes ?? [];
+    this.pauseWaitSeconds = options.pauseWaitSeconds ?? defaultPauseWaitSeconds;
+    this.#onError = options.onError;
+  }
+
+  /** Calls that wait at a shut gate. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Throws `engine_unreachable` where there is none. */
+  get first(): EngineSlot {
+    const [first] = this.slots;
+    if (first) return first;
+    throw new AlidadeError("engine_unreachable", "the proxy has no engine: add one with POST /engines");
+  }
+
+  /** What the first engine can do; of a pool that has lost its last one, what that one could. */
+  get facts(): EngineFacts {
+    return (this.slots.length === 0 && this.#lastFacts) || this.first.facts;
+  }
+
+  /** Names of the models that are served now. */
+  get models(): string[] {
+    return [...new Set(this.slots.filter((slot) => !slot.isDraining).flatMap((slot) => slot.facts.models))];
+  }
+
+  /** Throws `not_found` with the names that there are. */
+  named(name: string): EngineSlot {
+    const slot = this.slots.find((each) => each.name === name);
+    if (slot) return slot;
+    const names = this.slots.map((each) => each.name).join(", ") || "none";
+    throw new AlidadeError("not_found", `no engine is named "${name}"; there are: ${names}`, { param: "engine" });
+  }
+
+  /**
+   * Probes an engine and takes it in. Throws `engine_unreachable`, `engine_without_token_ids` where it is meant for
+   * training and cannot be trained on, and `request_invalid` (409) for a name that is taken. `replace` takes the place of
+   * the engine of that name, which ends what it has begun and goes.
+   */
+  async add(
+    spec: EngineSpec,
+    options: { owned?: boolean; forTraining?: boolean; replace?: boolean; signal?: AbortSignal | undefined } = {},
+  ): Promise<EngineSlot> {
+    if (!options.replace) this.#assertFree(spec.name);
+    const facts = await probeEngine(spec.engine, options.signal);
+    if (options.forTraining) assertTrainable(facts);
+    // Somebody else may have taken the name meanwhile.
+    if (!options.replace) this.#assertFree(spec.name);
+    const old = this.slots.find((slot) => slot.name === spec.name);
+    const slot = new EngineSlot(spec, facts, options.owned ?? false);
+    if (old) {
+      if (old.gate) throw conflict(`engine "${old.name}" is paused for a weight update: resume fence ${old.gate.fence} first`);
+      this.slots.splice(this.slots.indexOf(old), 1, slot);
+      old.isDraining = true;
+      void this.drained(old, this.#closing.signal).then(
+        () => this.#close(old),
+        () => this.#close(old),
+      );
+    } else this.slots.push(slot);
+    this.#lastFacts = facts;
+    this.changed();
+    return slot;
+  }
+
+  /** No new call goes there; resolves at once with what still runs, or when nothing does within the time. */
+  async drain(name: string, withinSeconds: number, signal: AbortSignal): Promise<EngineSlot> {
+    const slot = this.named(name);
+    slot.isDraining = true;
+    this.changed();
+    if (withinSeconds > 0)
+      await this.drained(slot, AbortSignal.any([signal, AbortSignal.timeout(withinSeconds * 1000)])).catch(() => undefined);
+    return slot;
+  }
+
+  /** Lets a drained engine take calls again. */
+  undrain(name: string): EngineSlot {
+    const slot = this.named(name);
+    slot.isDraining = false;
+    this.changed();
+    return slot;
+  }
+
+  /** Throws `request_invalid` (409) while calls run on it, unless forced: then they are answered with a retryable error. */
+  async remove(name: string, force: boolean): Promise<void> {
+    const slot = this.named(name);
+    if (slot.inFlight.size > 0 && !force)
+      throw conflict(`engine "${name}" is at ${slot.inFlight.size} calls: drain it and wait, or remove it with ?force=true`);
+    this.slots.splice(this.slots.indexOf(slot), 1);
+    slot.isDraining = true;
+    slot.cancelAll(new AlidadeError("engine_aborted", `engine "${name}" was removed while it answered`, { status: 503 }));
+    this.changed();
+    await this.drained(slot, AbortSignal.timeout(cancelledWithinMs)).catch(() => undefined);
+    await this.#close(slot);
+  }
+
+  /**
+   * The engine that this call would go to now, whether its gate is open or not. Throws `engine_unreachable` where the
+   * rules leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that nobody serves, and `policy_gone`
+   * for a pinned session whose policy no engine has any more.
+   */
+  choose(wish: Wish): EngineSlot {
+    return this.#pick(this.#candidates(wish), wish, new Set());
+  }
+
+  /** Waits at the gate where there is one, and takes a place at an engine. Throws as `choose`, and `engine_paused`. */
+  async enter(wish: Wish, options: EnterOptions): Promise<EngineLease> {
+    let limit: AbortSignal | null = null;
+    for (;;) {
+      options.signal.throwIfAborted();
+      const open = this.#candidates(wish).filter((slot) => slot.gate === null);
+      if (open.length > 0) return this.#lease(this.#pick(open, wish, options.avoid), wish, options);
+      limit ??= AbortSignal.any([options.signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
+      await this.#waitAtGate(limit, options);
+    }
+  }
+
+  /** Gives the place back, with what became of the try: null when the engine did what it should. */
+  leave(lease: EngineLease, failure: AlidadeError | null): void {
+    const { slot } = lease;
+    slot.inFlight.delete(lease);
+    lease.thaw(Date.now());
+    const { breaker } = slot;
+    if (failure === null || meansAlive(failure)) breaker.succeeded();
+    else if (!meansUnwell(failure)) breaker.ended(lease);
+    else if (breaker.failed()) {
+      this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
+      void this.#watch(slot);
+    }
+    this.#left.resolve();
+    this.#left = Promise.withResolvers();
+  }
+
+  /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
+  async drained(slot: EngineSlot, signal: AbortSignal): Promise<void> {
+    while (slot.inFlight.size > 0) await unlessAborted(this.#left.promise, signal);
+  }
+
+  /** Wakes whoever waits for a gate, a place or an engine. */
+  changed(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new AlidadeError("cancelled", "the proxy is stopping"));
+    this.changed();
+    await Promise.all(this.slots.map((slot) => this.#close(slot)));
+  }
+
+  #candidates({ session, ...question }: Wish): EngineSlot[] {
+    const route = routeFor(this.#routes, question);
+    let slots = this.slots.filter((slot) => !slot.isDraining && slot.takes(question.model));
+    if (route?.engine !== undefined) {
+      const names = [route.engine].flat();
+      slots = slots.filter((slot) => names.includes(slot.name));
+    }
+    if (slots.length === 0) throw this.#nobody(question.model, route);
+    if (session.spec.purpose === "train") {
+      const [untrained] = slots;
+      slots = slots.filter((slot) => slot.facts.missing === null);
+      if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
+    }
+    slots = this.#forModel(slots, question.model, route);
+    const { pinned } = session;
+    if (pinned === null || session.spec.policy_mode === "float") return slots;
+    const same = slots.filter((slot) => (this.#routedPolicy(slot, question.model, route) ?? slot.policy)?.version === pinned.version);
+    if (same.length > 0) return same;
+    throw new AlidadeError(
+      "policy_gone",
+      `this session is pinned to policy "${pinned.version}", which no engine serves any more (there are: ${versionsOf(slots)}): open another one`,
+    );
+  }
+
+  /** Engines that serve the model by its name, else those at the step that `name@step` asks for, else all. */
+  #forModel(slots: EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
+    const asked = route?.engine_model ?? model;
+    const serving = slots.filter((slot) => slot.serves(asked));
+    if (serving.length > 0 || route?.engine_model !== undefined) return serving.length > 0 ? serving : slots;
+    const step = stepOf(model);
+    if (step === null) return slots;
+    const at = slots.filter((slot) => slot.policy?.version === step || String(slot.policy?.step) === step);
+    if (at.length > 0) return at;
+    throw new AlidadeError("model_unknown", `no engine is at "${step}", which ${model} asks for; there are: ${versionsOf(slots)}`, {
+      param: "model",
+    });
+  }
+
+  #pick(candidates: EngineSlot[], { session }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
+    const fresh = candidates.filter((slot) => !avoid.has(slot));
+    const open = fresh.filter((slot) => slot.gate === null && slot.breaker.isWelcoming);
+    // Where all of them are unwell the call still goes to one: its own error is the truth about it.
+    const among = [open, fresh, candidates].find((list) => list.length > 0) as EngineSlot[];
+    return among.find((slot) => slot.name === session.engineName) ?? this.#leastLoaded(among);
+  }
+
+  /** Of equally busy ones the one that was idle for longest: the list is turned with every choice. */
+  #leastLoaded(slots: EngineSlot[]): EngineSlot {
+    this.#turn++;
+    const turned = slots.map((_, index) => slots[(index + this.#turn) % slots.length] as EngineSlot);
+    return turned.reduce((best, slot) => (slot.inFlight.size < best.inFlight.size ? slot : best));
+  }
+
+  #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
+    const route = routeFor(this.#routes, wish);
+    const lease = new EngineLease({
+      slot,
+      model: this.#modelAt(slot, wish.model, route),
+      routed: this.#routedPolicy(slot, wish.model, route),
+      isPinned: wish.session.spec.policy_mode === "pin",
+      pauses,
+      onCancel,
+    });
+    slot.inFlight.add(lease);
+    slot.breaker.began(lease);
+    wish.session.engineName = slot.name;
+    if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
+    return lease;
+  }
+
+  #modelAt(slot: EngineSlot, model: string, route: EngineRoute | null): string {
+    if (route?.engine_model !== undefined) return route.engine_model;
+    if (slot.serves(model)) return model;
+    const plain = stepOf(model) === null ? model : model.slice(0, model.lastIndexOf("@"));
+    return slot.serves(plain) ? plain : (slot.facts.models[0] ?? model);
+  }
+
+  /** The policy of a model that has its own name at the engine, as LoRA adapters do. */
+  #routedPolicy(slot: EngineSlot, model: string, route: EngineRoute | null): Policy | null {
+    if (route?.policy) return route.policy;
+    const asked = route?.engine_model ?? model;
+    const step = stepOf(asked);
+    if (step === null || !slot.serves(asked)) return null;
+    return { version: asked, step: /^\d{1,15}$/.test(step) ? Number(step) : null };
+  }
+
+  async #waitAtGate(limit: AbortSignal, { signal, pauses }: EnterOptions): Promise<void> {
+    const pause: OpenPause = { from: Date.now(), to: null };
+    pauses.push(pause);
+    this.#waiting++;
+    try {
+      await unlessAborted(this.#changed.promise, limit);
+    } catch {
+      signal.throwIfAborted();
+      const message = `the engines have been paused for a weight update for more than ${this.pauseWaitSeconds} s: try again`;
+      throw new AlidadeError("engine_paused", message);
+    } finally {
+      this.#waiting--;
+      pause.to = Date.now();
+    }
+  }
+
+  /** Looks whether an engine that failed is alive again, until it is; no call pays for that. */
+  async #watch(slot: EngineSlot): Promise<void> {
+    const signal = this.#closing.signal;
+    while (slot.breaker.state === "open" && this.slots.includes(slot)) {
+      await sleep(slot.breaker.restMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if (signal.aborted) return;
+      if (await isAlive(slot.engine.baseUrl, signal)) slot.breaker.seenAlive();
+    }
+  }
+
+  async #close(slot: EngineSlot): Promise<void> {
+    if (slot.isOwned) await slot.engine.close();
+  }
+
+  #assertFree(name: string): void {
+    if (this.slots.some((slot) => slot.name === name))
+      throw conflict(`an engine is named "${name}" already: remove it first, or add this one with "replace": true`);
+  }
+
+  #nobody(model: string, route: EngineRoute | null): AlidadeError {
+    const names = this.slots.map((slot) => `${slot.name}${slot.isDraining ? " (draining)" : ""}`).join(", ") || "none";
+    const rule = route?.engine === undefined ? "" : ` (its route names ${[route.engine].flat().join(", ")})`;
+    return new AlidadeError("engine_unreachable", `there is no engine for model "${model}"${rule}; engines: ${names}`);
+  }
+}
+
+/** Rejects with the signal's reason where that is first. */
+async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await Promise.race([change, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */
+const cancelledWithinMs = 10_000;
+
+/** Throws `engine_without_token_ids`, naming what would fix it. */
+export function assertTrainable(facts: EngineFacts): void {
+  if (facts.missing !== null)
+    throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${facts.missing}`);
+}
+
+/** The engine refused this request and is well. */
+function meansAlive(failure: AlidadeError): boolean {
+  return failure.owner !== "infrastructure" || failure.status === 429;
+}
+
+/** No connection, a 5xx, or a stream that broke off; not what we cancelled ourselves. */
+function meansUnwell(failure: AlidadeError): boolean {
+  return failure.code === "engine_unreachable" || failure.code === "engine_error";
+}
+
+/** What stands behind the last `@` of `name@step`. */
+function stepOf(model: string): string | null {
+  const at = model.lastIndexOf("@");
+  return at > 0 && at < model.length - 1 ? model.slice(at + 1) : null;
+}
+
+function versionsOf(slots: EngineSlot[]): string {
+  return [...new Set(slots.map((slot) => slot.policy?.version ?? "unnamed"))].join(", ");
+}
+
+export function conflict(message: string): AlidadeError {
+  return new AlidadeError("request_invalid", message, { status: 409 });
+}

@@ -1,0 +1,73 @@
+/** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
+import type { Engine, EngineFacts } from "../engines/index.ts";
+import type { AlidadeError } from "../errors.ts";
+import type { Policy } from "../schema/session-log.ts";
+import { CircuitBreaker } from "./circuit-breaker.ts";
+import type { EngineLease } from "./engine-lease.ts";
+import { globMatches } from "./routes.ts";
+
+/** An engine as it is handed to the proxy. */
+export type EngineSpec = {
+  /** Unique among the engines of a proxy; records name it. */
+  name: string;
+  engine: Engine;
+  /** Globs of the model names that it is for; absent: any. */
+  models?: string[] | undefined;
+  policy?: Policy | null;
+};
+
+/** Why calls wait instead of being sampled: a weight update. */
+export type Gate = { fence: string; since: number };
+
+export class EngineSlot {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly facts: EngineFacts;
+  readonly models: string[] | null;
+  /** Added at run time: the pool closes it. */
+  readonly isOwned: boolean;
+  policy: Policy | null;
+  /** Takes no new call; what runs goes on. */
+  isDraining = false;
+  /** Shut during a weight update; null when calls flow. */
+  gate: Gate | null = null;
+  readonly breaker = new CircuitBreaker();
+  readonly inFlight = new Set<EngineLease>();
+
+  constructor(spec: EngineSpec, facts: EngineFacts, isOwned: boolean) {
+    this.name = spec.name;
+    this.engine = spec.engine;
+    this.facts = facts;
+    this.models = spec.models ?? null;
+    this.policy = spec.policy ?? null;
+    this.isOwned = isOwned;
+  }
+
+  takes(model: string): boolean {
+    return this.models === null || this.models.some((glob) => globMatches(glob, model));
+  }
+
+  serves(model: string): boolean {
+    return this.facts.models.includes(model);
+  }
+
+  /** Stops what runs on it; every call is answered with this error, its partial ids kept. */
+  cancelAll(error: AlidadeError): void {
+    for (const lease of this.inFlight) lease.cancel(error);
+  }
+
+  describe() {
+    return {
+      name: this.name,
+      kind: this.engine.name,
+      url: this.engine.baseUrl,
+      policy: this.policy,
+      models: this.models,
+      in_flight: this.inFlight.size,
+      health: this.breaker.state === "closed" ? "ok" : this.breaker.state === "open" ? "unhealthy" : "recovering",
+      draining: this.isDraining,
+      paused: this.gate,
+      facts: this.facts,
+    };
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * The fence around a weight update, per engine or for all: the gate is shut, what runs ends (drain), stays frozen in the
+ * engine (hold) or is cancelled (abort); the trainer loads the weights and names them; the gate opens. A drain that takes
+ * too long is no pause at all. Once a pause was acknowledged the gate stays shut until `resume`, with an alarm: nobody
+ * but the trainer knows whether the weights are whole. It lives in this process only: after a restart all gates are open.
+ */
+import { AlidadeError } from "../errors.ts";
+import { newId } from "../schema/ids.ts";
+import type { Policy } from "../schema/session-log.ts";
+import { conflict, type EnginePool } from "./engine-pool.ts";
+import type { EngineSlot } from "./engine-slot.ts";
+
+export type PauseMode = "drain" | "hold" | "abort";
+
+type Fence = {
+  id: string;
+  slots: EngineSlot[];
+  mode: PauseMode;
+  since: number;
+  acknowledged: boolean;
+  alarm: NodeJS.Timeout | null;
+  alarms: number;
+};
+
+/** A weight update takes seconds to a minute; whoever is longer about it is asked whether they are still there. */
+const defaultAlarmSeconds = 120;
+/** The word of an engine that nobody has told a version: vLLM and SGLang both begin with it. */
+const untold = "default";
+/** The engine's own word is one small GET. */
+const wordWithinMs = 10_000;
+
+export class WeightFences implements Disposable {
+  readonly #pool: EnginePool;
+  readonly #fences = new Map<string, Fence>();
+  readonly #alarmMs: number;
+  readonly #onError: (error: unknown, what: string) => void;
+
+  constructor(pool: EnginePool, options: { alarmSeconds?: number | undefined; onError: (error: unknown, what: string) => void }) {
+    this.#pool = pool;
+    this.#alarmMs = (options.alarmSeconds ?? defaultAlarmSeconds) * 1000;
+    this.#onError = options.onError;
+  }
+
+  /**
+   * Shuts the gate of the named engines (all of them by default). Resolves when what ran has ended (`drain`, `abort`), at
+   * once for `hold`. Throws `drain_timeout` when it did not end in time or the caller left: then the gate is open again.
+   */
+  async pause(options: { engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
+    const slots = this.#free(options.engines);
+    const fence: Fence = { id: newId("fence"), slots, mode: options.mode, since: Date.now(), acknowledged: false, alarm: null, alarms: 0 };
+    for (const slot of slots) slot.gate = { fence: fence.id, since: fence.since };
+    this.#fences.set(fence.id, fence);
+    const running = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+    if (options.mode === "hold") for (const slot of slots) for (const lease of slot.inFlight) lease.freeze(fence.since);
+    if (options.mode === "abort") for (const slot of slots) slot.cancelAll(aborted());
+    if (options.mode !== "hold") await this.#drain(fence, options.timeoutSeconds, options.signal);
+    fence.acknowledged = true;
+    this.#startAlarm(fence);
+    const held = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+    return { fence: fence.id, engines: slots.map((slot) => slot.name), mode: fence.mode, drained: held === 0, running, held };
+  }
+
+  /**
+   * Names the policy of the fenced engines, or of any where no fence is given. Throws `request_invalid` (409) where the
+   * engine itself names another version. `checked`: the engines whose own word agreed; the others have none.
+   */
+  async setPolicy(options: {
+    fence?: string | undefined;
+    engines?: string[] | undefined;
+    policy: Policy;
+    engineVersion?: string | undefined;
+    signal: AbortSignal;
+  }) {
+    const slots = this.#within(options.fence, options.engines);
+    const expected = options.engineVersion ?? options.policy.version;
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(wordWithinMs)]);
+    const words = await Promise.all(slots.map(async (slot) => ({ slot, word: (await slot.engine.weightVersion?.(signal)) ?? null })));
+    const wrong = words.filter(({ word }) => word !== null && word !== untold && word !== expected);
+    if (wrong.length > 0)
+      throw conflict(
+        `the policy would be "${expected}", but ${wrong.map(({ slot, word }) => `engine "${slot.name}" says that it serves "${word}"`).join(", ")}: load the weights first, or give "engine_version" where the engine has a name of its own for them`,
+      );
+    for (const slot of slots) {
+      slot.policy = options.policy;
+      for (const lease of slot.inFlight) lease.policyChanged();
+    }
+    this.#pool.changed();
+    const checked = words.filter(({ word }) => word === expected).map(({ slot }) => slot.name);
+    return { policy: options.policy, engines: slots.map((slot) => slot.name), checked };
+  }
+
+  /** Opens the gate. Throws `not_found` for a fence that there is not. */
+  resume(id: string) {
+    const fence = this.#fenceOf(id);
+    this.#open(fence);
+    return { fence: id, engines: fence.slots.map((slot) => slot.name), paused_seconds: (Date.now() - fence.since) / 1000 };
+  }
+
+  /** For `/health`: what is shut, for how long, and whether that is alarming. */
+  status() {
+    return [...this.#fences.values()].map((fence) => ({
+      fence: fence.id,
+      mode: fence.mode,
+      engines: fence.slots.map((slot) => slot.name),
+      acknowledged: fence.acknowledged,
+      seconds: (Date.now() - fence.since) / 1000,
+      running: fence.slots.reduce((count, slot) => count + slot.inFlight.size, 0),
+      alarm: fence.alarms > 0,
+    }));
+  }
+
+  [Symbol.dispose](): void {
+    for (const fence of this.#fences.values()) if (fence.alarm) clearInterval(fence.alarm);
+  }
+
+  async #drain(fence: Fence, timeoutSeconds: number, signal: AbortSignal): Promise<void> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    try {
+      for (const slot of fence.slots) await this.#pool.drained(slot, limit);
+    } catch {
+      const running = fence.slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+      this.#open(fence);
+      throw new AlidadeError(
+        "drain_timeout",
+        signal.aborted
+          ? "whoever asked for the pause has left: it is cancelled, calls are flowing again"
+          : `${running} calls were still running after ${timeoutSeconds} s: the pause is cancelled, calls are flowing again. Pause with a longer timeout_seconds, or with mode "abort"`,
+      );
+    }
+  }
+
+  #open(fence: Fence): void {
+    this.#fences.delete(fence.id);
+    if (fence.alarm) clearInterval(fence.alarm);
+    const now = Date.now();
+    for (const slot of fence.slots) {
+      if (slot.gate?.fence === fence.id) slot.gate = null;
+      for (const lease of slot.inFlight) lease.thaw(now);
+    }
+    this.#pool.changed();
+  }
+
+  #startAlarm(fence: Fence): void {
+    fence.alarm = setInterval(() => {
+      fence.alarms++;
+      const names = fence.slots.map((slot) => slot.name).join(", ");
+      const seconds = Math.round((Date.now() - fence.since) / 1000);
+      const what = `${names} paused for ${seconds} s, ${this.#pool.waiting} calls are waiting`;
+      this.#onError(
+        new AlidadeError("engine_paused", `the gate opens with POST /resume {"fence": "${fence.id}"}, and not by itself`),
+        what,
+      );
+    }, this.#alarmMs);
+    fence.alarm.unref();
+  }
+
+  #free(names: string[] | undefined): EngineSlot[] {
+    const slots = names === undefined ? [...this.#pool.slots] : [...new Set(names)].map((name) => this.#pool.named(name));
+    if (slots.length === 0) throw conflict("there is no engine to pause");
+    const shut = slots.find((slot) => slot.gate !== null);
+    if (shut) throw conflict(`engine "${shut.name}" is paused already, by fence ${shut.gate?.fence}: resume that one first`);
+    return slots;
+  }
+
+  #within(id: string | undefined, names: string[] | undefined): EngineSlot[] {
+    const named = names?.map((name) => this.#pool.named(name));
+    if (id === undefined) return named ?? [...this.#pool.slots];
+    const fence = this.#fenceOf(id);
+    const outside = named?.find((slot) => !fence.slots.includes(slot));
+    if (outside) throw conflict(`engine "${outside.name}" is not within fence ${id}`);
+    return named ?? fence.slots;
+  }
+
+  #fenceOf(id: string): Fence {
+    const fence = this.#fences.get(id);
+    if (fence) return fence;
+    throw new AlidadeError("not_found", `there is no fence "${id}": it was resumed, its drain timed out, or the proxy was restarted`, {
+      param: "fence",
+    });
+  }
+}
+
+function aborted(): AlidadeError {
+  return new AlidadeError("engine_paused", "the generation was cancelled for a weight update: try again");
+}
