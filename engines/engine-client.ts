@@ -138,7 +138,7 @@ function saidBy(text: string): string {
 const ErrorBody = z.looseObject({
   error: z.union([z.string(), z.looseObject({ message: z.string() })]).optional(),
   message: z.string().optional(),
-  detail: z.unknown(),
+  detail: z.unknown().optional(),
 });
 
 function tryJson(text: string): unknown {

@@ -38,6 +38,6 @@ export function choiceGbnf(choice: readonly string[]): string {
 const Structured = z.looseObject({
   choice: z.array(z.string()).min(1).optional(),
   regex: z.string().optional(),
-  json: z.unknown(),
+  json: z.unknown().optional(),
   grammar: z.string().optional(),
 });

@@ -36,8 +36,21 @@ export type ScriptedReply = {
   /** Wait for this before the end of the answer. */
   beforeEnd?: Promise<unknown>;
   /** Answer without token ids, without logprobs, or with one logprob (id) too few. */
-  quirk?: "drops_developer" | "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort";
+  quirk?: "drops_developer" | "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort" | WireQuirk;
 };
+
+/** Faults of one wire alone: see the files beside this one. */
+export type WireQuirk =
+  | "duplicated_first_chunk"
+  | "router_strips_meta"
+  | "router_strips_prompt"
+  | "router_strips_verbose"
+  | "one_minus_9999"
+  | "one_pair_less"
+  | "other_ids"
+  | "counts_one_more"
+  | "truncated"
+  | "prompt_of_other_length";
 
 /** Ends a sampled turn; not a character that texts have. */
 export const endOfTurn = 1;
@@ -72,7 +85,8 @@ export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt
   return [...ids, ...encode("<assistant>")];
 }
 
-function said(turn: { text?: string; reasoning?: string; tool_calls?: { name: string; arguments: string }[] }): string {
+/** The characters that the "model" sampled. */
+export function said(turn: { text?: string; reasoning?: string; tool_calls?: { name: string; arguments: string }[] }): string {
   const reasoning = turn.reasoning ? `(${turn.reasoning})` : "";
   return reasoning + (turn.text ?? "") + (turn.tool_calls ?? []).map((call) => `{${call.name} ${call.arguments}}`).join("");
 }
@@ -85,6 +99,12 @@ export class ScriptedEngine implements AsyncDisposable {
   /** Requests whose client went away before the answer was complete. */
   aborted = 0;
   url = "";
+  /** What `/weight_info` says; null: there is no such route. */
+  weightVersion: string | null = null;
+  /** Every route answers 500. */
+  isSick = false;
+  /** Added to every token id: another tokenizer. */
+  shift = 0;
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
   readonly #script: (request: WireRequest, index: number) => ScriptedReply;
 
@@ -181,7 +201,7 @@ export class ScriptedEngine implements AsyncDisposable {
       const piece = isChat
         ? { delta: index === 0 ? deltas : {}, logprobs: { content: [{ token: decode([id]), logprob }] } }
         : { text: index === 0 ? (reply.text ?? "") : "", logprobs: { tokens: [decode([id])], token_logprobs: [logprob] } };
-      send({
+      const chunk = {
         model: "scripted",
         choices: [
           {
@@ -192,7 +212,9 @@ export class ScriptedEngine implements AsyncDisposable {
             ...(reply.quirk === "no_logprobs" ? { logprobs: null } : {}),
           },
         ],
-      });
+      };
+      send(chunk);
+      if (reply.quirk === "duplicated_first_chunk" && index === 0) send(chunk);
     }
     await Promise.race([reply.beforeEnd, gone]);
     if (outgoing.destroyed) return;

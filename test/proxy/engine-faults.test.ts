@@ -61,6 +61,7 @@ test("a call without ids, without logprobs or with a missing one is left out of 
     ["no_logprobs", "no_logprob"],
     ["one_null_logprob", "no_logprob"],
     ["usage_mismatch", "misaligned"],
+    ["duplicated_first_chunk", "misaligned"],
   ] as const) {
     await using at = await proxyAt((request) => (request.probe ? {} : { text: "text", quirk }));
     const client = await at.open({ purpose: "train" });

@@ -1,0 +1,422 @@
+/**
+ * Every engine of the registry against its own wire over real HTTP, with the faults of real servers. vLLM itself is met
+ * in test/e2e/vllm-engine.test.ts; SGLang and llama-server are not installed in CI, their wires are scripted in the
+ * shape of exchanges with real ones (SGLang 0.5.23, llama-server of 2026).
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
+import { engineNamed, engines } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import type { Message } from "../../schema/message.ts";
+import { anthropicWire } from "../fakes/scripted-anthropic.ts";
+import { encode, endOfTurn, logprobOf, ScriptedEngine, type ScriptedReply, said } from "../fakes/scripted-engine.ts";
+import { googleWire } from "../fakes/scripted-google.ts";
+import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
+import { sglangWire } from "../fakes/scripted-sglang.ts";
+import { forbidExtras, tensorrtLlmWire } from "../fakes/scripted-tensorrt-llm.ts";
+import { ScriptedWire, type Wire } from "../fakes/scripted-wire.ts";
+
+type Scripted = AsyncDisposable & { url: string; aborted: number; requests: readonly Record<string, unknown>[] };
+type Case = {
+  start: (script: (request: Record<string, unknown>) => ScriptedReply) => Promise<Scripted>;
+  /** Gives ids and logprobs. */
+  tokens: boolean;
+  /** The turn comes piece by piece. */
+  streams: boolean;
+  /** How this server says that a prompt is too long. */
+  overflow: string;
+};
+
+const on = (wire: Wire) => (script: (request: Record<string, unknown>) => ScriptedReply) => ScriptedWire.start(wire, script);
+const vllmOverflow = "This model's maximum context length is 10 tokens. However, you requested 20 tokens";
+
+const cases: Record<string, Case> = {
+  vllm: { start: ScriptedEngine.start, tokens: true, streams: true, overflow: vllmOverflow },
+  sglang: {
+    start: on(sglangWire),
+    tokens: true,
+    streams: false,
+    overflow: "The input (20 tokens) is longer than the model's context length (10 tokens).",
+  },
+  "llama-cpp": {
+    start: on(llamaCppWire),
+    tokens: true,
+    streams: false,
+    overflow: "the request exceeds the available context size, try increasing it",
+  },
+  openai: { start: ScriptedEngine.start, tokens: false, streams: true, overflow: vllmOverflow },
+  "openai-compatible": { start: ScriptedEngine.start, tokens: false, streams: true, overflow: vllmOverflow },
+  anthropic: { start: on(anthropicWire), tokens: false, streams: true, overflow: "prompt is too long: 20 tokens > 10 maximum" },
+  google: {
+    start: on(googleWire),
+    tokens: false,
+    streams: true,
+    overflow: "The input token count (20) exceeds the maximum number of tokens allowed (10).",
+  },
+};
+
+const messages: Message[] = [
+  { role: "system", parts: [{ type: "text", text: "Be brief." }] },
+  { role: "user", parts: [{ type: "text", text: "list the files" }] },
+  {
+    role: "assistant",
+    parts: [
+      { type: "text", text: "Looking." },
+      { type: "tool_call", id: "callone01", name: "bash", arguments: '{"command":  "ls"}', kind: "function" },
+    ],
+  },
+  {
+    role: "tool",
+    parts: [{ type: "tool_result", call_id: "callone01", content: [{ type: "text", text: "a.txt" }], is_error: false }],
+  },
+];
+
+const request = (fields: Partial<SampleRequest> = {}): SampleRequest => ({
+  model: "scripted",
+  messages,
+  tools: [{ name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } }, kind: "function" }],
+  tool_choice: null,
+  sampling: { temperature: 1, max_tokens: 100 },
+  call_id: "call1",
+  ...fields,
+});
+
+/** Far longer than any of this takes; a hang is a failure of the test and not of the machine. */
+const patience = () => AbortSignal.timeout(20_000);
+
+async function withEngine(
+  kind: string,
+  script: ScriptedReply | ((request: Record<string, unknown>) => ScriptedReply),
+  body: (engine: Engine, server: Scripted) => Promise<void>,
+): Promise<void> {
+  await using server = await cases[kind]!.start(typeof script === "function" ? script : () => script);
+  const engine = engineNamed(kind).create({ baseUrl: server.url, apiKey: "key" });
+  try {
+    await body(engine, server);
+  } finally {
+    await engine.close();
+  }
+}
+
+const sampleAll = (engine: Engine, fields: Partial<SampleRequest> = {}): Promise<SampleEvent[]> =>
+  Array.fromAsync(engine.sample(request(fields), patience()));
+
+function endOf(events: SampleEvent[]): Extract<SampleEvent, { type: "end" }> {
+  const end = events.at(-1);
+  assert.ok(end?.type === "end", "the last event is the end");
+  return end;
+}
+
+function tokensOf(events: SampleEvent[]): { ids: number[]; logprobs: (number | null)[] } {
+  const tokens = events.filter((event) => event.type === "tokens");
+  return { ids: tokens.flatMap((event) => [...event.token_ids]), logprobs: tokens.flatMap((event) => [...event.logprobs]) };
+}
+
+const textOf = (events: SampleEvent[], type: "text-delta" | "reasoning-delta"): string =>
+  events.map((event) => (event.type === type ? event.text : "")).join("");
+
+async function failureOf(promise: Promise<unknown>): Promise<AlidadeError> {
+  const error = await promise.then(
+    () => assert.fail("it did not fail"),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof AlidadeError, String(error));
+  return error;
+}
+
+test("every engine of the registry has a wire here", () => {
+  assert.deepEqual(
+    engines.map((kind) => kind.name),
+    Object.keys(cases),
+  );
+});
+
+for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
+  test(`${kind}: text, reasoning and parallel tool calls arrive whole and in order`, async () => {
+    const reply = {
+      text: "Two at once.",
+      reasoning: "Both are needed.",
+      tool_calls: [
+        { name: "bash", arguments: '{"command":"ls"}' },
+        { name: "bash", arguments: '{"command":"pwd"}' },
+      ],
+    };
+    await withEngine(kind, reply, async (engine) => {
+      const events = await sampleAll(engine);
+      assert.deepEqual(events[0], { type: "accepted", status: 200 });
+      assert.equal(textOf(events, "text-delta"), reply.text);
+      assert.equal(textOf(events, "reasoning-delta"), reply.reasoning);
+      const calls = events.filter((event) => event.type === "tool-call");
+      assert.deepEqual(
+        calls.map((call) => [call.name, call.arguments]),
+        reply.tool_calls.map((call) => [call.name, call.arguments]),
+      );
+      const end = endOf(events);
+      assert.equal(end.finish_reason, "tool_calls");
+      assert.equal(end.misaligned, undefined);
+      assert.ok((end.usage.prompt_tokens ?? 0) > 0 && (end.usage.sampled_tokens ?? 0) > 0);
+    });
+  });
+
+  test(`${kind}: ${tokens ? "one logprob for each sampled id, at its own place" : "no ids are invented, and the probe says why there are none"}`, async () => {
+    await withEngine(kind, { text: "plain words" }, async (engine) => {
+      const facts = await engine.probe(patience());
+      const events = await sampleAll(engine);
+      const { ids, logprobs } = tokensOf(events);
+      assert.deepEqual([facts.token_ids, facts.logprobs, facts.missing === null], [tokens, tokens, tokens], facts.missing ?? "");
+      assert.deepEqual(facts.models, ["scripted"]);
+      if (!tokens) {
+        assert.deepEqual([ids, events.filter((event) => event.type === "prompt")], [[], []]);
+        assert.match(facts.missing ?? "", /distillation.*vLLM/s);
+        return;
+      }
+      const prompt = events.find((event) => event.type === "prompt")?.token_ids ?? assert.fail("no prompt ids");
+      assert.deepEqual([...ids], [...encode("plain words"), endOfTurn]);
+      assert.deepEqual(
+        logprobs,
+        ids.map((id, at) => logprobOf(id, prompt.length + at)),
+      );
+      assert.equal(endOf(events).usage.prompt_tokens, prompt.length);
+      assert.equal(endOf(events).usage.sampled_tokens, ids.length);
+    });
+  });
+
+  test(`${kind}: refusals are typed by what they say`, async () => {
+    const refusals = [
+      [400, overflow, "context_length_exceeded", 400],
+      [404, "The model `nobody` does not exist.", "model_unknown", 404],
+      [400, "max_tokens must be at least 1", "request_invalid", 400],
+      [401, "bad key", "engine_error", 502],
+      [429, "slow down", "engine_error", 429],
+      [500, "boom", "engine_error", 502],
+      [503, "loading", "engine_error", 503],
+    ] as const;
+    for (const [status, message, code, answered] of refusals)
+      await withEngine(kind, { refuse: { status, message } }, async (engine, server) => {
+        const error = await failureOf(sampleAll(engine));
+        assert.deepEqual([error.code, error.status], [code, answered], `${status} ${message}: ${error.message}`);
+        assert.ok(error.message.includes(message), error.message);
+        // One request each: a second try is the proxy's to decide and to record.
+        assert.equal(server.requests.length, 1);
+      });
+  });
+
+  test(`${kind}: nobody there is engine_unreachable, in the probe too`, async () => {
+    const gone = await cases[kind]!.start(() => ({}));
+    await gone[Symbol.asyncDispose]();
+    const engine = engineNamed(kind).create({ baseUrl: gone.url, apiKey: "key" });
+    assert.equal((await failureOf(sampleAll(engine))).code, "engine_unreachable");
+    assert.equal((await failureOf(engine.probe(patience()))).code, "engine_unreachable");
+    await engine.close();
+  });
+
+  test(`${kind}: the signal ends a request that hangs, here and at the server`, async () => {
+    const never = new Promise<void>(() => undefined);
+    await withEngine(kind, { text: "late", before: never }, async (engine, server) => {
+      const leave = new AbortController();
+      const sampled = Array.fromAsync(engine.sample(request(), leave.signal));
+      const limit = patience();
+      while (server.requests.length === 0) await sleep(5, undefined, { signal: limit });
+      leave.abort(new AlidadeError("cancelled", "enough"));
+      assert.equal((await failureOf(sampled)).code, "cancelled");
+      while (server.aborted === 0) await sleep(5, undefined, { signal: limit });
+      assert.equal(server.aborted, 1);
+    });
+  });
+
+  test(`${kind}: an answer that breaks off is an engine_error, and never an end`, async () => {
+    await withEngine(kind, { text: "half a sentence", reasoning: "hm", cutAfter: 1 }, async (engine) => {
+      const events: SampleEvent[] = [];
+      const error = await failureOf(
+        (async () => {
+          for await (const event of engine.sample(request(), patience())) events.push(event);
+        })(),
+      );
+      assert.equal(error.code, "engine_error");
+      assert.ok(events.every((event) => event.type !== "end"));
+      assert.equal(
+        events.some((event) => event.type === "accepted"),
+        true,
+      );
+    });
+  });
+
+  test(`${kind}: a turn cut by its limit is a length, and not a stop`, async () => {
+    await withEngine(kind, { text: "unfin", finish_reason: "length" }, async (engine) => {
+      assert.equal(endOf(await sampleAll(engine)).finish_reason, "length");
+    });
+  });
+
+  test(`${kind}: connections that the server closed while idle cost no call`, async () => {
+    await withEngine(kind, { text: "fine" }, async (engine, server) => {
+      for (let round = 0; round < 3; round++) {
+        const outcome = await sampleAll(engine).then(endOf, (error: unknown) => error);
+        // Either it was sent on a fresh connection, or it was not seen, which the proxy may try again.
+        if (outcome instanceof AlidadeError) assert.equal(outcome.code, "engine_unreachable");
+        else assert.equal((outcome as { finish_reason: string }).finish_reason, "stop");
+        if (server instanceof ScriptedWire) server.server.closeIdleConnections();
+      }
+    });
+  });
+
+  if (streams)
+    test(`${kind}: leaving the stream early ends it at the server`, async () => {
+      const never = new Promise<void>(() => undefined);
+      await withEngine(kind, { text: "on and on", beforeEnd: never }, async (engine, server) => {
+        for await (const event of engine.sample(request(), patience())) if (event.type === "text-delta") break;
+        const limit = patience();
+        while (server.aborted === 0) await sleep(5, undefined, { signal: limit });
+      });
+    });
+}
+
+test("a stop string is told from the end of a turn", async () => {
+  for (const kind of ["vllm", "sglang", "llama-cpp", "anthropic"])
+    await withEngine(kind, { text: "one", stop_reason: "\n\n" }, async (engine) => {
+      const { finish_reason, stop } = endOf(await sampleAll(engine, { sampling: { stop: ["\n\n"], max_tokens: 50 } }));
+      assert.deepEqual([finish_reason, stop], ["stop", "\n\n"], kind);
+    });
+});
+
+test("an aborted generation that answers 200 keeps its partial ids and ends as an abort", async () => {
+  for (const kind of ["vllm", "sglang"])
+    await withEngine(kind, { text: "part", quirk: "abort" }, async (engine) => {
+      const events = await sampleAll(engine);
+      assert.equal(endOf(events).finish_reason, "abort", kind);
+      assert.ok(tokensOf(events).ids.length > 0);
+    });
+});
+
+test("vllm: a chunk that comes twice cannot be told from two tokens, so the counts must say it", async () => {
+  await withEngine("vllm", { text: "ab", quirk: "duplicated_first_chunk" }, async (engine) => {
+    const events = await sampleAll(engine);
+    assert.equal(tokensOf(events).ids.length, (endOf(events).usage.sampled_tokens ?? 0) + 1);
+  });
+});
+
+test("vllm: a server that forbids our extra fields is named by the probe, and is text-only after it", async () => {
+  await using server = await ScriptedWire.start(tensorrtLlmWire, forbidExtras({ text: "only text" }));
+  const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });
+  const facts = await engine.probe(patience());
+  assert.deepEqual([facts.token_ids, facts.logprobs], [false, false]);
+  assert.match(facts.missing ?? "", /return_token_ids.*Extra inputs are not permitted.*--kind/s);
+  const events = await sampleAll(engine);
+  assert.deepEqual([textOf(events, "text-delta"), tokensOf(events).ids], ["only text", []]);
+  await engine.close();
+});
+
+test("sglang: what does not belong together is said, whatever it is, and nothing is made up for it", async () => {
+  for (const [quirk, said] of [
+    ["one_pair_less", /logprobs and .* response_token_ids/],
+    ["other_ids", /logprobs of other ids/],
+    ["counts_one_more", /completion tokens and/],
+  ] as const)
+    await withEngine("sglang", { text: "text", quirk }, async (engine) => {
+      assert.match(endOf(await sampleAll(engine)).misaligned ?? "", said, quirk);
+    });
+  await withEngine("sglang", { text: "text", quirk: "one_minus_9999" }, async (engine) => {
+    assert.deepEqual(tokensOf(await sampleAll(engine)).logprobs[0], null);
+  });
+});
+
+test("sglang: a router that strips ids is named by the probe", async () => {
+  for (const quirk of ["router_strips_meta", "router_strips_prompt"] as const)
+    await withEngine("sglang", { text: "x", quirk }, async (engine) => {
+      assert.match((await engine.probe(patience())).missing ?? "", /router strips.*worker itself/s);
+    });
+});
+
+test("sglang: logprobs are processed, ids can be given, and the weights that sampled are named", async () => {
+  await withEngine("sglang", { text: "text" }, async (engine, server) => {
+    const facts = await engine.probe(patience());
+    assert.deepEqual(
+      [facts.logprob_semantics, facts.grammar_logprobs, facts.token_in, facts.weight_version],
+      ["processed", "masked", true, "w7"],
+    );
+    const events = await sampleAll(engine, { prompt_ids: [5, 6, 7], sampling: { top_k: 0, structured_outputs: { choice: ["a.b", "c"] } } });
+    const sent = server.requests.at(-1);
+    assert.deepEqual([sent?.input_ids, sent?.top_k, sent?.regex, sent?.stream], [[5, 6, 7], -1, "(a\\.b|c)", false]);
+    assert.deepEqual(endOf(events).weights, [
+      { version: "w6", start: 0, end: 2 },
+      { version: "w7", start: 2, end: null },
+    ]);
+  });
+});
+
+test("sglang: a caller that leaves is told to the server by name too", async () => {
+  await withEngine("sglang", { text: "late", before: new Promise(() => undefined) }, async (engine, server) => {
+    const leave = new AbortController();
+    const sampled = Array.fromAsync(engine.sample(request({ call_id: "call9" }), leave.signal));
+    const limit = patience();
+    while (server.requests.length === 0) await sleep(5, undefined, { signal: limit });
+    leave.abort(new AlidadeError("cancelled", "enough"));
+    await failureOf(sampled);
+    const { abortRequests } = server as ScriptedWire;
+    while (abortRequests.length === 0) await sleep(5, undefined, { signal: limit });
+    assert.deepEqual(abortRequests, [{ rid: "call9" }]);
+  });
+});
+
+test("llama-cpp: logprobs missing inside characters are null, at exactly those tokens", async () => {
+  const text = "aé日a";
+  await withEngine("llama-cpp", { text }, async (engine) => {
+    const { ids, logprobs } = tokensOf(await sampleAll(engine));
+    assert.deepEqual(ids, [...encode(said({ text })), endOfTurn]);
+    assert.deepEqual(
+      logprobs.map((logprob) => logprob === null),
+      [false, true, true, false, false],
+    );
+  });
+});
+
+test("llama-cpp: a prompt that was truncated, or is not what the server counted, is said", async () => {
+  for (const [quirk, saying] of [
+    ["truncated", /truncated/],
+    ["prompt_of_other_length", /prompt tokens and a prompt of/],
+    ["other_ids", /logprobs of other ids/],
+  ] as const)
+    await withEngine("llama-cpp", { text: "text", quirk }, async (engine) => {
+      assert.match(endOf(await sampleAll(engine)).misaligned ?? "", saying, quirk);
+    });
+  await withEngine("llama-cpp", { text: "x", quirk: "router_strips_verbose" }, async (engine) => {
+    assert.match((await engine.probe(patience())).missing ?? "", /router/);
+  });
+});
+
+test("hosted: a parameter that changes what is sampled and has no place is refused by name; one that says nothing is left out", async () => {
+  for (const kind of ["openai", "anthropic", "google"])
+    await withEngine(kind, { text: "ok" }, async (engine) => {
+      const error = await failureOf(sampleAll(engine, { sampling: { structured_outputs: { choice: ["a"] } } }));
+      assert.deepEqual([error.code, error.param], ["request_invalid", "structured_outputs"]);
+      const neutral = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1 };
+      assert.equal(endOf(await sampleAll(engine, { sampling: { ...neutral, max_tokens: 5 } })).finish_reason, "stop");
+    });
+});
+
+test("anthropic: a later system turn is a user's, and arguments that are no object stay the text that they were", async () => {
+  await withEngine("anthropic", { text: "ok" }, async (engine, server) => {
+    const odd: Message[] = [
+      ...messages,
+      { role: "assistant", parts: [{ type: "tool_call", id: "odd1", name: "bash", arguments: '{"command": ', kind: "function" }] },
+      { role: "tool", parts: [{ type: "tool_result", call_id: "odd1", content: [{ type: "text", text: "bad JSON" }], is_error: true }] },
+      { role: "system", parts: [{ type: "text", text: "Hurry." }] },
+    ];
+    await sampleAll(engine, { messages: odd });
+    const sent = server.requests[0] as { system: string; messages: { role: string; content: Record<string, unknown>[] }[] };
+    assert.equal(sent.system, "Be brief.");
+    assert.deepEqual(
+      sent.messages.map(({ role, content }) => [role, content.map((block) => block.type)]),
+      [
+        ["user", ["text"]],
+        ["assistant", ["text", "tool_use"]],
+        ["user", ["tool_result"]],
+        ["assistant", ["text"]],
+        ["user", ["text", "text"]],
+      ],
+    );
+    assert.equal(sent.messages[3]?.content[0]?.text, 'bash({"command": )');
+    assert.equal(sent.messages[4]?.content[1]?.text, "Hurry.");
+  });
+});

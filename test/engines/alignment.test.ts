@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { alignById } from "../../engines/alignment.ts";
+
+test("a logprob stands only where it was measured, whatever entries are missing", () => {
+  // Few different ids, so that most of them could stand in several places.
+  const token = fc.record({ id: fc.integer({ min: 0, max: 3 }), kept: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(token, { maxLength: 30 }), (tokens) => {
+      const entries = tokens.flatMap(({ id, kept }, at) => (kept ? [{ id, logprob: -(at + 1) }] : []));
+      const logprobs = alignById(
+        tokens.map(({ id }) => id),
+        entries,
+      );
+      assert.equal(logprobs?.length, tokens.length);
+      for (const [at, logprob] of (logprobs ?? []).entries()) assert.ok(logprob === null || logprob === -(at + 1), `${at}: ${logprob}`);
+      if (tokens.every(({ kept }) => kept)) assert.ok(logprobs?.every((logprob) => logprob !== null));
+    }),
+  );
+});
+
+test("entries of other ids are no alignment, and an unmeasured logprob is none", () => {
+  assert.equal(alignById([1, 2], [{ id: 3, logprob: -1 }]), null);
+  assert.equal(
+    alignById(
+      [1, 2],
+      [
+        { id: 2, logprob: -1 },
+        { id: 1, logprob: -1 },
+      ],
+    ),
+    null,
+  );
+  assert.deepEqual(
+    alignById(
+      [1, 2],
+      [
+        { id: 1, logprob: -3.4e38 },
+        { id: 2, logprob: -1 },
+      ],
+    ),
+    [null, -1],
+  );
+  assert.deepEqual(alignById([7, 7], [{ id: 7, logprob: -1 }]), [null, null]);
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toChatMessages } from "../../engines/chat-messages.ts";
+import type { TokenizeSource } from "../../engines/engine.ts";
+import { fingerprints, roleMapping, rolePlaces, type Tokenize } from "../../engines/template-facts.ts";
+import type { Message } from "../../schema/message.ts";
+import { encode } from "../fakes/scripted-engine.ts";
+
+/** A template that prints a turn where `prints` says so; null: it refuses the conversation. */
+const template =
+  (prints: (role: string, later: boolean) => boolean | null): Tokenize =>
+  async (source: TokenizeSource) => {
+    if ("text" in source) return encode(source.text);
+    const ids: number[] = [];
+    for (const [index, message] of source.messages.entries()) {
+      const printed = prints(message.role, index > 0);
+      if (printed === null) throw new Error("refused");
+      if (printed) ids.push(...encode(`<${message.role}>${message.parts.map((part) => (part.type === "text" ? part.text : "")).join("")}`));
+    }
+    return ids;
+  };
+
+const cases: [string, (role: string, later: boolean) => boolean | null, Record<string, string>][] = [
+  ["all of them", () => true, {}],
+  ["no developer turn", (role) => role !== "developer", { developer: "system" }],
+  ["an error for a developer turn", (role) => (role === "developer" ? null : true), { developer: "system" }],
+  [
+    "system turns at the beginning only",
+    (role, later) => role === "user" || role === "assistant" || (role === "system" && !later),
+    { developer: "system", "system (later)": "user" },
+  ],
+  ["no system turn at all", (role) => role === "user" || role === "assistant", { system: "user", developer: "user" }],
+];
+for (const [what, prints, mapping] of cases)
+  test(`a template that prints ${what} gets ${JSON.stringify(mapping)}`, async () => {
+    assert.deepEqual(roleMapping(await rolePlaces(template(prints))), mapping);
+  });
+
+test("where the server has no tokenizer route nothing is mapped and nothing is hashed", async () => {
+  const absent: Tokenize = () => Promise.reject(new Error("404"));
+  assert.deepEqual(roleMapping(await rolePlaces(absent)), {});
+  assert.deepEqual(await fingerprints(absent), { template: null, tokenizer: null });
+});
+
+test("two templates have two fingerprints, one template has one", async () => {
+  const all = await fingerprints(template(() => true));
+  const some = await fingerprints(template((role) => role !== "system"));
+  assert.deepEqual(await fingerprints(template(() => true)), all);
+  assert.equal(all.tokenizer, some.tokenizer);
+  assert.notEqual(all.template, some.template);
+});
+
+test("a later turn goes out under the role that is printed there, an early one stays", () => {
+  const turn = (role: Message["role"]): Message => ({ role, parts: [{ type: "text", text: role }] });
+  const sent = toChatMessages([turn("developer"), turn("system"), turn("user"), turn("developer"), turn("system")], {
+    developer: "system",
+    "system (later)": "user",
+  });
+  assert.deepEqual(
+    sent.map(({ role }) => role),
+    ["system", "system", "user", "user", "user"],
+  );
+});

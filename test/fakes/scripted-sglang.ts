@@ -1,0 +1,98 @@
+/**
+ * SGLang's wire (0.5.23): no ids while streaming, `response_token_ids`, pairs in the meta info, `top_k` 0 refused. A
+ * token is a character, as in scripted-engine.ts.
+ */
+import { decode, encode, endOfTurn, logprobOf, render, said, type WireRequest } from "./scripted-engine.ts";
+import type { Body, Wire } from "./scripted-wire.ts";
+
+export const sglangWire: Wire = {
+  generates: (path) => path === "/v1/chat/completions",
+  ask(path, body) {
+    switch (path) {
+      case "/v1/models":
+        return { object: "list", data: [{ id: "scripted", object: "model", max_model_len: 8192 }] };
+      case "/get_server_info":
+        return { version: "0.5.23" };
+      case "/model_info":
+        return { model_path: "scripted", weight_version: "w7" };
+      case "/tokenize":
+        return { tokens: typeof body.prompt === "string" ? encode(body.prompt) : promptOf(body), count: 0 };
+      case "/detokenize":
+        return { text: decode(body.tokens as number[]) };
+      case "/abort_request":
+        return {};
+      default:
+        return undefined;
+    }
+  },
+  answer(body, reply) {
+    const { quirk } = reply;
+    if (body.stream && body.return_token_ids) throw new Error("SGLang answers 400 here: return_token_ids is not supported with streaming");
+    const prompt = (body.input_ids as number[] | undefined) ?? promptOf(body);
+    const ids = [...encode(said(reply)), ...(reply.finish_reason === "length" ? [] : [endOfTurn])];
+    // Temperature is applied before the softmax; a grammar leaves one choice.
+    const scale = body.regex === undefined ? ((body.temperature as number | undefined) ?? 1) : 0;
+    const pairs: [number | null, number, null][] = ids.map((id, at) => [logprobOf(id, prompt.length + at) / (scale || Infinity), id, null]);
+    if (quirk === "one_minus_9999") (pairs[0] as [number | null, number, null])[0] = -9999;
+    if (quirk === "one_pair_less") pairs.pop();
+    const type = quirk === "abort" ? "abort" : reply.finish_reason === "length" ? "length" : "stop";
+    const best = pairs.map(([logprob, id]) => [[logprob, id, null]]);
+    const meta = {
+      id: body.rid,
+      finish_reason: { type, ...(type === "stop" ? { matched: reply.stop_reason ?? endOfTurn } : {}) },
+      prompt_tokens: prompt.length,
+      completion_tokens: ids.length,
+      cached_tokens: 2,
+      weight_version: "w7",
+      output_token_logprobs: pairs,
+      output_top_logprobs: best,
+    };
+    const choice = {
+      index: 0,
+      message: {
+        role: "assistant",
+        content: reply.text ?? null,
+        reasoning_content: reply.reasoning ?? null,
+        tool_calls:
+          reply.tool_calls?.map((call, index) => ({
+            id: call.id ?? `call_${index}`,
+            index,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments },
+          })) ?? null,
+      },
+      logprobs: { content: [] },
+      finish_reason: type === "stop" && reply.tool_calls ? "tool_calls" : type,
+      matched_stop: reply.stop_reason ?? null,
+      ...(quirk === "router_strips_prompt" ? {} : { prompt_token_ids: prompt }),
+      ...(quirk === "router_strips_meta"
+        ? {}
+        : { response_token_ids: quirk === "other_ids" ? ids.map((id) => id + 1) : ids, meta_info: meta }),
+    };
+    const completion_tokens = ids.length + (quirk === "counts_one_more" ? 1 : 0);
+    return {
+      json: {
+        id: "x",
+        model: body.model,
+        choices: [choice],
+        usage: { prompt_tokens: prompt.length, completion_tokens, total_tokens: 0 },
+        metadata: {
+          weight_version: "w7",
+          weight_versions: [
+            { version: "w6", start: 0, end: 2 },
+            { version: "w7", start: 2, end: null },
+          ],
+        },
+      },
+    };
+  },
+  refusal: (status, message) => ({ object: "error", message, type: "BadRequestError", param: null, code: status }),
+};
+
+function promptOf(body: Body): number[] {
+  const messages = (body.messages as (WireRequest["messages"][number] & { reasoning_content?: string })[]).map((message) => ({
+    ...message,
+    reasoning: message.reasoning_content,
+  }));
+  return render({ messages, tools: body.tools as unknown[] | undefined });
+}
