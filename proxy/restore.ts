@@ -1,167 +1,126 @@
 /**
  * Restore undoes what the harness's serialiser did to a turn that we emitted: renamed ids, re-serialised arguments,
- * trimmed or dropped white space, split messages. A turn is recognised by the tool-call ids that we minted, else by
- * our carrier, else by its text; where it says something else than we said it was edited, and stays as it was sent.
+ * trimmed or dropped white space, split messages. Where a turn says something else than we said it was edited: it stays
+ * as it was sent, and is labelled.
  */
-import { fromCarrier } from "../dialects/carrier.ts";
-import { canonicalJson, fromToolCallId } from "../schema/ids.ts";
-import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
-import type { Restored, SessionSpec } from "../schema/session-log.ts";
-import { type Call, normalText } from "./call.ts";
+import type { Message } from "../schema/message.ts";
+import { toolCallsOf } from "../schema/message.ts";
+import type { Restored } from "../schema/session-log.ts";
+import type { Call } from "./call.ts";
+import { compareTurn } from "./compare-turn.ts";
+import { ownId } from "./own-id.ts";
+import { recognise } from "./recognise.ts";
 import type { Session } from "./session.ts";
 
 export type RestoreResult = { messages: Message[]; restored: Restored[]; parent: Call | null };
 
-type Policy = SessionSpec["restore"];
-
 /** The conversation as the engine should get it, what was put back, and the call whose turn is the last one known. */
 export function restore(session: Session, messages: Message[]): RestoreResult {
-  const out: Message[] = [];
-  const restored: Restored[] = [];
-  let parent: Call | null = null;
+  const restoring = new Restoring(session);
   for (let start = 0; start < messages.length; ) {
-    const message = messages[start] as Message;
-    if (message.role !== "assistant") {
-      out.push(withEngineIds(session, message));
-      start++;
-      continue;
+    let end = start;
+    while (messages[end]?.role === "assistant") end++;
+    if (end > start) restoring.run(messages.slice(start, end));
+    else restoring.pass(messages[end++] as Message);
+    start = end;
+  }
+  return restoring;
+}
+
+/** A turn with eight calls and a text for each comes back in fewer pieces; more are tried one by one. */
+const maxPieces = 32;
+
+type Turn = { message: Message; call: Call | null; record: Omit<Restored, "message_index"> | null; renamed: [string, string][] };
+
+class Restoring implements RestoreResult {
+  readonly messages: Message[] = [];
+  readonly restored: Restored[] = [];
+  parent: Call | null = null;
+  readonly #session: Session;
+  /** Engine ids of calls that a harness renamed, by its own ids. */
+  readonly #renamed = new Map<string, string>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  pass(message: Message): void {
+    this.messages.push(this.#withEngineIds(message));
+  }
+
+  /** Neighbouring messages of the assistant may be one turn that the harness split, so the most that fits is taken at once. */
+  run(pieces: Message[]): void {
+    for (let at = 0; at < pieces.length; ) at += this.#takeJoined(pieces, at) || this.#takeOne(pieces[at] as Message);
+  }
+
+  #takeJoined(pieces: Message[], at: number): number {
+    for (let length = Math.min(maxPieces, pieces.length - at); length > 1; length--) {
+      const group = pieces.slice(at, at + length);
+      if (!mayBeOneTurn(group)) continue;
+      const turn = this.#turn({ role: "assistant", parts: group.flatMap((message) => message.parts) });
+      if (!turn.record) continue;
+      if (turn.record.status !== "edited") {
+        this.#add(turn);
+        return length;
+      }
+      // One of the pieces is our reasoning as a message of its own: together they are our turn, edited.
+      if (turn.record.differences.includes("reasoning_as_text")) {
+        for (const [index, message] of group.entries())
+          this.#add({ ...turn, message: this.#withEngineIds(message), record: index === 0 ? turn.record : null });
+        return length;
+      }
     }
-    const found = restoreRun(session, messages, start);
-    for (const turn of found.turns) {
-      if (turn.record) restored.push({ ...turn.record, message_index: out.length });
-      if (turn.call) parent = turn.call;
-      out.push(turn.message);
-    }
-    start = found.end;
-  }
-  return { messages: out, restored, parent };
-}
-
-type RestoredTurn = { message: Message; call: Call | null; record: Omit<Restored, "message_index"> | null };
-
-/**
- * A run of assistant messages may be one turn of ours that the harness split, so the whole run is tried first, then
- * each message on its own.
- */
-function restoreRun(session: Session, messages: Message[], start: number): { turns: RestoredTurn[]; end: number } {
-  let end = start;
-  while (messages[end]?.role === "assistant") end++;
-  const run = messages.slice(start, end);
-  if (run.length > 1) {
-    const whole = restoreTurn(session, { role: "assistant", parts: run.flatMap((message) => message.parts) });
-    if (whole.record && whole.record.status !== "edited") return { turns: [whole], end };
-  }
-  return { turns: run.map((message) => restoreTurn(session, message)), end };
-}
-
-function restoreTurn(session: Session, sent: Message): RestoredTurn {
-  const recognised = recognise(session, sent);
-  const said = recognised?.call.turn?.message;
-  if (!recognised || !said || session.spec.restore === "off")
-    return { message: withEngineIds(session, sent), call: recognised?.call ?? null, record: null };
-  const { call, evidence } = recognised;
-  const comparison = compare(call, said, sent, session.spec.restore);
-  const record = { from_call_id: call.id, evidence, status: comparison.status, differences: comparison.differences };
-  return { message: comparison.status === "edited" ? withEngineIds(session, sent) : comparison.message, call, record };
-}
-
-function recognise(session: Session, sent: Message): { call: Call; evidence: Restored["evidence"] } | null {
-  for (const part of toolCallsOf(sent)) {
-    const call = session.calls.get(fromToolCallId(part.id)?.call_id ?? "");
-    if (call) return { call, evidence: "tool_call_id" };
-  }
-  for (const part of sent.parts) {
-    const call = part.type === "reasoning" && part.carrier ? session.calls.get(fromCarrier(part.carrier) ?? "") : undefined;
-    if (call) return { call, evidence: "carrier" };
-  }
-  // Without text there is nothing to recognise: an empty turn is nobody's in particular.
-  const text = normalText(sent);
-  const call = text === "" || toolCallsOf(sent).length > 0 ? undefined : session.byText.get(text);
-  return call && toolCallsOf(call.turn?.message ?? sent).length === 0 ? { call, evidence: "content" } : null;
-}
-
-type Comparison = { status: Restored["status"]; differences: string[]; message: Message };
-
-/** What differs between the turn that we said and the one that came back, and the message to go on with. */
-function compare(call: Call, said: Message, sent: Message, policy: Policy): Comparison {
-  const differences: string[] = [];
-  const edited = (what: string): Comparison => ({ status: "edited", differences: [what], message: sent });
-
-  const saidCalls = toolCallsOf(said);
-  const sentCalls = toolCallsOf(sent);
-  if (saidCalls.length !== sentCalls.length) return edited("tool_calls");
-  for (const [index, sentCall] of sentCalls.entries()) {
-    const same = sameToolCall(saidCalls[index] as ToolCallPart, sentCall, call.id, index);
-    if (same === "edited") return edited("arguments");
-    if (same === "reserialised") differences.push("arguments");
+    return 0;
   }
 
-  const saidText = textOf(said);
-  const sentText = textOf(sent);
-  if (saidText !== sentText) {
-    if (saidText.trim() !== sentText.trim()) return edited("text");
-    differences.push("white_space");
+  #takeOne(message: Message): number {
+    this.#add(this.#turn(message));
+    return 1;
   }
 
-  const saidReasoning = reasoningOf(said);
-  const sentReasoning = reasoningOf(sent);
-  const dropped = saidReasoning !== "" && sentReasoning === "";
-  if (sentReasoning !== "" && saidReasoning.trim() !== sentReasoning.trim()) return edited("reasoning");
-  if (saidReasoning !== sentReasoning && !dropped) differences.push("reasoning_white_space");
-  // A harness that dropped reasoning meant it: the context of a deployment without us would not have it either.
-  if (dropped) differences.push(policy === "full" ? "reasoning_restored" : "reasoning_dropped");
-
-  const parts: Part[] = dropped && policy !== "full" ? said.parts.filter((part) => part.type !== "reasoning") : said.parts;
-  return { status: differences.length === 0 ? "identical" : "restored", differences, message: { role: "assistant", parts } };
-}
-
-function sameToolCall(said: ToolCallPart, sent: ToolCallPart, callId: string, index: number): "same" | "reserialised" | "edited" {
-  const ours = fromToolCallId(sent.id);
-  if (said.name !== sent.name || (ours !== null && (ours.call_id !== callId || ours.index !== index))) return "edited";
-  if (sent.kind === "custom" && said.kind !== "custom") return customInput(said.arguments) === sent.arguments ? "same" : "edited";
-  if (said.arguments === sent.arguments) return "same";
-  const saidValue = parsed(said.arguments);
-  const sentValue = parsed(sent.arguments);
-  return saidValue !== undefined && sentValue !== undefined && canonicalJson(saidValue) === canonicalJson(sentValue)
-    ? "reserialised"
-    : "edited";
-}
-
-/** A freeform tool is shown to the model as a function with one string, `input`. */
-function customInput(rawArguments: string): string | null {
-  const value = parsed(rawArguments);
-  const input = value !== null && typeof value === "object" && "input" in value ? value.input : null;
-  return typeof input === "string" ? input : rawArguments;
-}
-
-/** Results and foreign turns name calls by the ids that we minted; some templates print ids, so the engine gets its own. */
-function withEngineIds(session: Session, message: Message): Message {
-  if (!message.parts.some((part) => part.type === "tool_result" || part.type === "tool_call")) return message;
-  const engineId = (id: string): string => {
-    const ours = fromToolCallId(id);
-    const said = ours && session.turnOf(ours.call_id);
-    return (said && toolCallsOf(said.message)[ours.index]?.id) || id;
-  };
-  return {
-    ...message,
-    parts: message.parts.map((part) =>
-      part.type === "tool_result"
-        ? { ...part, call_id: engineId(part.call_id) }
-        : part.type === "tool_call"
-          ? { ...part, id: engineId(part.id) }
-          : part,
-    ),
-  };
-}
-
-function reasoningOf(message: Message): string {
-  return message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+  #add({ message, call, record, renamed }: Turn): void {
+    for (const [id, engineId] of renamed) this.#renamed.set(id, engineId);
+    if (record) this.restored.push({ ...record, message_index: this.messages.length });
+    this.parent = call ?? this.parent;
+    this.messages.push(message);
   }
+
+  #turn(sent: Message): Turn {
+    const recognised = recognise(this.#session, sent, this.messages);
+    const said = recognised?.call.turn?.message;
+    if (!recognised || !said || this.#session.spec.restore === "off")
+      return { message: this.#withEngineIds(sent), call: recognised?.call ?? null, record: null, renamed: [] };
+    const { call, evidence } = recognised;
+    const { status, differences, message, renamed } = compareTurn(call.id, said, sent, this.#session.spec.restore);
+    return {
+      message: status === "edited" ? this.#withEngineIds(message) : message,
+      call,
+      record: { from_call_id: call.id, evidence, status, differences },
+      renamed,
+    };
+  }
+
+  /** Results and foreign turns name calls by the ids that we minted; some templates print ids, so the engine gets its own. */
+  #withEngineIds(message: Message): Message {
+    if (!message.parts.some((part) => part.type === "tool_result" || part.type === "tool_call")) return message;
+    return {
+      ...message,
+      parts: message.parts.map((part) => {
+        if (part.type === "tool_result") return { ...part, call_id: this.#engineId(part.call_id) };
+        return part.type === "tool_call" ? { ...part, id: this.#engineId(part.id) } : part;
+      }),
+    };
+  }
+
+  #engineId(id: string): string {
+    const ours = ownId(id);
+    const said = ours && this.#session.turnOf(ours.call_id);
+    return (said && toolCallsOf(said.message)[ours.index]?.id) || this.#renamed.get(id) || id;
+  }
+}
+
+/** Pieces that carry ids of two calls of ours are two turns. */
+function mayBeOneTurn(group: Message[]): boolean {
+  const calls = group.flatMap((message) => toolCallsOf(message).map(({ id }) => ownId(id)?.call_id)).filter((id) => id !== undefined);
+  return new Set(calls).size < 2;
 }

@@ -7,9 +7,10 @@ import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
 import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Policy, Replayed, SessionSpec } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
-import { type Call, normalText } from "./call.ts";
+import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
+import { SaidTurns } from "./said-turns.ts";
 
 /** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
 const answersMs = 5_000;
@@ -23,8 +24,8 @@ export class Session {
   readonly calls = new Map<string, Call>();
   /** Latest call of each request identity. */
   readonly byFingerprint = new Map<string, Call>();
-  /** Latest call that said this text: for assistant turns that carry no id of ours. */
-  readonly byText = new Map<string, Call>();
+  /** Finished turns by what they said: for assistant turns that carry no id of ours. */
+  readonly said = new SaidTurns();
   readonly tools = new Map<string, Tool[]>();
   /** Conversations that the harness opened, by id. */
   readonly conversations = new Map<string, ConversationOpened>();
@@ -92,8 +93,7 @@ export class Session {
 
   /** Makes a finished call findable by what it said. */
   learn(call: Call): void {
-    const turn = call.turn;
-    if (turn) this.byText.set(normalText(turn.message), call);
+    this.said.add(call);
   }
 
   /** The hash under which a tool list is stored; writes the list when it is new. Null for no tools. */
@@ -159,7 +159,7 @@ export class Session {
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [this.calls, this.byFingerprint, this.byText, this.tools, this.conversations, this.forgotten]) table.clear();
+    for (const table of [this.calls, this.byFingerprint, this.said, this.tools, this.conversations, this.forgotten]) table.clear();
     await this.log.close();
   }
 

@@ -1,0 +1,54 @@
+/** Whose turn is this? By the tool-call ids that we minted, else our carrier, else what it says, else where it stands. */
+import { fromCarrier } from "../dialects/carrier.ts";
+import { type Message, textOf, toolCallsOf } from "../schema/message.ts";
+import type { Restored } from "../schema/session-log.ts";
+import { type Call, messageKey } from "./call.ts";
+import { idInText, ownId } from "./own-id.ts";
+import type { Session } from "./session.ts";
+
+export type Recognised = { call: Call; evidence: Restored["evidence"] };
+
+/** `before` is the conversation in front of the turn, restored. */
+export function recognise(session: Session, sent: Message, before: readonly Message[]): Recognised | null {
+  const named = (id: { call_id: string } | null): Call | undefined => session.calls.get(id?.call_id ?? "");
+  const calls = toolCallsOf(sent);
+  for (const { id } of calls) {
+    const call = named(ownId(id));
+    if (call) return { call, evidence: "tool_call_id" };
+  }
+  for (const part of sent.parts) {
+    const call = part.type === "reasoning" && part.carrier ? session.calls.get(fromCarrier(part.carrier) ?? "") : undefined;
+    if (call) return { call, evidence: "carrier" };
+  }
+  const told = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
+  if (told) return { call: told, evidence: "tool_call_id" };
+  const call = session.said.saying(sent, before.length) ?? edited(session, sent, before);
+  return call ? { call, evidence: "content" } : null;
+}
+
+/**
+ * A turn that says more or less than we said, in the very place where we said it. It must have something of ours in
+ * it: another text there is somebody else's.
+ */
+function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
+  return session.said.at(before.length).findLast((call) => {
+    const said = call.turn?.message;
+    return said && sharesWords(said, sent) && call.messages.every((message, index) => isSame(message, before[index]));
+  });
+}
+
+function sharesWords(said: Message, sent: Message): boolean {
+  const theirs = wordsOf(sent);
+  const ours = wordsOf(said);
+  return theirs.some((one) => ours.some((other) => one.includes(other) || other.includes(one)));
+}
+
+function wordsOf(message: Message): string[] {
+  return message.parts
+    .map((part) => (part.type === "text" || part.type === "reasoning" ? part.text.trim() : ""))
+    .filter((text) => text !== "");
+}
+
+function isSame(a: Message, b: Message | undefined): boolean {
+  return b !== undefined && (a === b || messageKey(a) === messageKey(b));
+}

@@ -1,0 +1,56 @@
+/** A session's finished turns, findable by what they said and by where in a conversation they stand. */
+import { canonicalJson, hashOf } from "../schema/ids.ts";
+import { type Message, toolCallsOf } from "../schema/message.ts";
+import { type Call, normalText } from "./call.ts";
+import { asText } from "./compare-turn.ts";
+
+export class SaidTurns {
+  readonly #byContent = new Map<string, Call[]>();
+  readonly #byPosition = new Map<number, Call[]>();
+
+  /** Each turn under all that its answer said, in every dialect. */
+  add(call: Call): void {
+    const message = call.turn?.message;
+    if (!message) return;
+    for (const key of new Set([message, asText(message)].map(contentKey))) if (key !== null) append(this.#byContent, key, call);
+    append(this.#byPosition, call.messages.length, call);
+  }
+
+  /** The turn that said this: the one that stood at this position in its own conversation, else the latest. */
+  saying(message: Message, position: number): Call | undefined {
+    const key = contentKey(message);
+    const found = key === null ? [] : (this.#byContent.get(key) ?? []);
+    return found.findLast((call) => call.messages.length === position) ?? found.at(-1);
+  }
+
+  /** The turns that were answers to conversations of this length, oldest first. */
+  at(position: number): readonly Call[] {
+    return this.#byPosition.get(position) ?? [];
+  }
+
+  clear(): void {
+    this.#byContent.clear();
+    this.#byPosition.clear();
+  }
+}
+
+/** Text and calls without ids, order of keys and outer white space; null for nothing, which is nobody's in particular. */
+function contentKey(message: Message): string | null {
+  const text = normalText(message);
+  const calls = toolCallsOf(message).map((call) => [call.name, canonical(call.arguments)]);
+  return text === "" && calls.length === 0 ? null : hashOf([text, calls]);
+}
+
+function canonical(rawArguments: string): string {
+  try {
+    return canonicalJson(JSON.parse(rawArguments));
+  } catch {
+    return rawArguments;
+  }
+}
+
+function append<Key>(lists: Map<Key, Call[]>, key: Key, call: Call): void {
+  const list = lists.get(key);
+  if (list) list.push(call);
+  else lists.set(key, [call]);
+}
