@@ -7,6 +7,9 @@ const final: readonly ErrorCode[] = ["session_sealed", "budget_spent", "policy_g
 /** A weight update takes seconds to minutes; a client that comes back sooner only waits at the gate again. */
 const pausedRetryAfterSeconds = "5";
 
+/** Codex tries a 429 again only where it is told when; a full engine has room again as soon as one answer is done. */
+const busyRetryAfterSeconds = "1";
+
 export function isFinal(error: AlidadeError): boolean {
   return final.includes(error.code);
 }
@@ -18,5 +21,6 @@ export function errorHeaders(error: AlidadeError): Record<string, string> {
     "x-alidade-error": error.code,
     ...(!retryable && { "x-should-retry": "false" }),
     ...(error.code === "engine_paused" && { "retry-after": pausedRetryAfterSeconds }),
+    ...(retryable && error.status === 429 && { "retry-after": busyRetryAfterSeconds }),
   };
 }

@@ -38,9 +38,13 @@ export class ChatWriter implements StreamWriter {
     return [...this.open(), this.#chunk({})];
   }
 
-  /** No `[DONE]` after it: the stream did not come to its end. */
+  /**
+   * No `[DONE]` after it: the stream did not come to its end. The status goes into the sentence, for a stream has no
+   * other place for it: by it Pi sees that another try is worth while.
+   */
   error(error: AlidadeError): SseFrame[] {
-    return [{ data: JSON.stringify({ error: openaiErrorBody(error) }) }];
+    const body = openaiErrorBody(error);
+    return [{ data: JSON.stringify({ error: { ...body, message: `${error.status} ${body.message}` } }) }];
   }
 
   /** The answer as one body, once the end was written. */
