@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { check } from "./commands/check.ts";
 import { fail } from "./commands/command-line.ts";
 import { config } from "./commands/config.ts";
+import { doctor } from "./commands/doctor.ts";
 import { exportCommand } from "./commands/export.ts";
 import { reap } from "./commands/reap.ts";
 import { record } from "./commands/record.ts";
@@ -11,7 +12,7 @@ import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
 import { version } from "./version.ts";
 
-const verbs = [serve, record, run, check, show, exportCommand, reap, config] as const;
+const verbs = [serve, record, run, doctor, check, show, exportCommand, reap, config] as const;
 
 // A reader that has seen enough (`alidade export | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

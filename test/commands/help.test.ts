@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cli, jsonOf } from "../fakes/cli.ts";
 
-const verbs = ["serve", "record", "run", "check", "show", "export", "reap", "config"];
+const verbs = ["serve", "record", "run", "doctor", "check", "show", "export", "reap", "config"];
 
 test("the help lists every verb, and each verb's help teaches with an example and says what --json prints", async () => {
   const main = await cli(["--help"]);
   assert.equal(main.code, 0);
-  for (const verb of verbs) {
+  const helps = await Promise.all(verbs.map(async (verb) => ({ verb, ...(await cli([verb, "--help"])) })));
+  for (const { verb, code, stdout } of helps) {
     assert.match(main.stdout, new RegExp(`^  ${verb}\\b`, "m"));
-    const { code, stdout } = await cli([verb, "--help"]);
     assert.equal(code, 0, verb);
     assert.match(stdout, new RegExp(`Examples?:\\n(?:.*\\n)*? {2}(?:\\w+=\\S+ )?alidade ${verb}\\b`), verb);
     assert.match(stdout, /--json +\S/, verb);

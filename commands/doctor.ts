@@ -1,0 +1,66 @@
+/** `alidade doctor`: what an inference server gives, what it does not, and what to do about each gap. */
+import type { Command } from "commander";
+import { loadConfig } from "../config.ts";
+import { examine, type Finding } from "../engines/examine.ts";
+import type { EngineFacts } from "../engines/index.ts";
+import { probeEngine } from "../proxy/probe-engine.ts";
+import { print, say, stopSignal, table } from "./command-line.ts";
+import { openEngines } from "./open-engine.ts";
+
+export function doctor(program: Command): void {
+  program
+    .command("doctor")
+    .summary("look at an inference server before training on it")
+    .description(
+      "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Ends with 1 where nothing can be trained on what it returns.",
+    )
+    .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
+    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .option("-k, --kind <name>", "what server it is: see engine.kind in `alidade config --schema`")
+    .option("--api-key-env <name>", "variable that holds the server's key")
+    .option("--json", "print one JSON object: facts and findings")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade doctor --engine http://127.0.0.1:8000\n  alidade doctor --engine http://127.0.0.1:30000 --kind sglang --json",
+    )
+    .action(async (flags: DoctorFlags) => {
+      const signal = stopSignal();
+      const config = await loadConfig({
+        file: flags.config,
+        overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
+      });
+      // A URL on the command line is the one that is asked about, whatever the file lists.
+      const asked = flags.engine === undefined ? config : { ...config, engines: undefined };
+      await using opened = await openEngines(asked, signal);
+      const looked: Looked[] = [];
+      for (const { name, engine } of opened.engines) {
+        const facts = await probeEngine(engine, signal);
+        looked.push({ name, trainable: facts.missing === null, facts, findings: await examine(engine, facts, signal) });
+      }
+      if (flags.json) print(JSON.stringify({ trainable: looked.every((one) => one.trainable), engines: looked }));
+      else for (const one of looked) printLooked(one);
+      if (looked.some((one) => !one.trainable)) process.exitCode = 1;
+    });
+}
+
+type Looked = { name: string; trainable: boolean; facts: EngineFacts; findings: Finding[] };
+
+function printLooked({ name, facts, findings }: Looked): void {
+  print(
+    table(
+      ["", "what", "found"],
+      findings.map((one) => [marks[one.status], one.what, one.found]),
+    ),
+  );
+  for (const { what, todo } of findings.filter(hasTodo)) print(`\n${what}: ${todo}`);
+  say(facts.missing === null ? `\n${name} can be trained on.\n` : `\nNothing can be trained on what ${name} returns: ${facts.missing}\n`);
+}
+
+const marks: Record<Finding["status"], string> = { ok: "ok", gap: "gap", unknown: "?" };
+
+/** The reason for having no ids is said once, at the end. */
+function hasTodo(finding: Finding): boolean {
+  return finding.todo !== null && !(finding.status === "gap" && (finding.what === "token ids" || finding.what === "logprobs"));
+}
+
+type DoctorFlags = { config?: string; engine?: string; kind?: string; apiKeyEnv?: string; json?: boolean };

@@ -1,0 +1,234 @@
+/**
+ * The deeper look at a server that `alidade doctor` takes, by its own answers and through the engine's contract only:
+ * what each thing is that training needs, and what to do about each gap. It samples a few short turns.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../errors.ts";
+import type { Message, Sampling, Tool } from "../schema/message.ts";
+import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
+import { type RolePlaces, rolePlaces } from "./template-facts.ts";
+
+export type Finding = {
+  what: string;
+  found: string;
+  /** ok: as it should be; gap: it costs something, see `todo`; unknown: it could not be asked. */
+  status: "ok" | "gap" | "unknown";
+  todo: string | null;
+};
+
+/** A server stops within this after its client has left, if it ever does: SGLang looks every few seconds. */
+const abortWaitMs = 15_000;
+
+const tool: Tool = {
+  name: "report",
+  description: "Reports that all is well.",
+  parameters: { type: "object", properties: { well: { type: "boolean" } }, required: ["well"] },
+  kind: "function",
+};
+
+/** What models write when they call a tool, by the name of vLLM's parser for it. */
+const toolForms: Record<string, string> = {
+  hermes: '<tool_call>\n{"name": "report", "arguments": {"well": true}}\n</tool_call>',
+  qwen3_coder: "<tool_call>\n<function=report>\n<parameter=well>\ntrue\n</parameter>\n</function>\n</tool_call>",
+  llama3_json: '{"name": "report", "parameters": {"well": true}}',
+  pythonic: "[report(well=True)]",
+};
+
+export async function examine(engine: Engine, facts: EngineFacts, signal: AbortSignal): Promise<Finding[]> {
+  const model = facts.models[0];
+  const findings = [...toFindings(facts)];
+  if (model === undefined) return findings;
+  // A hosted API bills what it is asked, and there is nothing of it that a flag could change.
+  if (!facts.token_ids && engine.tokenize === undefined) return findings;
+  findings.push(...(await lookAtRoles(engine, model, facts, signal)));
+  findings.push(await lookAtTools(engine, model, signal));
+  findings.push(await lookAtReasoning(engine, model, signal));
+  findings.push(await lookAtAbort(engine, model, signal));
+  return findings;
+}
+
+function* toFindings(facts: EngineFacts): Generator<Finding> {
+  yield row("server", `${facts.engine} ${facts.version ?? "(version unknown)"} at ${facts.base_url}`, "ok");
+  yield facts.models.length > 0
+    ? row("models", facts.models.slice(0, 5).join(", ") + (facts.models.length > 5 ? ` and ${facts.models.length - 5} more` : ""), "ok")
+    : row("models", "none", "gap", "serve a model");
+  yield row(
+    "context",
+    facts.max_model_len === null ? "not said" : `${facts.max_model_len} tokens`,
+    facts.max_model_len === null ? "unknown" : "ok",
+  );
+  yield row(
+    "token ids",
+    facts.token_ids ? "prompt and sampled" : "none",
+    facts.token_ids ? "ok" : "gap",
+    facts.token_ids ? null : facts.missing,
+  );
+  yield row("logprobs", facts.logprobs ? "one a token" : "none", facts.logprobs ? "ok" : "gap", facts.logprobs ? null : facts.missing);
+  if (facts.logprobs) {
+    const processed = facts.logprob_semantics === "processed";
+    yield row(
+      "logprobs are",
+      processed ? "processed: after temperature and truncation" : "raw: log-softmax of the logits, whatever the temperature",
+      "ok",
+      processed
+        ? null
+        : "train with temperature 1 and no truncation (purpose: train forces it), else they are not those of the sampling distribution",
+    );
+    if (facts.grammar_logprobs)
+      yield facts.grammar_logprobs === "masked"
+        ? row("under a grammar", "after its mask: forced tokens have 0.0 and are left out of the loss", "ok")
+        : row(
+            "under a grammar",
+            "before its mask",
+            "gap",
+            "tokens that a grammar forced cannot be told from chosen ones: export without --allow-grammar",
+          );
+  }
+  yield* tokenIn(facts);
+  yield facts.weight_version
+    ? row("weight version", facts.weight_version, "ok")
+    : row(
+        "weight version",
+        "the server tells none",
+        "gap",
+        weightAdvice[facts.engine] ?? "stamp the policy with `policy` in the run file, or over the control listener",
+      );
+  const { template = null, tokenizer = null } = facts.fingerprints ?? {};
+  yield row(
+    "template",
+    template ?? "not asked",
+    template ? "ok" : "unknown",
+    template ? null : "without a tokenizer route nobody can see that two servers render alike",
+  );
+  yield row("tokenizer", tokenizer ?? "not asked", tokenizer ? "ok" : "unknown");
+}
+
+const weightAdvice: Record<string, string> = {
+  vllm: "start vLLM with VLLM_SERVER_DEV_MODE=1 for /weight_info, or name the policy yourself: `policy` in the run file",
+  sglang: "set it with POST /update_weight_version after each update, or name the policy yourself: `policy` in the run file",
+};
+
+function* tokenIn(facts: EngineFacts): Generator<Finding> {
+  if (facts.token_in_route === "offered")
+    yield row("token-in", facts.token_in ? "taken as given, on the chat route" : "the server has a route", "ok");
+  else if (facts.token_in_route === "switched off")
+    yield row(
+      "token-in",
+      "the route is there and switched off (403)",
+      "gap",
+      "start vLLM with --enable-scale-out: later turns can then condition on the exact sampled tokens",
+    );
+  else yield row("token-in", "no route", "gap", "later turns are rendered anew; what that costs is row_inflation in the fidelity report");
+}
+
+async function lookAtRoles(engine: Engine, model: string, facts: EngineFacts, signal: AbortSignal): Promise<Finding[]> {
+  const { tokenize } = engine;
+  const places: RolePlaces | null = tokenize ? await rolePlaces((source) => tokenize.call(engine, model, source, signal)) : null;
+  if (places === null) return [row("roles", "could not be asked", "unknown", "the server has no tokenizer route: nothing is mapped")];
+  return Object.entries(places).map(([place, fate]) => {
+    const role = place.replace(" (later)", "");
+    const sent = facts.role_mapping[place] ?? facts.role_mapping[role];
+    if (fate === "printed") return row(`${place} turn`, "printed", "ok");
+    return row(
+      `${place} turn`,
+      `${fate} by the template`,
+      "gap",
+      sent ? `sent as a ${sent} turn instead; each call says so (role_mapping)` : null,
+    );
+  });
+}
+
+/** A parser shows itself by what it cuts out of a text that was forced on the model; without a grammar, by a turn of its own. */
+async function lookAtTools(engine: Engine, model: string, signal: AbortSignal): Promise<Finding> {
+  const advice =
+    "start the server with a tool parser for this model (vLLM: --enable-auto-tool-choice --tool-call-parser NAME; SGLang: --tool-call-parser NAME; llama-server: --jinja)";
+  const parsed: string[] = [];
+  let refused: string | null = null;
+  for (const [name, text] of Object.entries(toolForms)) {
+    const sampling = { temperature: 1, max_tokens: 128, structured_outputs: { choice: [text] } };
+    const events = await sampleSome(engine, model, [tool], sampling, signal);
+    if (!Array.isArray(events)) refused ??= events.failed;
+    else if (events.some((event) => event.type === "tool-call" && event.name === tool.name)) parsed.push(name);
+  }
+  if (parsed.length > 0) return row("tool calls", `parsed, when written as ${parsed.join(", ")}`, "ok");
+  const own = await sampleSome(engine, model, [tool], { temperature: 1, max_tokens: 128 }, signal);
+  if (!Array.isArray(own)) return row("tool calls", `refused: ${own.failed.slice(0, 200)}`, "gap", advice);
+  if (own.some((event) => event.type === "tool-call")) return row("tool calls", "parsed in a turn of the model's own", "ok");
+  return row(
+    "tool calls",
+    refused ? "the model called none, and none could be forced on it" : "none of the known forms is parsed",
+    "unknown",
+    advice,
+  );
+}
+
+async function lookAtReasoning(engine: Engine, model: string, signal: AbortSignal): Promise<Finding> {
+  const events = await sampleSome(engine, model, [], { temperature: 1, max_tokens: 48 }, signal);
+  if (!Array.isArray(events)) return row("reasoning", `a plain turn failed: ${events.failed.slice(0, 200)}`, "gap", null);
+  if (events.some((event) => event.type === "reasoning-delta")) return row("reasoning", "a parser takes it out of the text", "ok");
+  const tags = events.some((event) => event.type === "text-delta" && /<\/?think/.test(event.text));
+  if (!tags) return row("reasoning", "none in a turn of 48 tokens", "ok");
+  return row(
+    "reasoning",
+    "left in the text, between tags",
+    "gap",
+    "start the server with --reasoning-parser NAME, else harnesses show it to their users",
+  );
+}
+
+/** Leaves in the middle of a long turn and asks whether the server goes on. Says nothing on a server that others use meanwhile. */
+async function lookAtAbort(engine: Engine, model: string, signal: AbortSignal): Promise<Finding> {
+  const before = await engine.running?.(signal).catch(() => null);
+  if (before === null || before === undefined) return row("abort", "the server does not say what it is at", "unknown", null);
+  if (before > 0) return row("abort", `not asked: the server is at ${before} other requests`, "unknown", "ask again when it is idle");
+  const leave = new AbortController();
+  const sampling = { temperature: 1, max_tokens: 4096, ignore_eos: true };
+  let isOver = false;
+  const sampled = sampleSome(engine, model, [], sampling, AbortSignal.any([signal, leave.signal])).finally(() => {
+    isOver = true;
+  });
+  const isRunning = async () => ((await engine.running?.(signal)) ?? 0) > 0;
+  const started = await poll(async () => isOver || (await isRunning()), signal);
+  const wasOver = isOver;
+  leave.abort(new Error("this is what is being asked"));
+  await sampled;
+  if (!started || wasOver) return row("abort", "the turn was over before it could be left", "unknown", null);
+  const left = performance.now();
+  const stopped = await poll(async () => !(await isRunning()), signal);
+  if (stopped) return row("abort", `stopped ${Math.round(performance.now() - left)} ms after the client had left`, "ok");
+  return row(
+    "abort",
+    `still running ${abortWaitMs / 1000} s after the client had left`,
+    "gap",
+    "abandoned calls cost their whole length: a router in between may keep the connection open",
+  );
+}
+
+async function poll(condition: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  const limit = performance.now() + abortWaitMs;
+  while (performance.now() < limit) {
+    if (await condition()) return true;
+    await sleep(20, undefined, { signal });
+  }
+  return false;
+}
+
+async function sampleSome(
+  engine: Engine,
+  model: string,
+  tools: Tool[],
+  sampling: Sampling,
+  signal: AbortSignal,
+): Promise<SampleEvent[] | { failed: string }> {
+  const messages: Message[] = [{ role: "user", parts: [{ type: "text", text: "Is all well? Report it with the tool, if you have one." }] }];
+  const request = { model, messages, tools, tool_choice: null, sampling, call_id: "doctor" };
+  try {
+    return await Array.fromAsync(engine.sample(request, signal));
+  } catch (error) {
+    return { failed: messageOf(error) };
+  }
+}
+
+function row(what: string, found: string, status: Finding["status"], todo: string | null = null): Finding {
+  return { what, found, status, todo };
+}
