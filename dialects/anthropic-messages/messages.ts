@@ -152,7 +152,9 @@ function parseDocument(block: Block, at: string, parsed: ParsedMessages): Conten
     const blocks = blocksOf(source.content, `${at}.source.content`);
     return [...title, ...blocks.flatMap((inner, index) => parseContentBlock(inner, `${at}.source.content[${index}]`, parsed))];
   }
-  throw invalid(`${at}.source.type`, `documents of type "${source.type}" are not supported; text and content are`);
+  // A PDF's pages would have to be read or drawn first, and what the model then saw would be ours and not the record's.
+  const kind = typeof source.media_type === "string" ? `${source.media_type} (${source.type})` : `"${source.type}"`;
+  throw invalid(`${at}.source.type`, `documents of type ${kind} are not supported; send the text itself, as type text or content`);
 }
 
 function imageUrl(value: unknown, at: string): string {

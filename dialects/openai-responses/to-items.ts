@@ -36,6 +36,9 @@ function itemsOf(message: Message, context: AnswerContext): Record<string, unkno
           },
         ];
       case "tool_call": {
+        // Sent by the client itself, as a freeform tool's raw input.
+        if (part.kind === "custom")
+          return [{ type: "custom_tool_call", call_id: part.id, name: part.name, input: part.arguments, status: "completed" }];
         const { fields, text } = callItem(part.name, part.arguments, context);
         return [{ ...fields, call_id: part.id, ...(text && { [text.field]: text.value }), status: "completed" }];
       }
@@ -46,8 +49,9 @@ function itemsOf(message: Message, context: AnswerContext): Record<string, unkno
 }
 
 function resultItem({ call_id, content }: Extract<Part, { type: "tool_result" }>): Record<string, unknown> {
-  const text = content.every((part) => part.type === "text") ? content.map((part) => part.text).join("") : null;
-  return { type: "function_call_output", call_id, output: text ?? content.flatMap(contentOf), status: "completed" };
+  const [only] = content;
+  const output = content.length === 1 && only?.type === "text" ? only.text : content.flatMap(contentOf);
+  return { type: "function_call_output", call_id, output, status: "completed" };
 }
 
 function contentOf(part: Part): Record<string, unknown>[] {

@@ -7,6 +7,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { dialects } from "../../dialects/index.ts";
 import { openaiCompletions } from "../../dialects/openai-completions.ts";
+import { parseResponses } from "../../dialects/openai-responses/parse.ts";
+import { toItems } from "../../dialects/openai-responses/to-items.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import { parseJson } from "../../wire/json.ts";
 
@@ -243,6 +245,26 @@ test("openai-completions understands every prompt, text or token ids, alone or i
     { numRuns: 300 },
   );
 });
+
+test("openai-responses lists a stored conversation as items that say the same", () => {
+  const context = { call_id: "call".padEnd(24, "0"), created: 0, model: "m", native: {}, custom_tools: new Set<string>() };
+  fc.assert(
+    fc.property(conversationOf(responses), (conversation) => {
+      const input = JSON.parse(JSON.stringify(toItems(conversation, context))) as { id: string }[];
+      assert.equal(new Set(input.map((item) => item.id)).size, input.length);
+      const { messages } = parseResponses({ model: "m", input });
+      const plain = (list: Message[]) => list.map((message) => ({ ...message, parts: message.parts.map(withoutDetail) }));
+      assert.deepEqual(plain(messages), plain(JSON.parse(JSON.stringify(conversation)) as Message[]));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** An image's detail is filled in with the API's default. */
+function withoutDetail(part: Part): Part {
+  if (part.type === "tool_result") return { ...part, content: part.content.map(withoutDetail) as typeof part.content };
+  return part.type === "image" ? { type: "image", url: part.url } : part;
+}
 
 for (const dialect of dialects) {
   if (dialect === openaiCompletions) continue;

@@ -185,6 +185,24 @@ test("block order is kept, redacted thinking keeps its data, hosted blocks are n
   assert.deepEqual(request.native.omitted_blocks, ["server_tool_use"]);
 });
 
+test("a document is its text, and a PDF is refused with what to do instead", () => {
+  const ask = (source: Record<string, unknown>) =>
+    parse({ messages: [{ role: "user", content: [{ type: "document", title: "A", source }] }] });
+  const parts = [
+    { type: "text", text: "A\n" },
+    { type: "text", text: "words" },
+  ];
+  assert.deepEqual(ask({ type: "text", media_type: "text/plain", data: "words" }).messages[0]?.parts, parts);
+  assert.deepEqual(ask({ type: "content", content: [{ type: "text", text: "words" }] }).messages[0]?.parts, parts);
+  const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERi0=" };
+  for (const source of [pdf, { type: "url", url: "http://x/a.pdf" }, { type: "file", file_id: "f" }])
+    assert.throws(
+      () => ask(source),
+      (error) =>
+        error instanceof AlidadeError && error.param === "messages[0].content[0].source.type" && /send the text itself/.test(error.message),
+    );
+});
+
 test("a deferred tool is shown once the conversation has looked it up", () => {
   const tools = [{ name: "Later", input_schema: {}, defer_loading: true }];
   assert.deepEqual(parse({ tools }).tools, []);
