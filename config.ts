@@ -8,12 +8,18 @@ import { z } from "zod";
 import { engines } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
 import { harnesses, harnessNamed } from "./harnesses/index.ts";
+import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { Sampling } from "./schema/message.ts";
 import { Budgets, Policy, Purpose } from "./schema/session-log.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
+
+const engineFields = {
+  kind: z.enum(names(engines)).default("vllm").describe("what server it is"),
+  api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
+};
 
 export const Config = z.strictObject({
   engine: z
@@ -24,13 +30,29 @@ export const Config = z.strictObject({
         .describe(
           "URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one, whose weights are random",
         ),
-      kind: z.enum(names(engines)).default("vllm").describe("what server it is"),
-      api_key_env: z
-        .string()
-        .optional()
-        .describe("name of the variable that holds the server's key; the key itself never stands in a file"),
+      ...engineFields,
     })
     .prefault({}),
+  engines: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1).describe("what routes, records and the control listener call it"),
+        url: z.string().describe("as `engine.url`"),
+        ...engineFields,
+        models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for; absent: any"),
+        policy: Policy.optional().describe("its own policy, where it is not that of all"),
+      }),
+    )
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two engines have the same name")
+    .optional()
+    .describe("several engines instead of the one; an empty list: they are added over the control listener"),
+  routes: z.array(EngineRoute).default([]).describe("which engines a call may go to; the first rule whose conditions hold decides"),
+  pause_wait_seconds: z
+    .number()
+    .positive()
+    .max(86_400)
+    .default(300)
+    .describe("a call waits so long for the end of a weight update before it is told to try again"),
   host: z.string().default("127.0.0.1").describe("address on which `serve` listens for harnesses"),
   port: z.number().int().min(0).max(65535).default(4000).describe("port on which `serve` listens for harnesses; 0 takes a free one"),
   control_port: z.number().int().min(0).max(65535).default(4001).describe("port of the control listener, on loopback; 0 takes a free one"),
@@ -95,7 +117,7 @@ export async function loadConfig(options: {
 }): Promise<Config> {
   const fromFile = options.file === undefined ? {} : await readConfigFile(options.file);
   const layers = [fromFile, fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
-  const merged = layers.reduce(merge, options.defaults ?? {});
+  const merged = layers.reduce(mergeLayer, options.defaults ?? {});
   const result = Config.safeParse(merged);
   if (result.success) return result.data;
   if (typeof merged.harness === "string") harnessNamed(merged.harness);
@@ -164,6 +186,12 @@ function scalars(): { path: string[]; type: string }[] {
 function toScalar(text: string): unknown {
   if (text === "true" || text === "false") return text === "true";
   return text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text);
+}
+
+/** Who names the one engine over a file that lists several means that one. */
+function mergeLayer(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
+  const { engines: _engines, ...withoutList } = base;
+  return merge(isPlain(over.engine) && over.engine.url !== undefined ? withoutList : base, over);
 }
 
 function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {

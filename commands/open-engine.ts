@@ -1,32 +1,33 @@
-/** The engine that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
+/** The engines that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
 import type { Config } from "../config.ts";
-import { type Engine, engineNamed } from "../engines/index.ts";
+import { engineNamed } from "../engines/index.ts";
 import { startPracticeEngine } from "../engines/practice/start.ts";
 import { AlidadeError } from "../errors.ts";
-import type { Policy } from "../schema/session-log.ts";
+import type { EngineSpec } from "../proxy/index.ts";
 
-export type OpenEngine = AsyncDisposable & {
-  engine: Engine;
-  /** We started it ourselves: what runs against it may run unsandboxed in the demo. */
-  embedded: boolean;
-  /** What we know of its weights: the practice engine's are their seed. */
-  policy: Policy | null;
-};
+export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 
-export async function openEngine(config: Config["engine"], signal: AbortSignal): Promise<OpenEngine> {
-  const kind = engineNamed(config.kind);
+/** The list where there is one, else the single engine under its kind's name. */
+export async function openEngines(config: Pick<Config, "engine" | "engines" | "policy">, signal: AbortSignal): Promise<OpenEngines> {
+  const { engine } = config;
+  const wanted: Wanted[] = config.engines ?? [{ ...engine, name: engine.url === "practice" ? "practice" : engine.kind }];
   await using scope = new AsyncDisposableStack();
-  const embedded = config.url === "practice";
-  const practice = embedded ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
-  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(config.url ?? kind.defaultUrl), apiKey: keyOf(config.api_key_env) });
-  scope.defer(() => engine.close());
+  const engines: EngineSpec[] = [];
+  for (const each of wanted) engines.push(await open({ ...each, policy: each.policy ?? config.policy ?? undefined }, scope, signal));
   const release = scope.move();
-  return {
-    engine,
-    embedded,
-    policy: embedded ? { version: `practice-seed-${practiceSeed}`, step: null } : null,
-    [Symbol.asyncDispose]: () => release.disposeAsync(),
-  };
+  return { engines, [Symbol.asyncDispose]: () => release.disposeAsync() };
+}
+
+type Wanted = Config["engine"] & Partial<Omit<NonNullable<Config["engines"]>[number], "url">> & { name: string };
+
+async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSignal): Promise<EngineSpec> {
+  const kind = engineNamed(wanted.kind);
+  const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
+  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl), apiKey: keyOf(wanted.api_key_env) });
+  scope.defer(() => engine.close());
+  // What we know of weights that nobody else names: the practice engine's are their seed.
+  const policy = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : undefined);
+  return { name: wanted.name, engine, models: wanted.models, ...(policy && { policy }) };
 }
 
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */

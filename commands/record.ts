@@ -15,7 +15,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
-import { openEngine } from "./open-engine.ts";
+import { openEngines } from "./open-engine.ts";
 
 export function record(program: Command): void {
   program
@@ -54,12 +54,14 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
   });
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "settled";
-  await using opened = await openEngine(config.engine, signal);
+  await using opened = await openEngines(config, signal);
   await using proxy = await HarnessProxy.start({
-    engine: opened.engine,
+    engines: opened.engines,
+    routes: config.routes,
+    pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(join(out, "sessions")),
     version,
-    policy: config.policy ?? opened.policy,
+    policy: config.policy,
     signal,
   });
   if (proxy.facts.missing !== null && config.purpose !== "train")

@@ -20,7 +20,7 @@ import { DiskStore } from "../store/index.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
-import { openEngine } from "./open-engine.ts";
+import { openEngines } from "./open-engine.ts";
 import { rolloutTable } from "./rollout-table.ts";
 
 export function run(program: Command): void {
@@ -33,7 +33,7 @@ export function run(program: Command): void {
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
     .option("-e, --engine <url>", "URL of the inference server, or `practice`")
-    .option("--harness <name>", "pi, codex, claude-code; one's own command stands in the run file")
+    .option("--harness <name>", "pi, codex, claude-code, gemini-cli; one's own command stands in the run file")
     .option("-n, --samples <number>", "rollouts of each task", Number)
     .option("--sandbox <name>", "auto, docker or process")
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
@@ -118,7 +118,7 @@ async function resumed(path: string, tasks: string[], { resume: _resume, json: _
   if (!described.success)
     throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param: "resume" });
   const { run_id, config } = described.data;
-  const moved = engine === undefined ? {} : { engine: { ...config.engine, url: engine } };
+  const moved = engine === undefined ? {} : { engine: { ...config.engine, url: engine }, engines: undefined };
   return { runId: run_id, path, config: await loadConfig({ env: {}, overrides: { ...config, ...moved } }) };
 }
 
@@ -154,14 +154,16 @@ export async function executeRun(options: {
       config.tasks.map((place) => loadTasks(place, { signal, progress: (text: string) => onProgress({ type: "note", text }) })),
     )
   ).flat();
-  await using opened = await openEngine(config.engine, signal);
+  await using opened = await openEngines(config, signal);
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id: runId, alidade_version: version, config });
   await using proxy = await HarnessProxy.start({
-    engine: opened.engine,
+    engines: opened.engines,
+    routes: config.routes,
+    pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(RunFolder.sessions(path)),
     version,
-    policy: config.policy ?? opened.policy,
+    policy: config.policy,
     signal,
   });
   if (config.purpose === "train") proxy.assertTrainable();

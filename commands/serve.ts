@@ -8,7 +8,7 @@ import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
-import { openEngine } from "./open-engine.ts";
+import { openEngines } from "./open-engine.ts";
 
 export function serve(program: Command): void {
   program
@@ -18,7 +18,7 @@ export function serve(program: Command): void {
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
-    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .option("-e, --engine <url>", "URL of the inference server, or `practice`; several times for several servers", collect, [])
     .option("--host <address>", "address to listen on")
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", Number)
     .option("--control-port <number>", "port of the control listener; 0 takes a free one", Number)
@@ -32,15 +32,17 @@ export function serve(program: Command): void {
       const signal = stopSignal();
       const config = await loadConfig({
         file: flags.config,
-        overrides: { engine: { url: flags.engine }, host: flags.host, port: flags.port, control_port: flags.controlPort, out: flags.out },
+        overrides: { ...enginesOf(flags.engine), host: flags.host, port: flags.port, control_port: flags.controlPort, out: flags.out },
       });
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
-      await using opened = await openEngine(config.engine, signal);
+      await using opened = await openEngines(config, signal);
       const given = process.env[config.control_token_env];
       const controlToken = given || newKey();
       await using proxy = await HarnessProxy.start({
-        engine: opened.engine,
+        engines: opened.engines,
+        routes: config.routes,
+        pauseWaitSeconds: config.pause_wait_seconds,
         store: new DiskStore(join(folder, "sessions")),
         version,
         host: config.host,
@@ -48,10 +50,11 @@ export function serve(program: Command): void {
         controlToken,
         controlPort: config.control_port,
         rebuild: true,
-        policy: config.policy ?? opened.policy,
+        policy: config.policy,
         signal,
       });
-      if (proxy.facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${proxy.facts.missing}`);
+      for (const { facts } of proxy.pool.slots)
+        if (facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${facts.missing}`);
       const { session, key } = await proxy.openSession({
         purpose: "live",
         relay: "live",
@@ -72,7 +75,8 @@ export function serve(program: Command): void {
           }),
         );
       } else {
-        say(`alidade: listening on ${proxy.url}, engine ${proxy.facts.base_url} (${proxy.facts.models.join(", ")})`);
+        const served = proxy.pool.slots.map(({ facts }) => `engine ${facts.base_url} (${facts.models.join(", ")})`);
+        say(`alidade: listening on ${proxy.url}, ${served.join(", ") || "no engine yet: add one with POST /engines"}`);
         say(`alidade: control listener on ${proxy.controlUrl}${given ? "" : `, token ${controlToken}`}`);
         say(`alidade: recording session ${session.id} to ${folder}\n`);
         for (const [name, value] of Object.entries(env)) print(`export ${name}=${value}`);
@@ -81,4 +85,14 @@ export function serve(program: Command): void {
     });
 }
 
-type ServeFlags = { config?: string; engine?: string; host?: string; port?: number; controlPort?: number; out?: string; json?: boolean };
+function collect(url: string, urls: string[]): string[] {
+  return [...urls, url];
+}
+
+/** One URL is the engine, several are engines with numbers for names. */
+function enginesOf(urls: string[]): Record<string, unknown> {
+  if (urls.length < 2) return { engine: { url: urls[0] } };
+  return { engines: urls.map((url, index) => ({ name: `engine-${index + 1}`, url })) };
+}
+
+type ServeFlags = { config?: string; engine: string[]; host?: string; port?: number; controlPort?: number; out?: string; json?: boolean };

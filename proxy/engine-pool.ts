@@ -52,7 +52,7 @@ export class EnginePool implements AsyncDisposable {
   #left = Promise.withResolvers<void>();
   #lastFacts: EngineFacts | null = null;
   #waiting = 0;
-  #turn = -1;
+  #leases = 0;
 
   constructor(options: PoolOptions) {
     this.#routes = options.routes ?? [];
@@ -248,14 +248,7 @@ export class EnginePool implements AsyncDisposable {
     const open = fresh.filter((slot) => slot.gate === null && slot.breaker.isWelcoming);
     // Where all of them are unwell the call still goes to one: its own error is the truth about it.
     const among = [open, fresh, candidates].find((list) => list.length > 0) as EngineSlot[];
-    return among.find((slot) => slot.name === session.engineName) ?? this.#leastLoaded(among);
-  }
-
-  /** Of equally busy ones the one that was idle for longest: the list is turned with every choice. */
-  #leastLoaded(slots: EngineSlot[]): EngineSlot {
-    this.#turn++;
-    const turned = slots.map((_, index) => slots[(index + this.#turn) % slots.length] as EngineSlot);
-    return turned.reduce((best, slot) => (slot.inFlight.size < best.inFlight.size ? slot : best));
+    return among.find((slot) => slot.name === session.engineName) ?? leastLoaded(among);
   }
 
   #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
@@ -269,6 +262,7 @@ export class EnginePool implements AsyncDisposable {
       onCancel,
     });
     slot.inFlight.add(lease);
+    slot.lastLease = ++this.#leases;
     slot.breaker.began(lease);
     wish.session.engineName = slot.name;
     if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
@@ -344,6 +338,14 @@ async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promis
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+/** Of equally busy ones the one that has waited longest for a call. */
+function leastLoaded(slots: EngineSlot[]): EngineSlot {
+  return slots.reduce((best, slot) => {
+    const difference = slot.inFlight.size - best.inFlight.size || slot.lastLease - best.lastLease;
+    return difference < 0 ? slot : best;
+  });
 }
 
 /** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */

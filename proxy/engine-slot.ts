@@ -32,6 +32,8 @@ export class EngineSlot {
   /** Shut during a weight update; null when calls flow. */
   gate: Gate | null = null;
   readonly breaker = new CircuitBreaker();
+  /** Number of the last call that went there, in the order of all calls of the pool. */
+  lastLease = 0;
   readonly inFlight = new Set<EngineLease>();
 
   constructor(spec: EngineSpec, facts: EngineFacts, isOwned: boolean) {

@@ -178,3 +178,46 @@ test("an engine without token ids is served as text, and training sessions are r
   assert.equal(refused.status, 400);
   assert.match(JSON.stringify(await refused.json()), /engine_without_token_ids.*return_token_ids/);
 });
+
+test("several engines are served by name, each call at one of them", async () => {
+  await using one = await ScriptedEngine.start(() => ({ text: "one" }));
+  await using two = await ScriptedEngine.start(() => ({ text: "two" }));
+  const running = startCli(["serve", "-e", one.url, "-e", two.url, "-o", fresh(), "-p", "0", "--control-port", "0", "--json"]);
+  await using _running = running;
+  await running.until(() => running.stdout.includes("\n"));
+  const served = JSON.parse(running.stdout) as Served;
+  const headers = { authorization: `Bearer ${served.control_token}`, "content-type": "application/json" };
+  const said = new Set<string | undefined>();
+  for (let index = 0; index < 4; index++) {
+    const minted = await fetch(`${served.control_url}/sessions`, { method: "POST", headers, body: "{}" });
+    said.add(await textOf(await chat(served.url, ((await minted.json()) as Served).key, hi)));
+  }
+  assert.deepEqual([...said].sort(), ["one", "two"]);
+  const listed = (await (await fetch(`${served.control_url}/engines`, { headers })).json()) as { engines: { name: string }[] };
+  assert.deepEqual(
+    listed.engines.map((engine) => engine.name),
+    ["engine-1", "engine-2"],
+  );
+});
+
+test("kill -9 between pause and resume leaves no gate shut: the fence is gone, and calls flow after the restart", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
+  const out = fresh();
+  const first = await serve(engine, out);
+  let fence: string;
+  {
+    await using running = first.running;
+    const headers = { authorization: `Bearer ${first.served.control_token}`, "content-type": "application/json" };
+    const paused = await fetch(`${first.served.control_url}/pause`, { method: "POST", headers, body: "{}" });
+    fence = ((await paused.json()) as { fence: string }).fence;
+    assert.match(fence, /^fence/);
+    await running.kill("SIGKILL");
+  }
+  const second = await serve(engine, out);
+  await using _running = second.running;
+  assert.equal(await textOf(await chat(second.served.url, first.served.key, hi)), "hello");
+  const headers = { authorization: `Bearer ${second.served.control_token}`, "content-type": "application/json" };
+  const resumed = await fetch(`${second.served.control_url}/resume`, { method: "POST", headers, body: JSON.stringify({ fence }) });
+  assert.equal(resumed.status, 404);
+  assert.match(await resumed.text(), /the proxy was restarted/);
+});

@@ -105,6 +105,7 @@ export class ScriptedEngine implements AsyncDisposable {
   isSick = false;
   /** Added to every token id: another tokenizer. */
   shift = 0;
+  models = ["scripted"];
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
   readonly #script: (request: WireRequest, index: number) => ScriptedReply;
 
@@ -126,16 +127,20 @@ export class ScriptedEngine implements AsyncDisposable {
   }
 
   async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    if (incoming.url === "/v1/models") return json(outgoing, 200, { data: [{ id: "scripted", max_model_len: 100_000 }] });
+    if (this.isSick) return json(outgoing, 500, { error: { message: "sick" } });
+    if (incoming.url === "/health") return void outgoing.writeHead(200).end();
+    if (incoming.url === "/weight_info" && this.weightVersion !== null) return json(outgoing, 200, { weight_version: this.weightVersion });
+    if (incoming.url === "/v1/models") return json(outgoing, 200, { data: this.models.map((id) => ({ id, max_model_len: 100_000 })) });
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as WireRequest;
     if (incoming.url === "/tokenize") {
       const tokens = typeof body.prompt === "string" ? encode(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
-      return json(outgoing, 200, { count: tokens.length, tokens });
+      return json(outgoing, 200, { count: tokens.length, tokens: this.#own(tokens) });
     }
-    if (incoming.url === "/detokenize") return json(outgoing, 200, { prompt: decode(body.tokens as number[]) });
+    if (incoming.url === "/detokenize")
+      return json(outgoing, 200, { prompt: decode((body.tokens as number[]).map((id) => id - this.shift)) });
     if (incoming.url !== "/v1/chat/completions" && incoming.url !== "/v1/completions")
       return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
@@ -149,6 +154,10 @@ export class ScriptedEngine implements AsyncDisposable {
     return this.#script({ model: "", messages: [], probe: true }, -1).quirk === "drops_developer"
       ? messages.filter((message) => message.role !== "developer")
       : messages;
+  }
+
+  #own(ids: number[]): number[] {
+    return this.shift === 0 ? ids : ids.map((id) => id + this.shift);
   }
 
   #probe(body: WireRequest, outgoing: ServerResponse): void {
@@ -179,7 +188,7 @@ export class ScriptedEngine implements AsyncDisposable {
     if (reply.refuse) return json(outgoing, reply.refuse.status, { error: { message: reply.refuse.message, code: reply.refuse.status } });
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);
-    const prompt = render(request);
+    const prompt = this.#own(render(request));
     const withIds = reply.quirk !== "no_ids";
     const isChat = request.prompt === undefined;
     if (isChat)
@@ -207,7 +216,7 @@ export class ScriptedEngine implements AsyncDisposable {
           {
             index: 0,
             ...piece,
-            ...(withIds ? { token_ids: [id] } : {}),
+            ...(withIds ? { token_ids: this.#own([id]) } : {}),
             ...(withIds && !isChat ? { prompt_token_ids: index === 0 ? prompt : null } : {}),
             ...(reply.quirk === "no_logprobs" ? { logprobs: null } : {}),
           },
