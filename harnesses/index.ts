@@ -2,10 +2,11 @@
 import { AlidadeError } from "../errors.ts";
 import { claudeCode } from "./claude-code.ts";
 import { codex } from "./codex.ts";
+import { geminiCli } from "./gemini-cli.ts";
 import type { Harness } from "./harness.ts";
 import { pi } from "./pi.ts";
 
-export const harnesses: readonly Harness[] = [pi, codex, claudeCode];
+export const harnesses: readonly Harness[] = [pi, codex, claudeCode, geminiCli];
 
 /** Throws `harness_unknown` with the names that there are. */
 export function harnessNamed(name: string): Harness {

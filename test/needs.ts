@@ -13,6 +13,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { claudeCode } from "../harnesses/claude-code.ts";
 import { codex } from "../harnesses/codex.ts";
+import { geminiCli } from "../harnesses/gemini-cli.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
@@ -34,6 +35,7 @@ const kinds = {
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
   "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },
   "harness:codex": { missing: () => packMissing(codex), add: "connect this machine to an npm registry: npm ping" },
+  "harness:gemini-cli": { missing: () => packMissing(geminiCli), add: "connect this machine to an npm registry: npm ping" },
   "harness:claude-code": { missing: () => packMissing(claudeCode), add: "connect this machine to an npm registry: npm ping" },
 } as const satisfies Record<string, NeedKind>;
 

@@ -86,6 +86,17 @@ const hands = {
     edit: (edits) => edits.map((edit) => call("Edit", { file_path: edit.path, old_string: edit.old, new_string: edit.new })).join("\n"),
     shell: (command) => call("Bash", { command }),
   },
+  "gemini-cli": {
+    look: (paths) => lookByShell(paths, (command) => call("run_shell_command", { command })),
+    // Its replace wants to be told in words as well what the edit is for.
+    edit: (edits) =>
+      edits
+        .map(({ path, old, new: text }) =>
+          call("replace", { file_path: path, instruction: "Repair it.", old_string: old, new_string: text }),
+        )
+        .join("\n"),
+    shell: (command) => call("run_shell_command", { command }),
+  },
 } as const satisfies Record<string, Hand>;
 
 /** Longer than any file of the demo. Five digits, two to choose from at each: the turn's five choices are in the number. */

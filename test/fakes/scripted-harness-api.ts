@@ -1,5 +1,5 @@
 /**
- * An HTTP server that speaks the three dialects of the real harnesses just well enough to lead one through a script:
+ * An HTTP server that speaks the four dialects of the real harnesses just well enough to lead one through a script:
  * request n of a run gets turn n. It keeps what it was asked, so that a test can look at what a harness really sent.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -49,12 +49,16 @@ async function answer(request: IncomingMessage, response: ServerResponse, script
     response.writeHead(404).end("{}");
     return;
   }
-  requests.push({ path, headers: request.headers as SeenRequest["headers"], body: JSON.parse(Buffer.concat(chunks).toString()) });
+  const model = /\/models\/(.*):[^:]*$/.exec(decodeURIComponent(path))?.[1];
+  // Google's address names the model; a test looks for it where the others have it.
+  const body = { ...(JSON.parse(Buffer.concat(chunks).toString()) as object), ...(model !== undefined && { model }) };
+  requests.push({ path, headers: request.headers as SeenRequest["headers"], body });
   const turn = script[Math.min(requests.length, script.length) - 1] ?? {};
   if ("status" in turn) {
     const message = `scripted ${turn.status}`;
     response.writeHead(turn.status, { "content-type": "application/json" });
-    response.end(JSON.stringify({ type: "error", error: { type: "api_error", message, code: "scripted" } }));
+    const code = path.includes("/models/") ? turn.status : "scripted";
+    response.end(JSON.stringify({ type: "error", error: { type: "api_error", message, code } }));
     return;
   }
   response.writeHead(200, { "content-type": "text/event-stream" });
@@ -69,6 +73,7 @@ const writers: Record<string, (turn: Turn, index: number, write: Write) => void>
   "/chat/completions": writeChat,
   "/responses": writeResponses,
   "/messages": writeMessages,
+  ":streamGenerateContent": writeGenerateContent,
 };
 
 function writeChat(turn: Turn, index: number, write: Write) {
@@ -131,4 +136,14 @@ function writeMessages(turn: Turn, index: number, write: Write) {
   });
   event("message_delta", { delta: { stop_reason: turn.tools?.length ? "tool_use" : "end_turn", stop_sequence: null }, usage });
   event("message_stop", {});
+}
+
+function writeGenerateContent(turn: Turn, index: number, write: Write) {
+  const piece = (parts: object[], more: object = {}, whole: object = {}) =>
+    write(JSON.stringify({ candidates: [{ content: { role: "model", parts }, index: 0, ...more }], modelVersion: "scripted", ...whole }));
+  if (turn.text !== undefined) piece([{ text: turn.text }]);
+  turn.tools?.forEach((tool, at) => {
+    piece([{ functionCall: { id: `call${index}x${at}`, name: tool.name, args: tool.arguments } }]);
+  });
+  piece([], { finishReason: "STOP" }, { usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 } });
 }

@@ -21,6 +21,7 @@ const personally: Record<string, string[]> = {
   pi: ["-p", "Repair add."],
   codex: ["exec", "--dangerously-bypass-approvals-and-sandbox", "Repair add."],
   "claude-code": ["-p", "--dangerously-skip-permissions", "Repair add."],
+  "gemini-cli": ["--yolo", "-p", "Repair add."],
 };
 
 for (const harness of harnesses) {
@@ -74,7 +75,7 @@ for (const harness of harnesses) {
     const run = await launched(t, harness, [{ text: "I see." }]);
     if (run === null) return;
     const { headers, body } = run.requests[0] ?? assert.fail("no request");
-    assert.ok([headers.authorization, headers["x-api-key"]].some((value) => value?.endsWith("sk-local")));
+    assert.ok([headers.authorization, headers["x-api-key"], headers["x-goog-api-key"]].some((value) => value?.endsWith("sk-local")));
     assert.equal(body.model, "org/practice:free");
     const offered = JSON.stringify(body.tools);
     for (const tool of toolsOfPlays(harness)) assert.ok(offered.includes(`"name":"${tool}"`), `${tool} in ${offered}`);

@@ -1,0 +1,87 @@
+/**
+ * Gemini CLI (npm `@google/gemini-cli`), over Google's own dialect. Its settings turn off what would ask the model about
+ * the run itself (is it going in circles?), and what would try again by itself.
+ */
+import type { Harness, HarnessContext } from "./harness.ts";
+import { checkedInstruction } from "./instruction.ts";
+import { lastLine } from "./last-line.ts";
+
+const packageName = "@google/gemini-cli";
+const version = "0.61.0";
+
+export const geminiCli: Harness = {
+  name: "gemini-cli",
+  title: "Gemini CLI",
+  dialect: "google-generate-content",
+  packages: { [packageName]: version },
+  version,
+  commands: ["gemini"],
+  fixedWindow: 1_048_576,
+
+  program: () => `node_modules/${packageName}/bundle/gemini.js`,
+
+  launch(context) {
+    return {
+      argv: [
+        `${context.pack}/bin/gemini-cli`,
+        "--yolo",
+        "--skip-trust",
+        "--output-format",
+        "text",
+        "--model",
+        context.model,
+        // It knows no `--` in front of words; behind an equals sign nothing is taken for an option.
+        `--prompt=${checkedInstruction(asMessage(context.instruction))}`,
+      ],
+      env: { HOME: context.home, ...pointedAtUs(context) },
+      files: {
+        [`${folder}/settings.json`]: json({
+          ...settings(context),
+          // The proxy tries again where that is right, and an answer of ours is never to be judged by another call.
+          general: { ...settings(context).general, maxAttempts: 1, retryFetchErrors: false },
+          model: { ...settings(context).model, disableLoopDetection: true },
+        }),
+      },
+    };
+  },
+
+  configure(context) {
+    return { env: pointedAtUs(context), files: { [`${folder}/settings.json`]: json(settings(context)) } };
+  },
+
+  end({ exit_code, stderr }) {
+    return exit_code === 0 ? { failed: false, message: null } : { failed: true, message: lastLine(stderr) };
+  },
+};
+
+const folder = ".gemini";
+
+/** A slash in front is a command to Gemini CLI (`/init …`); a line break before it makes it text. */
+function asMessage(instruction: string): string {
+  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
+}
+
+function pointedAtUs(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model" | "home">): Record<string, string> {
+  return {
+    GOOGLE_GEMINI_BASE_URL: context.baseUrl,
+    GEMINI_API_KEY: context.apiKey,
+    GEMINI_MODEL: context.model,
+    GEMINI_CLI_HOME: context.home,
+    // Variables of the task's own folder are not asked about where nobody answers.
+    GEMINI_CLI_TRUST_WORKSPACE: "true",
+  };
+}
+
+function settings(context: Pick<HarnessContext, "model">) {
+  return {
+    privacy: { usageStatisticsEnabled: false },
+    telemetry: { enabled: false },
+    general: { disableAutoUpdate: true, enableAutoUpdate: false },
+    model: { name: context.model },
+    security: { auth: { selectedType: "gemini-api-key" } },
+  };
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
