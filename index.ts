@@ -1,10 +1,10 @@
 /**
  * Alidade as a library: everything that the command line does, in the same words.
  *
- *     import { DiskStore, engineNamed, HarnessProxy } from "alidade";
+ *     import * as alidade from 'alidade';
  *
- *     const engine = engineNamed("vllm").create({ baseUrl: "http://127.0.0.1:8000", apiKey: null });
- *     await using proxy = await HarnessProxy.start({ engine, store: new DiskStore("sessions"), version: "mine" });
+ *     const engine = alidade.engineNamed("vllm").create({ baseUrl: "http://127.0.0.1:8000", apiKey: null });
+ *     await using proxy = await alidade.HarnessProxy.start({ engine, store: new alidade.DiskStore("sessions"), version: "mine" });
  *     const { session, key } = await proxy.openSession({ purpose: "train" });
  *     // Point a harness at it: OPENAI_BASE_URL=`${proxy.url}/v1`, OPENAI_API_KEY=key. Then:
  *     await session.seal("done");
