@@ -135,6 +135,7 @@ class SglangEngine implements Engine {
       ...(request.prompt_ids ? { input_ids: request.prompt_ids } : {}),
       stream: false,
       rid: request.call_id,
+      ...(request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...idFields,
     };
   }

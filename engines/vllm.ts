@@ -4,7 +4,7 @@
  * Wire facts: vLLM 0.32 (run on a CPU), see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
-import { messageOf } from "../errors.ts";
+import { AlidadeError, messageOf } from "../errors.ts";
 import type { Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
@@ -146,6 +146,9 @@ class VllmEngine implements Engine {
   }
 
   #chatBody(request: SampleRequest): Record<string, unknown> {
+    // Its chat route takes none, and sampling another prompt than the one that was given would be worse than failing.
+    if (request.prompt_ids)
+      throw new AlidadeError("request_invalid", "vllm takes no prompt ids on its chat route", { param: "prompt_ids" });
     const { reasoning_effort, parallel_tool_calls, ...sampling } = request.sampling;
     const hasTools = request.tools.length > 0;
     return {
@@ -157,8 +160,8 @@ class VllmEngine implements Engine {
       ...withoutUndefined(sampling),
       stream: true,
       stream_options: { include_usage: true },
-      // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
+      // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0 } : {}),
     };
   }

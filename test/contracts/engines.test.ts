@@ -272,6 +272,34 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
     });
 }
 
+for (const [kind, wire] of Object.entries({ sglang: sglangWire, "llama-cpp": llamaCppWire }))
+  test(`${kind}: the call after a 500 is not lost with the connection that the server dropped`, async () => {
+    await using server = await ScriptedWire.start(wire, () =>
+      server.requests.length === 1 ? { refuse: { status: 500, message: "boom" } } : { text: "fine" },
+    );
+    server.dropsAfterRefusal = true;
+    const engine = engineNamed(kind).create({ baseUrl: server.url, apiKey: null });
+    assert.equal((await failureOf(sampleAll(engine))).status, 502);
+    const outcome = await sampleAll(engine).then(endOf, (error: unknown) => error);
+    if (outcome instanceof AlidadeError) assert.equal(outcome.code, "engine_unreachable");
+    else assert.equal((outcome as { finish_reason: string }).finish_reason, "stop");
+    await engine.close();
+  });
+
+test("vllm: a router that strips one of the two lists is told from a server that gives none", async () => {
+  await withEngine("vllm", { text: "x", quirk: "router_strips_prompt" }, async (engine) => {
+    assert.match((await engine.probe(patience())).missing ?? "", /no prompt ones.*router/s);
+  });
+});
+
+test("prompt ids go to an engine that takes them, and no other prompt is sampled in their place", async () => {
+  for (const kind of ["vllm", "llama-cpp"])
+    await withEngine(kind, { text: "x" }, async (engine, server) => {
+      const error = await failureOf(sampleAll(engine, { prompt_ids: [1, 2] }));
+      assert.deepEqual([error.code, error.param, server.requests.length], ["request_invalid", "prompt_ids", 0]);
+    });
+});
+
 test("a stop string is told from the end of a turn", async () => {
   for (const kind of ["vllm", "sglang", "llama-cpp", "anthropic"])
     await withEngine(kind, { text: "one", stop_reason: "\n\n" }, async (engine) => {

@@ -163,7 +163,7 @@ export class ScriptedEngine implements AsyncDisposable {
   #probe(body: WireRequest, outgoing: ServerResponse): void {
     const { quirk } = this.#script({ ...body, probe: true }, -1);
     json(outgoing, 200, {
-      ...(quirk === "no_ids" ? {} : { prompt_token_ids: render(body) }),
+      ...(quirk === "no_ids" || quirk === "router_strips_prompt" ? {} : { prompt_token_ids: render(body) }),
       choices: [
         {
           message: { role: "assistant", content: "x" },
