@@ -20,7 +20,9 @@ export function restore(session: Session, messages: Message[]): RestoreResult {
   for (let start = 0; start < messages.length; ) {
     let end = start;
     while (messages[end]?.role === "assistant") end++;
-    if (end > start) restoring.run(messages.slice(start, end));
+    const taken = end > start ? restoring.oneByOne(messages, start) : 0;
+    if (taken > 0) end = start + taken;
+    else if (end > start) restoring.run(messages.slice(start, end));
     else restoring.pass(messages[end++] as Message);
     start = end;
   }
@@ -46,6 +48,33 @@ class Restoring implements RestoreResult {
 
   pass(message: Message): void {
     this.messages.push(this.#withEngineIds(message));
+  }
+
+  /**
+   * A turn whose parallel calls come back one by one, each with its result behind it: no result can have been there
+   * before the turn was over, so they all belong after it, in their own order. How many messages that was; 0 for none.
+   */
+  oneByOne(messages: Message[], start: number): number {
+    const pieces: Message[] = [];
+    const results: Message[] = [];
+    let call: string | null = null;
+    let isDivided = false;
+    let end = start;
+    for (; end < messages.length && pieces.length <= maxPieces; end++) {
+      const message = messages[end] as Message;
+      if (message.role === "tool" && call !== null) results.push(message);
+      else if (message.role === "assistant" && (call === null || callOf(message) === call)) {
+        call ??= callOf(message);
+        isDivided ||= results.length > 0;
+        pieces.push(message);
+      } else break;
+    }
+    if (!isDivided) return 0;
+    const turn = this.#turn({ role: "assistant", parts: pieces.flatMap((message) => message.parts) });
+    if (!turn.record || turn.record.status === "edited") return 0;
+    this.#add({ ...turn, record: { ...turn.record, status: "restored", differences: [...turn.record.differences, "one_by_one"] } });
+    for (const result of results) this.pass(result);
+    return end - start;
   }
 
   /** Neighbouring messages of the assistant may be one turn that the harness split, so the most that fits is taken at once. */
@@ -117,6 +146,11 @@ class Restoring implements RestoreResult {
     const said = ours && this.#session.turnOf(ours.call_id);
     return (said && toolCallsOf(said.message)[ours.index]?.id) || this.#renamed.get(id) || id;
   }
+}
+
+/** The call of ours whose ids a message carries; null where it has none. */
+function callOf(message: Message): string | null {
+  return toolCallsOf(message).map(({ id }) => ownId(id)?.call_id ?? null)[0] ?? null;
 }
 
 /** Pieces that carry ids of two calls of ours are two turns. */

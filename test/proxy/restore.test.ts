@@ -54,7 +54,12 @@ test("a turn that comes back in pieces, with its calls in another order, is one 
   assert.deepEqual(inPieces.restored, ["identical tool_call_id "]);
   const reordered = await sentBack(two, (said) => [{ ...said, tool_calls: callsOf(said).toReversed() }, ...resultsOf(said).toReversed()]);
   assert.deepEqual(reordered.restored, ["restored tool_call_id order"]);
-  for (const { match, messages } of [inPieces, reordered]) {
+  const oneByOne = await sentBack(two, (said) => [
+    { role: "assistant", content: said.content },
+    ...callsOf(said).flatMap((call) => [{ role: "assistant", content: null, tool_calls: [call] }, result(call.id)]),
+  ]);
+  assert.deepEqual(oneByOne.restored, ["restored tool_call_id one_by_one"]);
+  for (const { match, messages } of [inPieces, reordered, oneByOne]) {
     assert.equal(match, "exact");
     assert.deepEqual(
       messages[1]?.tool_calls?.map((call) => [call.id, call.function.arguments]),
