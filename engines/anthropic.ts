@@ -5,7 +5,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { toAnthropicMessages, toAnthropicTools } from "./anthropic-conversation.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
 
 export const anthropic: EngineKind = {
   name: "anthropic",
@@ -26,6 +26,7 @@ class AnthropicEngine implements Engine {
   readonly name = "anthropic";
   readonly baseUrl: string;
   readonly #apiKey: string | null;
+  readonly #connections = new HostedConnections();
   #client: Promise<Anthropic> | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
@@ -43,12 +44,13 @@ class AnthropicEngine implements Engine {
         roles,
       );
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, false);
+      throw hostedFailure(error, this.baseUrl, signal);
     }
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     const body = toBody(request);
+    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).messages.create(body, { signal });
@@ -60,7 +62,7 @@ class AnthropicEngine implements Engine {
       signal.throwIfAborted();
       yield turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, began);
+      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
     }
   }
 
@@ -71,22 +73,22 @@ class AnthropicEngine implements Engine {
     try {
       return (await (await this.#sdk()).messages.countTokens(body, { signal })).input_tokens;
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, false);
+      throw hostedFailure(error, this.baseUrl, signal);
     }
   }
 
-  async close(): Promise<void> {
-    // The SDK holds nothing open that would need an end.
+  close(): Promise<void> {
+    return this.#connections.close();
   }
 
   #sdk(): Promise<Anthropic> {
-    this.#client ??= openSdk(this.baseUrl, this.#apiKey);
+    this.#client ??= openSdk(this.baseUrl, this.#apiKey, this.#connections);
     return this.#client;
   }
 }
 
 /** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
-async function openSdk(baseURL: string, apiKey: string | null): Promise<Anthropic> {
+async function openSdk(baseURL: string, apiKey: string | null, { fetch }: HostedConnections): Promise<Anthropic> {
   const { Anthropic } = await import("@anthropic-ai/sdk");
   return new Anthropic({
     // Everything is said here, so that the SDK reads no variable of the operator's shell.
@@ -94,6 +96,7 @@ async function openSdk(baseURL: string, apiKey: string | null): Promise<Anthropi
     authToken: null,
     webhookKey: null,
     baseURL,
+    fetch,
     maxRetries: 0,
     timeout: noTimeoutMs,
     logLevel: "off",

@@ -10,7 +10,7 @@ import type {
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
 
 export const google: EngineKind = {
   name: "google",
@@ -40,6 +40,7 @@ class GoogleEngine implements Engine {
   readonly name = "google";
   readonly baseUrl: string;
   readonly #apiKey: string | null;
+  readonly #connections = new HostedConnections();
   #client: Promise<GoogleGenAI> | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
@@ -56,7 +57,7 @@ class GoogleEngine implements Engine {
       }
       return hostedFacts(this.name, this.baseUrl, names, roles);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, false);
+      throw hostedFailure(error, this.baseUrl, signal);
     }
   }
 
@@ -65,6 +66,7 @@ class GoogleEngine implements Engine {
     // The SDK's stream has no way to leave it early but the signal.
     const left = new AbortController();
     const abortSignal = AbortSignal.any([signal, left.signal]);
+    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).models.generateContentStream({
@@ -79,7 +81,7 @@ class GoogleEngine implements Engine {
       signal.throwIfAborted();
       yield turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, began);
+      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
     } finally {
       left.abort();
     }
@@ -91,25 +93,25 @@ class GoogleEngine implements Engine {
       const counted = await (await this.#sdk()).models.countTokens({ model: request.model, contents, config: { abortSignal: signal } });
       return counted.totalTokens ?? 0;
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, false);
+      throw hostedFailure(error, this.baseUrl, signal);
     }
   }
 
-  async close(): Promise<void> {
-    // The SDK holds nothing open that would need an end.
+  close(): Promise<void> {
+    return this.#connections.close();
   }
 
   #sdk(): Promise<GoogleGenAI> {
-    this.#client ??= openSdk(this.baseUrl, this.#apiKey);
+    this.#client ??= openSdk(this.baseUrl, this.#apiKey, this.#connections);
     return this.#client;
   }
 }
 
 /** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
-async function openSdk(baseUrl: string, apiKey: string | null): Promise<GoogleGenAI> {
+async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: HostedConnections): Promise<GoogleGenAI> {
   const { GoogleGenAI } = await import("@google/genai");
   // Everything is said here, so that the SDK reads no variable of the operator's shell.
-  return new GoogleGenAI({ apiKey: apiKey ?? "none", vertexai: false, httpOptions: { baseUrl, timeout: noTimeoutMs } });
+  return new GoogleGenAI({ apiKey: apiKey ?? "none", vertexai: false, httpOptions: { baseUrl, fetch, timeout: noTimeoutMs } });
 }
 
 function toRequest(request: SampleRequest): { contents: Content[]; config: GenerateContentConfig } {

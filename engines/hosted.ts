@@ -2,6 +2,7 @@
  * What the hosted engines share. They give no token ids, so nothing of theirs is ever trained on as a policy: they are
  * teachers, whose text is recorded (distillation), or opponents. Their SDKs speak the wire; retries are ours to count.
  */
+import { Agent, fetch as undiciFetch } from "undici";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { EngineFacts } from "./engine.ts";
@@ -9,6 +10,28 @@ import { refusal } from "./refusal.ts";
 
 /** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */
 export const noTimeoutMs = 2_147_483_647;
+
+/**
+ * The connections of one hosted engine. Node's own fetch gives up after five minutes without a byte, and a model may
+ * think for longer; and what was sent on a kept connection that the server had closed is told from what it has seen.
+ */
+export class HostedConnections {
+  readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connections: null });
+  /** Connections made so far: a request that failed without a new one was sent on a kept one. */
+  made = 0;
+
+  constructor() {
+    this.#agent.on("connect", () => this.made++);
+  }
+
+  /** For the SDKs, which take any fetch; the two types differ in names only. */
+  readonly fetch = ((input: string, init: object) =>
+    undiciFetch(input, { ...init, dispatcher: this.#agent })) as unknown as typeof globalThis.fetch;
+
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
 
 /** Nothing was sent: there is nobody there. */
 const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
@@ -30,18 +53,26 @@ export function hostedFacts(engine: string, baseUrl: string, models: string[], r
   };
 }
 
-/** What an SDK threw, as ours. `began`: the answer had begun. Throws nothing; an abort stays what the signal says. */
-export function hostedFailure(error: unknown, baseUrl: string, signal: AbortSignal, began: boolean): unknown {
+/**
+ * What an SDK threw, as ours. `stage`: the answer had begun, or the request went out on a kept connection. Throws nothing;
+ * an abort stays what the signal says.
+ */
+export function hostedFailure(
+  error: unknown,
+  baseUrl: string,
+  signal: AbortSignal,
+  stage: { began?: boolean; kept?: boolean } = {},
+): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof AlidadeError) return error;
   const status = statusOf(error);
   const said = messageOf(error).slice(0, 2_000);
-  if (began)
+  if (stage.began)
     return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${said}`, { cause: error });
   if (status !== null) return refusal(baseUrl, status, said, `${said} ${codeOf(error) ?? ""}`, error);
   const reason = innermostCode(error);
-  if (reason !== null && notSent.has(reason))
-    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason}. Is engine.url right?`, {
+  if (stage.kept || (reason !== null && notSent.has(reason)))
+    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason ?? said}. Is engine.url right?`, {
       cause: error,
     });
   return new AlidadeError("engine_error", `the engine at ${baseUrl} closed the connection without an answer: ${reason ?? said}`, {

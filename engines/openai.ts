@@ -7,7 +7,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
 
 export const openai: EngineKind = {
   name: "openai",
@@ -40,6 +40,7 @@ class OpenAiEngine implements Engine {
   readonly name: "openai" | "openai-compatible";
   readonly baseUrl: string;
   readonly #apiKey: string | null;
+  readonly #connections = new HostedConnections();
   #client: Promise<OpenAI> | null = null;
 
   constructor(name: "openai" | "openai-compatible", options: { baseUrl: string; apiKey: string | null }) {
@@ -58,12 +59,13 @@ class OpenAiEngine implements Engine {
         {},
       );
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, false);
+      throw hostedFailure(error, this.baseUrl, signal);
     }
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     const body = this.#body(request);
+    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).chat.completions.create(body, { signal });
@@ -75,16 +77,16 @@ class OpenAiEngine implements Engine {
       signal.throwIfAborted();
       yield* turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, began);
+      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
     }
   }
 
-  async close(): Promise<void> {
-    // The SDK holds nothing open that would need an end.
+  close(): Promise<void> {
+    return this.#connections.close();
   }
 
   #sdk(): Promise<OpenAI> {
-    this.#client ??= openSdk(this.baseUrl, this.#apiKey);
+    this.#client ??= openSdk(this.baseUrl, this.#apiKey, this.#connections);
     return this.#client;
   }
 
@@ -106,7 +108,7 @@ class OpenAiEngine implements Engine {
 }
 
 /** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
-async function openSdk(baseUrl: string, apiKey: string | null): Promise<OpenAI> {
+async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: HostedConnections): Promise<OpenAI> {
   const { OpenAI } = await import("openai");
   return new OpenAI({
     // Everything is said here, so that the SDK reads no variable of the operator's shell.
@@ -116,6 +118,7 @@ async function openSdk(baseUrl: string, apiKey: string | null): Promise<OpenAI> 
     project: null,
     webhookSecret: null,
     baseURL: new URL(baseUrl).pathname === "/" ? `${baseUrl}/v1` : baseUrl,
+    fetch,
     maxRetries: 0,
     timeout: noTimeoutMs,
     logLevel: "off",
