@@ -18,8 +18,11 @@ export const neutralSampling = {
   repetition_penalty: 1,
 } as const satisfies Sampling;
 
-/** Throws `budget_spent` naming the budget, its limit and what was used. */
-export function assertWithinBudgets(session: Session, now: number): void {
+/**
+ * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is
+ * charged to no budget; but time goes by for it too, or a failing engine would keep a patient harness for ever.
+ */
+export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
   const { budgets } = session.spec;
   const spent = spentBy(session);
   const over = (name: keyof typeof budgets, used: number, reached = used >= (budgets[name] ?? Number.POSITIVE_INFINITY)): void => {
@@ -29,16 +32,17 @@ export function assertWithinBudgets(session: Session, now: number): void {
       param: name,
     });
   };
+  over("max_wall_seconds", spent.firstCall === null ? 0 : secondsOf(session, spent.firstCall, now));
+  if (isRepetition) return;
   over("max_turns", session.turns);
   over("max_prompt_tokens", spent.promptTokens);
   over("max_sampled_tokens", spent.sampledTokens);
-  over("max_wall_seconds", spent.firstCall === null ? 0 : secondsOf(session, spent.firstCall, now));
   over("max_concurrent_calls", session.inFlight.size);
 }
 
 /** A weight update is nobody's time. */
 function secondsOf(session: Session, from: number, now: number): number {
-  return Math.floor((now - from - session.pausedSince(from, now)) / 1000);
+  return (now - from - session.pausedSince(from, now)) / 1000;
 }
 
 function spentBy(session: Session): { promptTokens: number; sampledTokens: number; firstCall: number | null } {

@@ -86,7 +86,7 @@ async function findOrBegin(
   if (matched.type === "join") return { call: await joined(matched.call), replayed: true };
 
   // From here to `session.add` nothing waits, so that concurrent calls cannot both take the last of a budget.
-  if (matched.retryOf === null) assertWithinBudgets(session, Date.now());
+  assertWithinBudgets(session, Date.now(), matched.retryOf !== null);
   const wish = { session, model: request.model, agent: said.agent, request_class: said.request_class };
   const slot = around.pool.choose(wish);
   const turn = mainTurn(session, said.agent, said.request_class);

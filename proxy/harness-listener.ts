@@ -22,10 +22,15 @@ import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** A client that has not sent its headers by then is not a harness (slowloris). */
-const headersTimeoutMs = 30_000;
-/** A 64 MiB body over a slow door still arrives in this. */
-const requestTimeoutMs = 300_000;
+export type ClientTimeouts = {
+  /** A client that has not sent its headers by then is not a harness (slowloris). */
+  headersMs: number;
+  /** A 64 MiB body over a slow door still arrives in this. */
+  requestMs: number;
+};
+const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000 };
+/** A client that is gone without a word (a machine that lost its power) is asked after this whether it is there. */
+const silentSocketMs = 60_000;
 
 type Env = { Bindings: HttpBindings };
 
@@ -36,11 +41,18 @@ export class HarnessListener implements AsyncDisposable {
   /** Sessions of connections that came through a door. */
   readonly #doors = new WeakMap<object, Session>();
 
-  constructor(sessions: Sessions, surroundings: CallSurroundings) {
+  constructor(sessions: Sessions, surroundings: CallSurroundings, timeouts: ClientTimeouts = usualTimeouts) {
     this.#sessions = sessions;
     this.#surroundings = surroundings;
     this.#server = createServer(
-      { keepAliveTimeout: 65_000, headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs },
+      {
+        keepAliveTimeout: 65_000,
+        headersTimeout: timeouts.headersMs,
+        requestTimeout: timeouts.requestMs,
+        connectionsCheckingInterval: timeouts.headersMs / 2,
+        keepAlive: true,
+        keepAliveInitialDelay: silentSocketMs,
+      },
       getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
     );
   }

@@ -15,7 +15,7 @@ import type { Store } from "../store/index.ts";
 import { ControlListener } from "./control-listener.ts";
 import { assertTrainable, EnginePool } from "./engine-pool.ts";
 import type { EngineSpec } from "./engine-slot.ts";
-import { HarnessListener } from "./harness-listener.ts";
+import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
 import { rebuildSession } from "./rebuild.ts";
 import type { EngineRoute } from "./routes.ts";
 import type { Session } from "./session.ts";
@@ -45,6 +45,8 @@ export type ProxyOptions = {
   pauseAlarmSeconds?: number;
   /** How often a waiting stream is shown a sign of life. */
   keepAliveMs?: number;
+  /** How long a client may take to send its request. */
+  clientTimeouts?: ClientTimeouts;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
   /** What nobody can be told over HTTP. */
@@ -71,7 +73,7 @@ export class HarnessProxy implements AsyncDisposable {
       ...(pauseWaitSeconds !== undefined && { pauseWaitSeconds }),
     });
     this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
-    this.#listener = new HarnessListener(this.sessions, { pool: this.pool, keepAliveMs, onError });
+    this.#listener = new HarnessListener(this.sessions, { pool: this.pool, keepAliveMs, onError }, options.clientTimeouts);
   }
 
   /** The first engine. Throws `engine_unreachable` where there is none. */

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Budgets } from "../../schema/session-log.ts";
+import { type Client, proxyAt } from "../fakes/proxy-at.ts";
+
+const hi = [{ role: "user", content: "hi" }];
+const more = [{ role: "user", content: "more" }];
+
+/** Each is spent by one call, the last one while it runs. */
+const spentByOneCall: Budgets[] = [
+  { max_turns: 1 },
+  { max_prompt_tokens: 1 },
+  { max_sampled_tokens: 1 },
+  { max_wall_seconds: 0.001 },
+  { max_concurrent_calls: 1 },
+];
+
+for (const budgets of spentByOneCall)
+  test(`a spent ${Object.keys(budgets)} refuses the next call in a form that ends each harness, and is the session's stop reason`, async () => {
+    const hold = Promise.withResolvers<void>();
+    const isHeld = budgets.max_concurrent_calls !== undefined;
+    await using at = await proxyAt(() => ({ text: "ok", ...(isHeld && { beforeEnd: hold.promise }) }));
+    const client = await at.open({ purpose: "train", budgets });
+    const first = client.say(hi);
+    if (isHeld) while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    else await first;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    for (const [path, body, status] of [
+      ["/v1/chat/completions", { model: "m", messages: more }, 400],
+      ["/v1/responses", { model: "m", input: "more" }, 400],
+      ["/v1/messages", { model: "m", max_tokens: 9, messages: more }, 403],
+    ] as const) {
+      const refused = await client.post(path, { ...body, stream: true });
+      assert.deepEqual([refused.status, refused.headers.get("x-should-retry")], [status, "false"], path);
+      assert.match(await refused.text(), new RegExp(`has spent its budget ${Object.keys(budgets)}: [\\d.]+ of ${Object.values(budgets)}`));
+    }
+    assert.equal(at.proxy.session(client.sessionId).stopReason, "budget_spent");
+    hold.resolve();
+    await first;
+    assert.equal(at.engine.requests.length, 1);
+    assert.equal((await client.trajectory()).calls.length, 1);
+  });
+
+test("a repetition is charged to no budget but time: a failing engine does not keep a patient harness for ever", async () => {
+  await using at = await proxyAt(() => ({ refuse: { status: 500, message: "boom" } }));
+  const patient = await at.open({ budgets: { max_turns: 1, max_prompt_tokens: 1 } });
+  for (let time = 0; time < 3; time++) assert.equal(await statusOf(patient), 502);
+  const timed = await at.open({ budgets: { max_wall_seconds: 0.05 } });
+  assert.equal(await statusOf(timed), 502);
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  assert.equal(await statusOf(timed), 400);
+});
+
+const statusOf = async (client: Client): Promise<number> => (await client.chat({ messages: hi })).status;
