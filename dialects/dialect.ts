@@ -111,6 +111,8 @@ export interface Dialect {
   readonly name: string;
   readonly title: string;
   readonly routes: readonly Route[];
+  /** What a conversation may hold and this wire has no place for: a sentence each, with what becomes of it here. */
+  readonly cannot: readonly string[];
   /** Where the key is carried: header name, and the scheme in front of it, or a parameter of the query. */
   readonly credential: readonly ({ header: string; scheme?: "Bearer" } | { query: string })[];
   /** Variables that point an SDK of this dialect at us. `base` has no trailing slash and no `/v1`. */

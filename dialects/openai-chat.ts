@@ -15,6 +15,12 @@ export const openaiChat: Dialect = {
     { method: "GET", path: "/v1/models", kind: "models" },
     { method: "GET", path: "/v1/models/:id{.+}", kind: "model" },
   ],
+  cannot: [
+    "The order of reasoning, text and calls in a turn: it is always this one.",
+    "An opaque value beside reasoning: a turn that comes back is known by its call ids, or else by its text.",
+    "That a tool result is an error.",
+    "The stop string that ended a turn.",
+  ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   parse: (body) => parseChat(body),

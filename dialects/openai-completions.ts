@@ -13,6 +13,12 @@ export const openaiCompletions: Dialect = {
   name: "openai-completions",
   title: "OpenAI Completions (legacy)",
   routes: [{ method: "POST", path: "/v1/completions", kind: "generate" }],
+  cannot: [
+    "Messages, roles, images, tools, tool results: there is a prompt, and the text that follows it.",
+    "Reasoning apart from text.",
+    "An opaque value, or an id of ours: a prompt that continues an answer is known by its tokens.",
+    "The stop string that ended a turn.",
+  ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   parse: (body) => parseCompletion(body),

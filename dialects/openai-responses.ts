@@ -16,6 +16,7 @@ export const openaiResponses: Dialect = {
     { method: "GET", path: "/v1/responses", kind: "websocket" },
     ...recordRoutes,
   ],
+  cannot: ["That a tool result is an error.", "The stop string that ended a turn."],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   parse: (body, _headers, record) => parseResponses(body, record),

@@ -14,71 +14,10 @@ import { type AnswerContext, type Dialect, type Route, toEvents } from "../../di
 import { dialects } from "../../dialects/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { mintToolCallId } from "../../schema/ids.ts";
-import type { FinishReason, Part, Turn, Usage } from "../../schema/message.ts";
+import type { Turn } from "../../schema/message.ts";
 import { streamEncoder } from "../../wire/framing.ts";
 import { parseJson } from "../../wire/json.ts";
-
-const callId = "callabcdefghij0123456789";
-const usage: Usage = { prompt_tokens: 100, cached_tokens: 64, sampled_tokens: 20, reasoning_tokens: 5 };
-const unknownUsage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
-
-type Case = { title: string; turn: Turn; custom?: string[]; fault?: { after: number; error: AlidadeError }; refuse?: AlidadeError };
-
-const text = (value: string): Part => ({ type: "text", text: value });
-const reasoning = (value: string): Part => ({ type: "reasoning", text: value });
-const call = (name: string, rawArguments: string): Part => ({
-  type: "tool_call",
-  id: `chatcmpl-tool-${name}`,
-  name,
-  arguments: rawArguments,
-  kind: "function",
-});
-const turnOf = (parts: Part[], finish: FinishReason = "stop", more: Partial<Turn> = {}): Turn => ({
-  message: { role: "assistant", parts },
-  finish_reason: finish,
-  stop: null,
-  usage,
-  ...more,
-});
-
-const spaced = '{ "path" :  "é\\u00e9",  "n": 1.0, "list":[1,2] }';
-const cases: Case[] = [
-  { title: "text", turn: turnOf([text("Hello."), text(" Again.")]) },
-  { title: "reasoning before text", turn: turnOf([reasoning("\n\n think é  \n"), text("Done.")]) },
-  { title: "a tool call", turn: turnOf([call("read", spaced)], "tool_calls") },
-  { title: "parallel tool calls", turn: turnOf([call("read", '{"a":1}'), call("read", '{"a":1}'), call("write", "{}")], "tool_calls") },
-  { title: "reasoning, text and a call", turn: turnOf([reasoning("hm"), text("Sure."), call("read", spaced)], "tool_calls") },
-  { title: "a call without arguments", turn: turnOf([call("list", "")], "tool_calls") },
-  { title: "calls under finish reason stop", turn: turnOf([call("read", "{}")], "stop") },
-  { title: "an empty answer", turn: turnOf([]) },
-  { title: "reasoning alone", turn: turnOf([reasoning("only")], "length") },
-  { title: "a stop by length", turn: turnOf([text("cut he")], "length") },
-  { title: "a stop string", turn: turnOf([text("before")], "stop", { stop: "Observation:" }) },
-  { title: "a content filter", turn: turnOf([text("no")], "content_filter") },
-  { title: "unicode", turn: turnOf([text('e\u0301 👩‍👩‍👧 \u2028 \u0000 "quoted"\r\nline\ttab 中文')]) },
-  { title: "white space only", turn: turnOf([text(" \n\n "), call("read", "{}")], "tool_calls") },
-  { title: "malformed arguments", turn: turnOf([call("read", '{"path": "a'), call("list", "[1]")], "tool_calls") },
-  { title: "usage that nobody counted", turn: turnOf([text("Hi")], "stop", { usage: unknownUsage }) },
-  {
-    title: "a custom tool's input",
-    turn: turnOf([call("apply_patch", '{"input": "*** Begin Patch\\n\\"x\\"\\n*** End Patch"}')], "tool_calls"),
-    custom: ["apply_patch"],
-  },
-  { title: "a custom tool's malformed input", turn: turnOf([call("apply_patch", "*** Begin")], "tool_calls"), custom: ["apply_patch"] },
-];
-
-const faults: Case[] = [
-  {
-    title: "an error in the middle of the stream",
-    turn: turnOf([text("one"), text("two")]),
-    fault: { after: 1, error: new AlidadeError("engine_error", "The engine broke off.") },
-  },
-  {
-    title: "an error before anything was said",
-    turn: turnOf([]),
-    fault: { after: 0, error: new AlidadeError("engine_error", "It broke.") },
-  },
-];
+import { type Case, callId, cases, faults, isSayable, text, turnOf, usage, wantsObjects } from "./dialect-cases.ts";
 
 const refusals: { error: AlidadeError; openai: number; anthropic: number; retried: boolean }[] = [
   { error: new AlidadeError("session_sealed", "The session is sealed."), openai: 400, anthropic: 403, retried: false },
@@ -172,8 +111,6 @@ const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 type Client = {
   ask(stream: boolean): Promise<Seen>;
   expected(turn: Turn, stream: boolean): Partial<Seen>;
-  /** Absent: every turn has its place on this wire. */
-  says?(turn: Turn): boolean;
 };
 
 const openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "sk-local" });
@@ -355,7 +292,6 @@ const googleClient: Client = {
 };
 
 const completionClient: Client = {
-  says: (turn) => turn.message.parts.every((part) => part.type === "text"),
   async ask(stream) {
     const body = { model: "policy", prompt: "Hi" };
     const seen: Seen = { text: "", reasoning: "", calls: [], end: "", usage: null, carriers: [] };
@@ -382,9 +318,6 @@ const clients: Record<string, Client> = {
   "google-generate-content": googleClient,
   "openai-completions": completionClient,
 };
-
-/** Dialects whose wire has objects where others have the text of a tool call's arguments, and no freeform tools. */
-const wantsObjects = ["anthropic-messages", "google-generate-content"];
 
 function textOf(turn: Turn): string {
   return turn.message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
@@ -521,9 +454,7 @@ for (const dialect of dialects) {
   assert.ok(client, `${dialect.name} has no SDK client in this suite: add one`);
 
   for (const one of cases) {
-    if (client.says?.(one.turn) === false) continue;
-    // Freeform tools exist in OpenAI's APIs only; elsewhere the call is that of an ordinary function.
-    if (one.custom && wantsObjects.includes(dialect.name)) continue;
+    if (!isSayable(dialect, one)) continue;
     for (const stream of [true, false]) {
       test(`${dialect.name} says ${one.title}${stream ? ", streaming" : ""}`, async () => {
         served = one;
