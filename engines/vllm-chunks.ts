@@ -6,6 +6,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
 import type { SampleEvent } from "./engine.ts";
+import { refusal } from "./refusal.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -18,6 +19,8 @@ export class ChunkReader {
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
   #model: string | null = null;
   #sawPrompt = false;
+  /** A chunk of an answer was read: what fails now fails in its middle. */
+  hasBegun = false;
 
   constructor(baseUrl: string) {
     this.#baseUrl = baseUrl;
@@ -29,16 +32,23 @@ export class ChunkReader {
    */
   read(data: string, events: SampleEvent[]): void {
     const chunk = this.#parse(data);
-    if (chunk.error !== undefined && chunk.error !== null)
-      throw new AlidadeError(
-        "engine_error",
-        `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(chunk.error).slice(0, 500)}`,
-      );
+    if (chunk.error !== undefined && chunk.error !== null) throw this.#failure(chunk.error);
+    this.hasBegun = true;
     try {
       this.#take(chunk, events);
     } catch (error) {
       throw error instanceof WrongShape ? this.#notOurs(data, `: ${error.message}`) : error;
     }
+  }
+
+  /** A grammar that does not compile is refused behind a 200, as the first thing that the stream says. */
+  #failure(error: unknown): AlidadeError {
+    const { code, message } = isFields(error) ? error : {};
+    if (!this.hasBegun && isNatural(code) && code >= 400 && code < 500 && isString(message)) return refusal(this.#baseUrl, code, message);
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(error).slice(0, 500)}`,
+    );
   }
 
   /** What is left when the stream has ended. Throws `engine_error` when it ended too early. */

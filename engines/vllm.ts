@@ -83,8 +83,8 @@ class VllmEngine implements Engine {
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
-    yield { type: "accepted", status: 200 };
     const chunks = new ChunkReader(this.baseUrl);
+    let isAccepted = false;
     let isDone = false;
     try {
       const frames = new SseDecoder();
@@ -97,6 +97,9 @@ class VllmEngine implements Engine {
             chunks.read(frame.data, events);
           }
         } finally {
+          // The first thing that a 200 says can be a refusal (see ChunkReader).
+          if (chunks.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
+          isAccepted = chunks.hasBegun;
           // What was sampled before a chunk that is wrong was sampled all the same.
           yield* events;
         }

@@ -80,3 +80,17 @@ test("an error chunk is told in the engine's words, and what came before it stay
 test("a stream that ends without a finish reason broke off", () => {
   assert.throws(() => new ChunkReader("http://engine").end(), /without a finish reason/);
 });
+
+test("an error before any chunk is the refusal that it says, one after it is the engine's", () => {
+  const error = (code: number, message: string) => JSON.stringify({ error: { message, type: "BadRequestError", param: null, code } });
+  const codeOf = (...chunks: string[]): unknown => {
+    try {
+      return readAll(...chunks);
+    } catch (thrown) {
+      return thrown instanceof AlidadeError ? [thrown.code, thrown.status] : thrown;
+    }
+  };
+  assert.deepEqual(codeOf(error(400, "Failed to transform regex into a grammar")), ["request_invalid", 400]);
+  assert.deepEqual(codeOf(error(500, "boom")), ["engine_error", 502]);
+  assert.deepEqual(codeOf(token(1, -1), error(400, "too late")), ["engine_error", 502]);
+});

@@ -1,0 +1,174 @@
+/**
+ * The vllm engine against vLLM itself: what its contract says, what the server does in the cases that bite, and whether
+ * the recorded logprobs are those of the recorded tokens, by the server's own scoring of the same ids.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
+import { engineNamed } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { startVllm, type Vllm } from "../interop/vllm/start.ts";
+import { need } from "../needs.ts";
+
+/** Sampled and scored in float32 by the same server, in batches of other shapes. */
+const tolerance = 1e-4;
+
+const tool = {
+  name: "bash",
+  parameters: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
+  kind: "function" as const,
+};
+const neutral = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1 };
+
+function request(vllm: Vllm, fields: Partial<SampleRequest>): SampleRequest {
+  return {
+    model: vllm.model,
+    messages: [{ role: "user", parts: [{ type: "text", text: "Tell me about the sea." }] }],
+    tools: [],
+    tool_choice: null,
+    sampling: { ...neutral, max_tokens: 64 },
+    call_id: `call${Math.random().toString(36).slice(2)}`,
+    ...fields,
+  };
+}
+
+async function withVllm(signal: AbortSignal, body: (engine: Engine, vllm: Vllm) => Promise<void>): Promise<void> {
+  await using vllm = await startVllm(signal);
+  const engine = engineNamed("vllm").create({ baseUrl: vllm.url, apiKey: null });
+  try {
+    await body(engine, vllm);
+  } finally {
+    await engine.close();
+  }
+}
+
+function read(events: SampleEvent[]) {
+  const tokens = events.filter((event) => event.type === "tokens");
+  const end = events.at(-1);
+  assert.ok(end?.type === "end");
+  return {
+    prompt: [...(events.find((event) => event.type === "prompt")?.token_ids ?? [])],
+    ids: tokens.flatMap((event) => [...event.token_ids]),
+    logprobs: tokens.flatMap((event) => [...event.logprobs]),
+    calls: events.filter((event) => event.type === "tool-call"),
+    end,
+  };
+}
+
+test("what was recorded of free samples is what vLLM scores for the same ids", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    let worst = 0;
+    let count = 0;
+    for (let sample = 0; sample < 8; sample++) {
+      // Seeds only so that a failure can be seen again.
+      const { prompt, ids, logprobs, end } = read(
+        await Array.fromAsync(engine.sample(request(vllm, { sampling: { ...neutral, max_tokens: 64, seed: sample } }), t.signal)),
+      );
+      assert.equal(ids.length, end.usage.sampled_tokens);
+      const scored = await score(vllm, [...prompt, ...ids], t.signal);
+      for (const [at, id] of ids.entries()) {
+        const expected = scored[prompt.length + at]?.[String(id)]?.logprob;
+        const recorded = logprobs[at];
+        assert.ok(typeof expected === "number" && typeof recorded === "number", `token ${at} of sample ${sample}`);
+        worst = Math.max(worst, Math.abs(expected - recorded));
+        count++;
+      }
+      // The same ids one token later are other numbers: the comparison can fail.
+      const shifted = ids
+        .slice(1)
+        .some((id, at) => Math.abs((scored[prompt.length + at + 1]?.[String(id)]?.logprob ?? 0) - (logprobs[at] ?? 0)) > 0.01);
+      assert.ok(shifted);
+    }
+    t.diagnostic(`max |recorded - scored| = ${worst.toExponential(2)} nats over ${count} tokens`);
+    assert.ok(worst <= tolerance, `${worst} is more than ${tolerance}`);
+  });
+});
+
+test("the probe sees vLLM as it is: raw logprobs under the grammar's mask, roles, routes, fingerprints", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const facts = await engine.probe(t.signal);
+    t.diagnostic(JSON.stringify(facts));
+    assert.deepEqual([facts.missing, facts.token_ids, facts.logprobs, facts.logprob_semantics], [null, true, true, "raw"]);
+    assert.equal(facts.grammar_logprobs, "masked");
+    assert.ok(facts.models.includes(vllm.model));
+    assert.match(facts.fingerprints?.template ?? "", /^[0-9a-f]{16}$/);
+    assert.match(facts.fingerprints?.tokenizer ?? "", /^[0-9a-f]{16}$/);
+    assert.deepEqual((await engine.probe(t.signal)).fingerprints, facts.fingerprints);
+    assert.ok(["offered", "switched off"].includes(facts.token_in_route ?? ""));
+  });
+});
+
+test("two tool calls in one turn come whole, with an id and a logprob for every token, forced ones 0", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const call = (command: string) => `<tool_call>\n{"name": "bash", "arguments": {"command":  "${command}"}}\n</tool_call>`;
+    const sampling = { ...neutral, max_tokens: 256, structured_outputs: { choice: [`${call("ls")}\n${call("pwd")}`] } };
+    const { calls, ids, logprobs, end } = read(await Array.fromAsync(engine.sample(request(vllm, { tools: [tool], sampling }), t.signal)));
+    assert.deepEqual(
+      calls.map(({ name, arguments: text }) => [name, text]),
+      [
+        ["bash", '{"command":  "ls"}'],
+        ["bash", '{"command":  "pwd"}'],
+      ],
+    );
+    assert.equal(end.finish_reason, "tool_calls");
+    assert.deepEqual([ids.length, logprobs.length], [end.usage.sampled_tokens, end.usage.sampled_tokens]);
+    assert.ok(logprobs.every((logprob) => logprob !== null && logprob <= 0) && logprobs.some((logprob) => logprob === 0));
+  });
+});
+
+test("vLLM's refusals are typed, and one of them does not cost the next call", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const long = [{ role: "user" as const, parts: [{ type: "text" as const, text: "sea ".repeat(60_000) }] }];
+    const refused: [Partial<SampleRequest>, string][] = [
+      [{ messages: long }, "context_length_exceeded"],
+      [{ model: "nobody" }, "model_unknown"],
+      [{ sampling: { temperature: -1 } }, "request_invalid"],
+      [{ sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
+    ];
+    for (const [fields, code] of refused) {
+      const error = await Array.fromAsync(engine.sample(request(vllm, fields), t.signal)).then(
+        () => null,
+        (thrown: unknown) => thrown,
+      );
+      assert.ok(error instanceof AlidadeError, `${code}: ${error}`);
+      assert.equal(error.code, code, error.message);
+    }
+    const { end } = read(await Array.fromAsync(engine.sample(request(vllm, { sampling: { ...neutral, max_tokens: 3 } }), t.signal)));
+    assert.equal(end.finish_reason, "length");
+  });
+});
+
+test("the signal stops the generation at vLLM", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const leave = new AbortController();
+    const sampling = { ...neutral, max_tokens: 20_000, ignore_eos: true };
+    let seen = 0;
+    await assert.rejects(async () => {
+      for await (const event of engine.sample(request(vllm, { sampling }), leave.signal))
+        if (event.type === "tokens" && ++seen === 3) leave.abort(new AlidadeError("cancelled", "enough"));
+    });
+    const limit = AbortSignal.timeout(20_000);
+    // Other test files may share the server, so that only "no more than before" can be said of all; alone it is none.
+    while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
+  });
+});
+
+type Scored = Record<string, { logprob: number }> | null;
+
+/** The logprob of each of `ids` after those before it, from a prefill and not from sampling. */
+async function score(vllm: Vllm, ids: number[], signal: AbortSignal): Promise<Scored[]> {
+  const response = await fetch(`${vllm.url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: vllm.model, prompt: ids, max_tokens: 1, temperature: 0, prompt_logprobs: 0 }),
+    signal,
+  });
+  const answer = (await response.json()) as { choices?: { prompt_logprobs?: Scored[] }[] };
+  return answer.choices?.[0]?.prompt_logprobs ?? assert.fail(JSON.stringify(answer).slice(0, 500));
+}
