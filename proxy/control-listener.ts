@@ -120,7 +120,7 @@ function describe(session: Session) {
     spec: session.spec,
     calls: session.callCount,
     in_flight: session.inFlight.size,
-    engine: session.engineName,
+    engine: session.engineNames[0] ?? null,
     pinned: session.pinned,
     sealed: session.sealed,
     stop_reason: session.stopReason,

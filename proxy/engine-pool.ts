@@ -16,8 +16,8 @@ import { type EngineRoute, routeFor } from "./routes.ts";
 /** What of a session decides where its calls go; the pool keeps it up to date. */
 export type Placed = {
   readonly spec: Pick<SessionSpec, "purpose" | "policy_mode">;
-  /** The engine that holds its prefix. */
-  engineName: string | null;
+  /** The engines that hold prefixes of it, the last one first: its agents and classes may be at several. */
+  engineNames: string[];
   /** Of a pinned session, the policy under which it began. */
   pinned: Policy | null;
 };
@@ -36,6 +36,9 @@ export type EnterOptions = {
 };
 
 export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: number; onError: (error: unknown, what: string) => void };
+
+/** Classes that are trained under no policy: a text-only engine may take them in a training session too. */
+const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
 
 /** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
 const defaultPauseWaitSeconds = 300;
@@ -207,13 +210,9 @@ export class EnginePool implements AsyncDisposable {
 
   #candidates({ session, ...question }: Wish): EngineSlot[] {
     const route = routeFor(this.#routes, question);
-    let slots = this.slots.filter((slot) => !slot.isDraining && slot.takes(question.model));
-    if (route?.engine !== undefined) {
-      const names = [route.engine].flat();
-      slots = slots.filter((slot) => names.includes(slot.name));
-    }
+    let slots = this.#ruled(question.model, route);
     if (slots.length === 0) throw this.#nobody(question.model, route);
-    if (session.spec.purpose === "train") {
+    if (session.spec.purpose === "train" && !neverTrained.has(question.request_class)) {
       const [untrained] = slots;
       slots = slots.filter((slot) => slot.facts.missing === null);
       if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
@@ -227,6 +226,15 @@ export class EnginePool implements AsyncDisposable {
       "policy_gone",
       `this session is pinned to policy "${pinned.version}", which no engine serves any more (there are: ${versionsOf(slots)}): open another one`,
     );
+  }
+
+  /** Engines that the rule names, else those that are for this model, else those for any. */
+  #ruled(model: string, route: EngineRoute | null): EngineSlot[] {
+    const slots = this.slots.filter((slot) => !slot.isDraining);
+    const names = route?.engine === undefined ? null : [route.engine].flat();
+    if (names) return slots.filter((slot) => names.includes(slot.name));
+    const meant = slots.filter((slot) => slot.models !== null && slot.takes(model));
+    return meant.length > 0 ? meant : slots.filter((slot) => slot.models === null);
   }
 
   /** Engines that serve the model by its name, else those at the step that `name@step` asks for, else all. */
@@ -248,7 +256,11 @@ export class EnginePool implements AsyncDisposable {
     const open = fresh.filter((slot) => slot.gate === null && slot.breaker.isWelcoming);
     // Where all of them are unwell the call still goes to one: its own error is the truth about it.
     const among = [open, fresh, candidates].find((list) => list.length > 0) as EngineSlot[];
-    return among.find((slot) => slot.name === session.engineName) ?? leastLoaded(among);
+    for (const name of session.engineNames) {
+      const home = among.find((slot) => slot.name === name);
+      if (home) return home;
+    }
+    return leastLoaded(among);
   }
 
   #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
@@ -264,7 +276,7 @@ export class EnginePool implements AsyncDisposable {
     slot.inFlight.add(lease);
     slot.lastLease = ++this.#leases;
     slot.breaker.began(lease);
-    wish.session.engineName = slot.name;
+    wish.session.engineNames = moveToFront(wish.session.engineNames, slot.name);
     if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
     return lease;
   }
@@ -338,6 +350,13 @@ async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promis
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+/** Of a session that has seen many engines come and go only the last few are worth remembering. */
+const rememberedEngines = 8;
+
+export function moveToFront(names: string[], name: string): string[] {
+  return names[0] === name ? names : [name, ...names.filter((each) => each !== name)].slice(0, rememberedEngines);
 }
 
 /** Of equally busy ones the one that has waited longest for a call. */

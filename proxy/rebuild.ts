@@ -3,6 +3,7 @@ import { AlidadeError } from "../errors.ts";
 import type { LogEntry } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { Call } from "./call.ts";
+import { moveToFront } from "./engine-pool.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { Session } from "./session.ts";
 import type { Delta } from "./storage-base.ts";
@@ -39,7 +40,7 @@ function replay(session: Session, entry: LogEntry): void {
     if (call) session.learn(call);
     call?.pauses.push(...(entry.pauses ?? []));
   } else if (entry.type === "tried") {
-    session.engineName = entry.engine_name;
+    if (entry.engine_name !== null) session.engineNames = moveToFront(session.engineNames, entry.engine_name);
     const call = session.calls.get(entry.call_id);
     if (call) call.tokenizer = entry.fingerprints?.tokenizer ?? null;
     if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy;

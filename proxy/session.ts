@@ -44,8 +44,8 @@ export class Session {
   /** The error that the harness was told last; null once an answer has reached it again. */
   lastError: ErrorRecord | null = null;
   revision = 0;
-  /** The engine that holds its prefix: its calls go there while they can. */
-  engineName: string | null = null;
+  /** The engines that hold its prefixes, the last one first: its calls go there while they can. */
+  engineNames: string[] = [];
   /** Of a pinned session: the policy under which it began, once a call was let through. */
   pinned: Policy | null = null;
   /** Calls begun so far; the ordinal of the next one. */

@@ -115,6 +115,23 @@ test("routes send a call by model, agent and class; without one the engine that 
   assert.match(await helped.text(), /"c"/);
 });
 
+test("a session keeps its engine while its auxiliary calls go to another by a rule, also one that is for other models", async () => {
+  const routes = [{ agent: "helper*", engine: "judge" }];
+  await using at = await enginesAt((name) => ({ text: name }), { a: {}, b: {}, judge: { models: ["judge-*"] } }, { routes });
+  const client = await at.open();
+  const home = (await client.say(hi)).content;
+  assert.notEqual(home, "judge", "it is for its own models");
+  assert.equal((await (await at.open()).say(hi, { model: "judge-2" })).content, "judge");
+  const helped = await fetch(`${at.proxy.url}/v1/messages`, {
+    method: "POST",
+    headers: { "x-api-key": client.key, "content-type": "application/json", "x-claude-code-agent-id": "helper-7" },
+    body: JSON.stringify({ model: "small", max_tokens: 9, messages: hi }),
+  });
+  assert.match(await helped.text(), /"judge"/);
+  // The other engine has been idle for longer, and would be taken if the session had no home.
+  assert.equal((await client.say([{ role: "user", content: "next" }])).content, home);
+});
+
 test("a model name with a step goes to the engines at that step, and to a LoRA adapter of that name", async () => {
   await using at = await enginesAt((name) => ({ text: name }), {
     a: { policy: { version: "v7", step: 7 } },
