@@ -50,7 +50,10 @@ export const geminiCli: Harness = {
   },
 
   end({ exit_code, stderr }) {
-    return exit_code === 0 ? { failed: false, message: null } : { failed: true, message: lastLine(stderr) };
+    const last = lastLine(stderr);
+    // A stream that broke off, and an empty answer, end it with exit code 0 and this line.
+    if (exit_code === 0 && !last?.startsWith("[ERROR] ")) return { failed: false, message: null };
+    return { failed: true, message: last };
   },
 };
 

@@ -139,6 +139,13 @@ test("Claude Code's own verdict is believed over its exit code", () => {
   assert.deepEqual(harnessNamed("claude-code").end({ exit_code: 0, stdout, stderr: "" }), { failed: true, message: "API Error: 400" });
 });
 
+test("Gemini CLI's last word is believed over its exit code", () => {
+  const end = (stderr: string) => harnessNamed("gemini-cli").end({ exit_code: 0, stdout: "", stderr });
+  const message = "[ERROR] Model stream ended without a finish reason.";
+  assert.deepEqual(end(`YOLO mode is enabled.\n${message}\n`), { failed: true, message });
+  assert.deepEqual(end("YOLO mode is enabled.\nRipgrep is not available.\n"), { failed: false, message: null });
+});
+
 test("one's own command gets its placeholders filled once and every API shape's variables", () => {
   const harness = commandHarness({
     argv: ["agent", "--url={base_url}", "{instruction}", "{other}"],
