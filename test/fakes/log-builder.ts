@@ -8,7 +8,17 @@ import type { z } from "zod";
 import type { Exchange } from "../../reconstruct/verify.ts";
 import { hashOf, mintToolCallId } from "../../schema/ids.ts";
 import type { Message, Part, Tool } from "../../schema/message.ts";
-import type { CallBegun, CallFinished, Decoded, LogEntry, Policy, RequestClass, Restored, SessionSpec } from "../../schema/session-log.ts";
+import type {
+  CallBegun,
+  CallFinished,
+  Decoded,
+  LogEntry,
+  Policy,
+  RequestClass,
+  Restored,
+  SessionSpec,
+  WeightSpan,
+} from "../../schema/session-log.ts";
 import { SessionSpec as SessionSpecSchema } from "../../schema/session-log.ts";
 import { encodeDelta } from "../../tokens/delta.ts";
 
@@ -36,6 +46,9 @@ export type CallOptions = {
   finish?: number;
   policy?: Policy | null;
   policy_end?: Policy | null;
+  /** The engine's own word about which weights sampled which tokens. */
+  weights?: WeightSpan[];
+  tokenizer?: string;
 };
 
 export const endOfTurn = 2;
@@ -149,7 +162,7 @@ export class LogBuilder {
         engine: "e",
         engine_name: null,
         policy: null,
-        fingerprints: null,
+        fingerprints: options.tokenizer === undefined ? null : { template: null, tokenizer: options.tokenizer },
         started: time - 1,
         first_token: time - 1,
         status: 200,
@@ -171,6 +184,7 @@ export class LogBuilder {
         policy: options.policy_end === undefined ? policy : options.policy_end,
         engine: "e",
         engine_model: "m",
+        ...(options.weights && { weights: options.weights }),
         error: options.error ?? null,
       },
     );

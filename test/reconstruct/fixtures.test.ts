@@ -393,6 +393,56 @@ test("weights that change during a call leave it unattributed; between calls the
   assert.equal(trajectory.nodes.at(-1)?.policy_version, "v2");
 });
 
+test("where the engine tells which weights sampled which tokens, each node is by one version and all are trained", () => {
+  const log = new LogBuilder();
+  const says = assistant("one two three four");
+  const weights = [
+    { version: "v1", start: 0, end: 2 },
+    { version: "v2", start: 2, end: null },
+  ];
+  log.call({ messages: start, says, policy_end: { version: "v2", step: 2 }, weights });
+  log.call({ messages: [...start, says, user("next")], policy: { version: "v2", step: 2 } });
+  const trajectory = rebuilt(log);
+  const sampled = trajectory.nodes.filter((node) => node.kind === "sampled");
+  assert.deepEqual(
+    sampled.map((node) => [node.policy_version, node.token_ids.length, node.logprobs?.length, node.trainable]),
+    [
+      ["v1", 2, 2, true],
+      ["v2", 3, 3, true],
+      ["v2", 2, 2, true],
+    ],
+  );
+  assert.equal(trajectory.calls[1]?.match, "exact");
+  assert.deepEqual(trajectory.calls[0]?.policy.spans, weights);
+  const report = verifyTrajectory(trajectory, [...log.exchanges.values()]);
+  assert.deepEqual(report.mismatches, []);
+});
+
+test("one name for the whole of a call is the engine's word at its end only: it attributes nothing", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start, policy_end: { version: "v2", step: 2 }, weights: [{ version: "v2", start: 0, end: 2 }] });
+  assert.deepEqual(rebuilt(log).fidelity.excluded, { unattributed_policy: 2 });
+});
+
+test("a session that went on under another tokenizer has a root for each: equal ids are other words", () => {
+  const log = new LogBuilder();
+  const says = assistant("hello");
+  log.call({ messages: start, says, tokenizer: "t1" });
+  log.call({ messages: [...start, says, user("next")], tokenizer: "t2" });
+  log.call({ messages: [...start, says, user("next"), assistant("ok"), user("last")], tokenizer: "t2" });
+  const trajectory = rebuilt(log);
+  assert.deepEqual(
+    trajectory.calls.map((call) => [call.match, call.cause]),
+    [
+      ["root", null],
+      ["diverged", "other_tokenizer"],
+      ["exact", null],
+    ],
+  );
+  assert.equal(trajectory.nodes.filter((node) => node.parent_id === null).length, 2);
+  assert.deepEqual(verifyTrajectory(trajectory, [...log.exchanges.values()]).mismatches, []);
+});
+
 test("evaluation and masked rollouts are recorded and not trained; live sessions are trained unless masked", () => {
   for (const [purpose, facts, reason] of [
     ["eval", {}, "not_for_training"],
