@@ -44,7 +44,7 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   if (pairs.some(({ index }, at) => at > 0 && index < (pairs[at - 1]?.index ?? 0))) differences.push("order");
 
   const [saidText, sentText] = [textOf(view), textOf(sent)];
-  if (saidText.trim() !== sentText.trim()) return edited("text");
+  if (saidText.trim() !== sentText.trim()) return edited(isHead(sentText, saidText) ? "text_cut" : "text");
   if (saidText !== sentText) differences.push("white_space");
 
   const dropped = saidReasoning !== "" && sentReasoning === "";
@@ -56,6 +56,11 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   const parts: Part[] = dropped && policy !== "full" ? said.parts.filter((part) => part.type !== "reasoning") : said.parts;
   const message: Message = { role: "assistant", parts };
   return { status: differences.length === 0 ? "identical" : "restored", differences, message, renamed };
+}
+
+/** A harness that works with the first part of a turn stops reading there, or cuts the rest off. */
+function isHead(sent: string, said: string): boolean {
+  return sent.trim() !== "" && said.trim().startsWith(sent.trim());
 }
 
 /** The turn as a wire says it that wants arguments to be an object: what is none went out as text. */

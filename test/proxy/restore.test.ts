@@ -195,7 +195,7 @@ const edits: [string, ScriptedReply, (said: Said) => unknown[], string][] = [
     "the text was cut",
     { text: "First this. Then that." },
     () => [{ role: "assistant", content: "First this." }, hi],
-    "edited content text",
+    "edited content text_cut",
   ],
   [
     "gptme writes reasoning into the text",
