@@ -11,7 +11,7 @@ import { harnesses, harnessNamed } from "./harnesses/index.ts";
 import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { Sampling } from "./schema/message.ts";
-import { Budgets, Policy, Purpose } from "./schema/session-log.ts";
+import { Budgets, Policy, Purpose, TrainClasses } from "./schema/session-log.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -98,6 +98,9 @@ export const Config = z.strictObject({
     .default({})
     .describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn"),
   budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
+  train_classes: TrainClasses.describe(
+    "kinds of call whose tokens may be trained; what is not listed is recorded, and left out as `auxiliary`",
+  ),
   policy: Policy.nullable().default(null).describe("the trainer's name for the weights, stamped on every call"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   out: z.string().default("runs").describe("folder for what is recorded"),

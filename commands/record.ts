@@ -73,6 +73,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     harness: harness?.name ?? null,
     sampling: config.sampling,
     budgets: config.budgets,
+    train_classes: config.train_classes,
   });
 
   const home = await mkdtemp(join(tmpdir(), "alidade-home-"));

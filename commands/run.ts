@@ -178,6 +178,7 @@ export async function executeRun(options: {
       folder,
       purpose: config.purpose,
       budgets: config.budgets,
+      train_classes: config.train_classes,
       samplingOf: options.samplingOf ?? (() => config.sampling),
       concurrency: config.concurrency,
       retries: config.retries,

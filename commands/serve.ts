@@ -60,6 +60,7 @@ export function serve(program: Command): void {
         relay: "live",
         sampling: config.sampling,
         budgets: config.budgets,
+        train_classes: config.train_classes,
         harness: null,
       });
       const env = proxy.envOf(key);

@@ -53,8 +53,8 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
   return { left_out, rows: leaves.map((leaf) => toRow(leaf, said.get(leaf.call_id) ?? [], owned, trajectory)) };
 }
 
-function pick({ purpose, in_loss }: Trajectory): Pick<Trajectory, "purpose" | "in_loss"> {
-  return { purpose, in_loss };
+function pick({ purpose, in_loss, train_classes }: Trajectory): Pick<Trajectory, "purpose" | "in_loss" | "train_classes"> {
+  return { purpose, in_loss, train_classes };
 }
 
 /** Call id -> the earlier calls whose turns stand word for word in its conversation, where they were said. */

@@ -71,12 +71,12 @@ function exclude(
   calls: CallHistory[],
   places: Conversations,
   outcomes: Map<string, Outcome>,
-  { purpose, in_loss }: Pick<Trajectory, "purpose" | "in_loss">,
+  { purpose, in_loss, train_classes }: Pick<Trajectory, "purpose" | "in_loss" | "train_classes">,
 ): Map<string, Exclusion | null> {
   return new Map(
     calls.map((call) => {
       const outcome = outcomes.get(call.call_id) as Outcome;
-      const judged = { outcome, request_class: call.begun.request_class, purpose, in_loss };
+      const judged = { outcome, request_class: call.begun.request_class, purpose, in_loss, train_classes };
       return [call.call_id, exclusionOfCall(judged) ?? exclusionOfTokens(call, places.prompt.has(call.call_id))];
     }),
   );
@@ -95,6 +95,7 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     rollout_id: facts.rollout_id === undefined ? spec.rollout_id : facts.rollout_id,
     attempt,
     purpose: spec.purpose,
+    train_classes: spec.train_classes,
     status: facts.status ?? "recorded",
     task: { id: spec.task_id, hash: null, data_source: null, ...given(facts.task) },
     group: { id: spec.group_id, size: null, sample_index: spec.sample_index, ...given(facts.group) },

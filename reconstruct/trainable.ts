@@ -16,12 +16,11 @@ import type { CallHistory } from "./read-log.ts";
 
 export type Exclusion = z.infer<typeof ExclusionReason>;
 
-/** Calls about the session, not about the task: trained with the task's reward they would learn noise. */
-const auxiliaryClasses: ReadonlySet<z.infer<typeof RequestClass>> = new Set(["title", "topic", "quota", "check"] as const);
-
 type Judged = {
   outcome: Outcome;
-  request_class: z.infer<typeof RequestClass>;
+  request_class: RequestClass;
+  /** The session's own word on which kinds of call are trained. */
+  train_classes: readonly RequestClass[];
   purpose: Purpose;
   in_loss: boolean;
 };
@@ -30,7 +29,7 @@ const callReasons: [Exclusion, (call: Judged) => boolean][] = [
   ["failed", (call) => call.outcome === "failed"],
   // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
   ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
-  ["auxiliary", (call) => auxiliaryClasses.has(call.request_class)],
+  ["auxiliary", (call) => !call.train_classes.includes(call.request_class)],
   ["not_for_training", (call) => call.purpose === "eval"],
   ["masked_rollout", (call) => !call.in_loss],
 ];

@@ -56,6 +56,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     harness: setup.harness.name,
     sampling: setup.samplingOf(task, plan.sample_index),
     budgets: { ...setup.budgets, ...budgetsOf(task) },
+    ...(setup.train_classes && { train_classes: setup.train_classes }),
     relay: "settled",
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));

@@ -10,7 +10,7 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, LogEntry, Purpose } from "../schema/session-log.ts";
+import type { Budgets, LogEntry, Purpose, RequestClass } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
@@ -27,6 +27,7 @@ export type RunOptions = {
   folder: RunFolder;
   purpose: Purpose;
   budgets: Budgets;
+  train_classes?: RequestClass[];
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   concurrency: { init: number; run: number; post: number };
   retries: number;

@@ -34,6 +34,15 @@ export const Policy = z.strictObject({
 });
 export type Policy = z.infer<typeof Policy>;
 
+export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "sub_agent", "unknown"]);
+export type RequestClass = z.infer<typeof RequestClass>;
+
+/**
+ * Which kinds of call are trained by default: the task's own work, and the summaries on which that work goes on. Calls
+ * about the session (a title, a topic, a check whether it goes in circles) would learn noise from the task's reward.
+ */
+export const TrainClasses = z.array(RequestClass).default(["main", "sub_agent", "compaction", "summary", "unknown"]);
+
 /** What a session is; given when it is opened and never changed. */
 export const SessionSpec = z.strictObject({
   task_id: z.string().nullable().default(null),
@@ -47,6 +56,7 @@ export const SessionSpec = z.strictObject({
   /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
   sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
   budgets: Budgets.default({}),
+  train_classes: TrainClasses,
   relay: z.enum(["settled", "live"]).default("settled"),
   restore: z.enum(["serialisation", "full", "off"]).default("serialisation"),
   continuity: z.enum(["auto", "off"]).default("off"),
@@ -61,9 +71,6 @@ export type SessionSpec = z.infer<typeof SessionSpec>;
  */
 const delta = <T extends z.ZodType>(item: T) =>
   z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: z.array(item) });
-
-export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "sub_agent", "unknown"]);
-export type RequestClass = z.infer<typeof RequestClass>;
 
 /** What of an assistant message was put back to what we emitted, by what evidence. */
 export const Restored = z.strictObject({

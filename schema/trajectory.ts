@@ -14,6 +14,7 @@ import {
   RequestClass,
   Restored,
   Time,
+  TrainClasses,
   WeightSpan,
 } from "./session-log.ts";
 
@@ -165,6 +166,8 @@ export const Trajectory = z.strictObject({
   rollout_id: z.string().nullable(),
   attempt: z.number().int(),
   purpose: Purpose,
+  /** Kinds of call that may be trained, by the session's own word; others are `auxiliary`. */
+  train_classes: TrainClasses,
   status: TrajectoryStatus,
   task: z.strictObject({ id: z.string().nullable(), hash: z.string().nullable(), data_source: z.string().nullable() }),
   group: z.strictObject({ id: z.string().nullable(), size: z.number().int().nullable(), sample_index: z.number().int().nullable() }),
