@@ -34,7 +34,7 @@ export const Policy = z.strictObject({
 });
 export type Policy = z.infer<typeof Policy>;
 
-export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "sub_agent", "unknown"]);
+export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "memory", "sub_agent", "unknown"]);
 export type RequestClass = z.infer<typeof RequestClass>;
 
 /**

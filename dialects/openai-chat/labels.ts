@@ -16,6 +16,9 @@ function agentOf(headers: Headers): string {
 
 function classOf(headers: Headers, body: Record<string, unknown>, agent: string): RequestClass {
   if (headers["x-interaction-type"] === "conversation-compaction") return "compaction";
-  const side = hasTools(body) ? null : classOfSystemPrompt(firstText(body.messages, ["system", "developer"]));
+  const system = firstText(body.messages, ["system", "developer"]);
+  // Qwen Code's agent that writes down what it learnt of its user has tools of its own, and nothing in its headers.
+  if (/\bmanaged memory extraction (?:sub-?)?agent\b/i.test(system.slice(0, 400))) return "memory";
+  const side = hasTools(body) ? null : classOfSystemPrompt(system);
   return side ?? (agent === "main" ? "main" : "sub_agent");
 }

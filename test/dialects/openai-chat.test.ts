@@ -306,6 +306,8 @@ test("labels come from headers first", () => {
   assert.equal(labels({ "x-interaction-type": "conversation-compaction" }), "main compaction");
   const title = { messages: [{ role: "system", content: "You are a title generator. You output ONLY a thread title." }, ...hello] };
   assert.equal(labels({}, { ...title, tools: [] }), "main title");
+  const memory = { messages: [{ role: "system", content: "You are the managed memory extraction subagent." }, ...hello] };
+  assert.equal(labels({}, memory), "main memory");
   assert.equal(labels({}, title), "main main", "a request with tools is a turn, whatever its prompt says");
 });
 
