@@ -12,7 +12,7 @@ const turns = (count: number): { role: string; content: string }[] =>
 test("a session stays at the engine that holds its prefix, and sessions are spread over the engines", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: {}, b: {} });
   const clients = [await at.open(), await at.open()];
-  for (const count of [1, 3, 5]) for (const client of clients) await client.say(turns(count));
+  for (const client of clients) for (const count of [1, 3, 5]) await client.say(turns(count));
   assert.deepEqual(at.calls(), { a: 3, b: 3 });
   for (const client of clients) {
     const { calls } = await client.trajectory();
