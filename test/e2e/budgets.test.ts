@@ -9,6 +9,7 @@ import { faultyRun } from "./faulty-run.ts";
 const spentByOneTurn: Record<PersistentHarness, Budgets[]> = {
   pi: [{ max_turns: 1 }, { max_prompt_tokens: 1 }],
   codex: [{ max_turns: 1 }, { max_sampled_tokens: 1 }],
+  "gemini-cli": [{ max_turns: 1 }],
   "claude-code": [{ max_turns: 1 }, { max_wall_seconds: 0.001 }],
 };
 

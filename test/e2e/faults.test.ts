@@ -24,6 +24,8 @@ type Scenario = Omit<FaultyRunOptions, "harness" | "spec"> & {
   relays?: readonly Relay[];
   /** Outcomes of the struck turn's calls, or one of several; a replayed call is one call. */
   outcomes: string[][];
+  /** The answer had begun when it broke: Gemini CLI does not ask again then, whatever its settings. */
+  begun?: boolean;
   /** Whether the turn reached the harness by a second answer to the same call. */
   replayed?: boolean;
 };
@@ -60,8 +62,8 @@ const scenarios: Scenario[] = [
     // On a kept connection the proxy tries again itself, for it cannot tell it from one that had been closed before.
     outcomes: [...once, ...repeated],
   },
-  { name: "engine: stalled, then dropped", atEngine: first({ type: "drop", seen: words, afterMs: 500 }), outcomes: repeated },
-  { name: "engine: end without the last event", atEngine: first({ type: "end", seen: words }), outcomes: repeated },
+  { name: "engine: stalled, then dropped", atEngine: first({ type: "drop", seen: words, afterMs: 500 }), outcomes: repeated, begun: true },
+  { name: "engine: end without the last event", atEngine: first({ type: "end", seen: words }), outcomes: repeated, begun: true },
   {
     name: "harness: dropped before headers",
     atHarness: (nth, moments) => (nth === 0 ? { type: "drop_before_headers", when: moments.engineAsked } : null),
@@ -73,6 +75,7 @@ const scenarios: Scenario[] = [
     {
       name: "harness: dropped in mid-answer, back while it is sampled",
       relays: [relay],
+      begun: true,
       atHarness: first({ type: "drop", seen: relay === "live" ? words : "" }),
       holdEnd: (moments) => moments.askedAgain,
       outcomes: once,
@@ -81,6 +84,7 @@ const scenarios: Scenario[] = [
     {
       name: "harness: dropped in mid-answer, back when it is sampled",
       relays: [relay],
+      begun: true,
       atHarness: async (nth, moments) => {
         if (nth === 0) return { type: "drop", seen: relay === "live" ? words : "" };
         await moments.logged(isStruckFinished);
@@ -93,6 +97,7 @@ const scenarios: Scenario[] = [
     {
       name: "harness: end without the last event",
       relays: [relay],
+      begun: true,
       atHarness: first({ type: "end", seen: relay === "live" ? words : "" }),
       holdEnd: (moments) => moments.logged(isCut),
       outcomes: once,
@@ -101,6 +106,7 @@ const scenarios: Scenario[] = [
     {
       name: "harness: stalled until it gives up",
       relays: [relay],
+      begun: true,
       idleMs: 1500,
       atHarness: first({ type: "stall", seen: relay === "live" ? words : "" }),
       holdEnd: (moments) => moments.logged(isCut),
@@ -113,7 +119,8 @@ const scenarios: Scenario[] = [
 for (const harness of Object.keys(persistent) as PersistentHarness[])
   test(`${harness} gets over every fault, and what it was given is what is trained`, { timeout, concurrency: 3 }, async (t) => {
     if ((await installedPack(t, harnessNamed(harness))) === null) return;
-    const runs = scenarios.flatMap((scenario) => (scenario.relays ?? bothRelays).map((relay) => ({ ...scenario, relay })));
+    const met = scenarios.filter(({ begun }) => !(begun && harness === "gemini-cli"));
+    const runs = met.flatMap((scenario) => (scenario.relays ?? bothRelays).map((relay) => ({ ...scenario, relay })));
     await Promise.all(
       runs.map(({ relay, ...scenario }) =>
         t.test(`${scenario.name}, ${relay}`, { timeout }, async (subtest) => {

@@ -40,6 +40,19 @@ export const persistent = {
       return { ...launch, env: { ...env, ...idle } };
     },
   },
+  "gemini-cli": {
+    shell: (command) => ({ name: "run_shell_command", arguments: { command } }),
+    launch(context) {
+      const launch = harnessNamed("gemini-cli").launch(context);
+      const file = ".gemini/settings.json";
+      const { general, ...settings } = JSON.parse(launch.files[file] ?? "{}") as { general: Record<string, unknown> };
+      const { maxAttempts: _attempts, ...kept } = general;
+      return {
+        ...launch,
+        files: { ...launch.files, [file]: JSON.stringify({ ...settings, general: { ...kept, retryFetchErrors: true } }) },
+      };
+    },
+  },
 } as const satisfies Record<string, Persistent>;
 
 export type PersistentHarness = keyof typeof persistent;
