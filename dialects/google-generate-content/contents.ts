@@ -3,18 +3,18 @@ import { z } from "zod";
 import { fromToolCallId, mintToolCallId } from "../../schema/ids.ts";
 import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
-import { checked, invalid, isObject } from "../edge.ts";
+import { checked, invalid, isObject, JsonObject } from "../edge.ts";
 import { camelKeys } from "./wire.ts";
 
 type ContentPart = Extract<Part, { type: "text" | "image" }>;
 type Fields = Record<string, unknown>;
 
 const Content = z.looseObject({ role: z.enum(["user", "model", "function", "system"]).nullish(), parts: z.array(z.unknown()).nullish() });
-const FunctionCall = z.looseObject({ id: z.string().nullish(), name: z.string(), args: z.record(z.string(), z.unknown()).nullish() });
+const FunctionCall = z.looseObject({ id: z.string().nullish(), name: z.string(), args: JsonObject.nullish() });
 const FunctionResponse = z.looseObject({
   id: z.string().nullish(),
   name: z.string(),
-  response: z.record(z.string(), z.unknown()).nullish(),
+  response: JsonObject.nullish(),
   parts: z.array(z.unknown()).nullish(),
 });
 const InlineData = z.looseObject({ mimeType: z.string(), data: z.string() });

@@ -341,3 +341,13 @@ test("counting tokens takes the request itself or one inside", () => {
   assert.equal(request.messages.length, 2);
   assert.deepEqual(google.countTokens?.(7), { totalTokens: 7 });
 });
+
+test("a key named __proto__ in a call's arguments stays where it was", () => {
+  const { messages } = google.parse(
+    JSON.parse(
+      '{"contents":[{"role":"user","parts":[{"text":"Go"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"read","args":{"__proto__":{"x":1}}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"read","response":{"__proto__":1}}}]}],"model":"m"}',
+    ),
+    {},
+  );
+  assert.match(JSON.stringify(messages), /"arguments":"\{\\"__proto__\\":\{\\"x\\":1\}\}"/);
+});
