@@ -15,6 +15,7 @@ import { SessionSpec } from "../schema/session-log.ts";
 import { body, type Env } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
 import type { HarnessProxy } from "./harness-proxy.ts";
+import { closeListener, listenOn } from "./listen.ts";
 import type { Session } from "./session.ts";
 
 const Reward = z.strictObject({ reward: z.number().nullable(), components: z.record(z.string(), z.number().nullable()).default({}) });
@@ -34,19 +35,12 @@ export class ControlListener implements AsyncDisposable {
     );
   }
 
-  async listen(host: string, port: number): Promise<string> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", (error) => reject(asAlidadeError(error, "config_invalid", `cannot listen on ${host}:${port}: `)));
-      this.#server.listen(port, host, resolve);
-    });
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new AlidadeError("internal", "the control listener has no port");
-    return `http://${host}:${address.port}`;
+  listen(host: string, port: number): Promise<string> {
+    return listenOn(this.#server, host, port);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  [Symbol.asyncDispose](): Promise<void> {
+    return closeListener(this.#server);
   }
 
   #app(): Hono<Env> {

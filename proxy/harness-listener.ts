@@ -15,6 +15,7 @@ import { parseJson } from "../wire/json.ts";
 import { continueFrom } from "./continue-from.ts";
 import { Exchange } from "./exchange.ts";
 import { type CallSurroundings, handleCall } from "./handle-call.ts";
+import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { readBody } from "./read-body.ts";
 import { restore } from "./restore.ts";
@@ -57,14 +58,8 @@ export class HarnessListener implements AsyncDisposable {
     );
   }
 
-  async listen(host: string, port: number): Promise<string> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", (error) => reject(asAlidadeError(error, "config_invalid", `cannot listen on ${host}:${port}: `)));
-      this.#server.listen(port, host, resolve);
-    });
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new AlidadeError("internal", "the listener has no port");
-    return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+  listen(host: string, port: number): Promise<string> {
+    return listenOn(this.#server, host, port);
   }
 
   /** A connection that is known to be this session's: no key is asked of it. */
@@ -73,9 +68,8 @@ export class HarnessListener implements AsyncDisposable {
     this.#server.emit("connection", socket as Socket);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  [Symbol.asyncDispose](): Promise<void> {
+    return closeListener(this.#server);
   }
 
   #app(): Hono<Env> {

@@ -1,9 +1,8 @@
 /** The messages of a chat completions request, in order, whoever wrote them. */
 import { z } from "zod";
-import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
-import { checked, invalid, isObject } from "../edge.ts";
-
-type ContentPart = Extract<Part, { type: "text" | "image" }>;
+import type { Message, ToolCallPart } from "../../schema/message.ts";
+import { checked, isObject } from "../edge.ts";
+import { parseContent, textParts } from "../openai-content.ts";
 
 const WireMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
@@ -66,40 +65,6 @@ function rawArguments(value: unknown): string {
 function parseResult(message: WireMessage, at: string, open: OpenCalls): Message {
   const content = parseContent(message.content, `${at}.content`);
   return { role: "tool", parts: [{ type: "tool_result", call_id: open.take(message), content, is_error: false }] };
-}
-
-export function parseContent(content: unknown, at: string): ContentPart[] {
-  if (content === null || content === undefined) return [];
-  if (typeof content === "string") return textParts(content);
-  if (!Array.isArray(content)) throw invalid(at, `expected a string or a list of parts, received ${typeof content}`);
-  return content.flatMap((part: unknown, index) => parsePart(part, `${at}[${index}]`));
-}
-
-const WirePart = z.looseObject({ type: z.string() });
-const Text = z.looseObject({ text: z.string() });
-const ImageUrl = z.looseObject({ url: z.string(), detail: z.string().nullish() });
-
-function parsePart(value: unknown, at: string): ContentPart[] {
-  const part = checked(WirePart, value, at);
-  switch (part.type) {
-    case "text":
-    case "input_text":
-    case "output_text":
-      return textParts(checked(Text, part, at).text);
-    case "refusal":
-      return textParts(checked(z.string(), part.refusal, `${at}.refusal`));
-    case "image_url": {
-      const image = checked(ImageUrl, typeof part.image_url === "string" ? { url: part.image_url } : part.image_url, `${at}.image_url`);
-      return [{ type: "image", url: image.url, ...(image.detail && { detail: image.detail }) }];
-    }
-    default:
-      throw invalid(`${at}.type`, `content of type "${part.type}" is not supported; text and image_url are`);
-  }
-}
-
-/** Empty text is no part: `null`, `""` and an empty list say the same. */
-function textParts(text: string): ContentPart[] {
-  return text === "" ? [] : [{ type: "text", text }];
 }
 
 /** Calls that wait for their result, for clients that do not name the call by `tool_call_id`. */

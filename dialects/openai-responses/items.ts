@@ -5,12 +5,11 @@
 import { z } from "zod";
 import type { Message, Part } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
-import { checked, invalid } from "../edge.ts";
+import { checked } from "../edge.ts";
+import { parseContent, textParts } from "../openai-content.ts";
 import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";
-
-type ContentPart = Extract<Part, { type: "text" | "image" }>;
 
 const Item = z.looseObject({ type: z.string().nullish(), role: z.string().nullish(), id: z.string().nullish() });
 type Item = z.output<typeof Item>;
@@ -115,38 +114,4 @@ class TurnBuilder {
     else this.push({ role: "assistant", parts: [parts].flat() });
     this.#callId = callId ?? this.#callId;
   }
-}
-
-function parseContent(content: unknown, at: string): ContentPart[] {
-  if (content === null || content === undefined) return [];
-  if (typeof content === "string") return textParts(content);
-  if (!Array.isArray(content)) throw invalid(at, `expected a string or a list of parts, received ${typeof content}`);
-  return content.flatMap((part: unknown, index) => parsePart(part, `${at}[${index}]`));
-}
-
-const WirePart = z.looseObject({ type: z.string() });
-const Text = z.looseObject({ text: z.string() });
-const Image = z.looseObject({ image_url: z.string(), detail: z.string().nullish() });
-
-function parsePart(value: unknown, at: string): ContentPart[] {
-  const part = checked(WirePart, value, at);
-  switch (part.type) {
-    case "input_text":
-    case "output_text":
-    case "text":
-      return textParts(checked(Text, part, at).text);
-    case "refusal":
-      return textParts(checked(z.string(), part.refusal, `${at}.refusal`));
-    case "input_image": {
-      const image = checked(Image, part, at);
-      return [{ type: "image", url: image.image_url, ...(image.detail && { detail: image.detail }) }];
-    }
-    default:
-      throw invalid(`${at}.type`, `content of type "${part.type}" is not supported; input_text, output_text and input_image are`);
-  }
-}
-
-/** Empty text is no part. */
-function textParts(text: string): ContentPart[] {
-  return text === "" ? [] : [{ type: "text", text }];
 }
