@@ -109,3 +109,9 @@ test("a WebSocket is refused at once through a sandbox's door too", { timeout: 1
   socket.destroy();
   door.close();
 });
+
+test("a proxy that listens everywhere names an address that can be called", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }), { host: "0.0.0.0" });
+  assert.match(at.proxy.url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  assert.equal((await (await at.open()).say([{ role: "user", content: "hi" }])).content, "ok");
+});
