@@ -34,6 +34,9 @@ const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/
 
 /** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
 const ownCommandMs = 15_000;
+/** A command that was killed is seen to have ended within a second; on a loaded machine one that was being started takes some. */
+const freezeRoundMs = 2_000;
+const freezeRounds = 15;
 
 export type ContainerFacts = {
   docker: Docker;
@@ -61,6 +64,8 @@ export class DockerSandbox implements Sandbox {
   readonly #doorKind: DoorKind;
   readonly #doors = new Set<Door>();
   #commands = 0;
+  /** Commands that have not ended, those included that the engine is only about to start. */
+  readonly #running = new Set<Promise<unknown>>();
   #outOfMemoryKills = 0;
   #disposing: Promise<void> | null = null;
 
@@ -80,7 +85,17 @@ export class DockerSandbox implements Sandbox {
     return inside;
   }
 
-  async exec(argv: string[], options: ExecOptions = {}): Promise<ExecResult> {
+  exec(argv: string[], options: ExecOptions = {}): Promise<ExecResult> {
+    const command = this.#exec(argv, options);
+    const ended: Promise<boolean> = command.then(
+      () => this.#running.delete(ended),
+      () => this.#running.delete(ended),
+    );
+    this.#running.add(ended);
+    return command;
+  }
+
+  async #exec(argv: string[], options: ExecOptions): Promise<ExecResult> {
     this.#commands += 1;
     const mark = `${this.#commands}`;
     const user = options.user === "root" ? "0:0" : `${agentId}:${agentId}`;
@@ -135,8 +150,14 @@ export class DockerSandbox implements Sandbox {
 
   /** The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. */
   async freeze(): Promise<void> {
-    await this.#killAll(`${agentId}:${agentId}`);
-    await this.#killAll("0:0");
+    for (let round = 0; round < freezeRounds; round += 1) {
+      await this.#killAll(`${agentId}:${agentId}`);
+      await this.#killAll("0:0");
+      // A command that the engine had not started yet was not there to be killed: it is, in the next round.
+      await Promise.race([Promise.all(this.#running), sleep(freezeRoundMs, undefined, { ref: false })]);
+      if (this.#running.size === 0) return;
+    }
+    throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
