@@ -28,7 +28,8 @@ export function assertWithinBudgets(session: Session, now: number, isRepetition:
   const over = (name: keyof typeof budgets, used: number, reached = used >= (budgets[name] ?? Number.POSITIVE_INFINITY)): void => {
     if (!reached) return;
     session.stopReason = "budget_spent";
-    throw new AlidadeError("budget_spent", `session ${session.id} has spent its budget ${name}: ${used} of ${budgets[name]}`, {
+    // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
+    throw new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${budgets[name]}`, {
       param: name,
     });
   };

@@ -117,8 +117,7 @@ export class Session {
   }
 
   assertOpen(): void {
-    if (this.sealed !== null)
-      throw new AlidadeError("session_sealed", `session ${this.id} is sealed (${this.sealed}): it takes no more calls`);
+    if (this.sealed !== null) throw new AlidadeError("session_sealed", `this session is sealed (${this.sealed}): it takes no more calls`);
   }
 
   /** Calls that count as turns: not the harness's repetition of one that failed. */
