@@ -13,6 +13,7 @@ import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.t
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { choiceGbnf, readGrammar } from "./grammar.ts";
+import { logprobKind } from "./logprob-kind.ts";
 import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 
 export const llamaCpp: EngineKind = {
@@ -62,7 +63,7 @@ class LlamaCppEngine implements Engine {
     facts.logprobs = cold.best !== null;
     if (facts.logprobs) {
       const warm = await this.#probeOnce(model.id, 2, {}, signal);
-      facts.logprob_semantics = warm.best !== null && Math.abs(warm.best - (cold.best ?? 0)) < 1e-3 ? "raw" : "processed";
+      facts.logprob_semantics = logprobKind(cold.best, warm.best);
       const forced = await this.#probeOnce(model.id, 1, { grammar: choiceGbnf(["a"]) }, signal).catch(() => null);
       facts.grammar_logprobs = forced?.sampled == null ? null : forced.sampled === 0 ? "masked" : "unmasked";
     }

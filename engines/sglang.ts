@@ -12,6 +12,7 @@ import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.t
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource, WeightSpan } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { choicePattern, readGrammar } from "./grammar.ts";
+import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
 import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 
@@ -64,7 +65,7 @@ class SglangEngine implements Engine {
     facts.logprobs = cold.best !== null;
     if (facts.logprobs) {
       const warm = await this.#probeOnce(model.id, 2, {}, signal);
-      facts.logprob_semantics = warm.best !== null && Math.abs(warm.best - (cold.best ?? 0)) < 1e-3 ? "raw" : "processed";
+      facts.logprob_semantics = logprobKind(cold.best, warm.best);
       facts.grammar_logprobs = await this.#grammarLogprobs(model.id, signal);
     }
     const echo = await this.#probeOnce(model.id, 1, { input_ids: [1, 2, 3] }, signal).catch(() => null);

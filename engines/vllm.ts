@@ -10,6 +10,7 @@ import { SseDecoder } from "../wire/sse.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
+import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
 import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
@@ -70,8 +71,7 @@ class VllmEngine implements Engine {
     facts.logprobs = cold.logprob !== null;
     if (facts.logprobs) {
       const warm = await this.#probeOnce(model.id, 2, signal);
-      // Raw logprobs ignore the temperature; after it the best token of a two times hotter distribution is less likely.
-      facts.logprob_semantics = warm.logprob !== null && Math.abs(warm.logprob - (cold.logprob ?? 0)) < 1e-3 ? "raw" : "processed";
+      facts.logprob_semantics = logprobKind(cold.logprob, warm.logprob);
     }
     if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model.id, signal);
     facts.missing = this.#missing(cold);
