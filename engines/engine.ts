@@ -63,7 +63,7 @@ export type EngineFacts = {
   token_ids: boolean;
   logprobs: boolean;
   logprob_semantics: LogprobSemantics["kind"];
-  /** `prompt_ids` of a request are taken as they are. */
+  /** `prompt_ids` of a request are taken as they are, and the answer is read as chat would read it: seen to work. */
   token_in: boolean;
   /**
    * Roles that the served template drops or refuses, and the role that is sent in their place. A key `system (later)`
@@ -94,6 +94,8 @@ export interface Engine {
   countTokens?(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number>;
   /** Token ids of a text or of a conversation (with the generation prompt), by the server's own tokenizer and template. */
   tokenize?(model: string, source: TokenizeSource, signal: AbortSignal): Promise<number[]>;
+  /** A conversation as the server's own template prints it. Nothing is generated. */
+  render?(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered>;
   /** The engine's own name of the weights that it serves now; null where it has none. Throws where it cannot be asked. */
   weightVersion?(signal: AbortSignal): Promise<string | null>;
   /** How many requests the server is at; null where it does not say. */
@@ -105,6 +107,19 @@ export interface Engine {
 
 /** What is turned into ids. `verbatim`: no adapter's role mapping; the probe asks what the template itself does. */
 export type TokenizeSource = { text: string } | { messages: Message[]; tools: Tool[]; verbatim?: boolean };
+
+export type RenderSource = {
+  messages: Message[];
+  tools: Tool[];
+  /** With the generation prompt behind the last message, or without. */
+  generation: boolean;
+  tool_choice?: ToolChoice | null;
+  /** The call's own, for what templates read of it: `reasoning_effort`, `chat_template_kwargs`. */
+  sampling?: Sampling;
+};
+
+/** The template's prompt, twice: `text` has special tokens shown. */
+export type Rendered = { token_ids: number[]; text: string };
 
 /** How an engine is made: the object that stands in the registry. */
 export interface EngineKind {

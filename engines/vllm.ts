@@ -8,7 +8,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
-import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
+import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
@@ -123,6 +123,12 @@ class VllmEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", this.#toTokenize(model, source), signal)).tokens;
   }
 
+  async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
+    const body = { ...this.#toTokenize(model, source), ...templateKwargs(source.sampling), add_generation_prompt: source.generation };
+    const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
+    return { token_ids, text: await this.detokenize(model, token_ids, signal) };
+  }
+
   /** Older servers have no such route. */
   async weightVersion(signal: AbortSignal): Promise<string | null> {
     const answer = await this.#client.json("GET", "/weight_info", undefined, signal).catch(() => null);
@@ -229,6 +235,13 @@ class VllmEngine implements Engine {
       logprob: bestLogprob(choice?.logprobs?.content?.[0]?.top_logprobs ?? []),
     };
   }
+}
+
+/** What the chat route hands to the template from a request's parameters. */
+function templateKwargs({ reasoning_effort, chat_template_kwargs }: Sampling = {}): Record<string, unknown> {
+  const given = z.record(z.string(), z.unknown()).safeParse(chat_template_kwargs).data;
+  if (reasoning_effort === undefined) return given ? { chat_template_kwargs: given } : {};
+  return { chat_template_kwargs: { enable_thinking: reasoning_effort !== "none", ...given, reasoning_effort } };
 }
 
 type Probed = { accepted: boolean; said: string | null; prompt_ids: boolean; token_ids: boolean; logprob: number | null };
