@@ -1,15 +1,22 @@
 /** Canonical JSONL: one trajectory a line, the whole record as `schema/trajectory.ts` says it. */
-import type { Exporter } from "./exporter.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
 
-export const canonical: Exporter = {
+export const canonical = defineExporter({
   name: "canonical",
   title: "one trajectory a line: calls, messages, token tree, traces, fidelity",
   objective: "any",
-  async *lines(trajectories, _options, report) {
-    for await (const trajectory of trajectories) {
-      report.trajectories++;
+  extension: "jsonl",
+  docs: {
+    alignment: "tree",
+    rows: "One line for each trajectory, whatever it holds; nothing is padded, selected or refused.",
+    loader: "alidade_read.py",
+    checked: "its own reader",
+  },
+  options: noOptions,
+  async *write(source, _options, report) {
+    for await (const trajectory of source.trajectories()) {
       report.rows++;
       yield JSON.stringify(trajectory);
     }
   },
-};
+});

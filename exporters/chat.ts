@@ -5,16 +5,23 @@
 import { exclusionOfCall } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
-import type { Exporter } from "./exporter.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
 
-export const chat: Exporter = {
+export const chat = defineExporter({
   name: "chat",
   title: "one conversation a line for SFT: messages, tools, reward",
   objective: "sft",
-  async *lines(trajectories, _options, report) {
-    for await (const trajectory of trajectories) {
-      report.trajectories++;
+  extension: "jsonl",
+  docs: {
+    alignment: "none",
+    rows: "As many rows as a rollout has branches; `weight` says which turns a row teaches, each turn in one row only.",
+    loader: null,
+    checked: "its documented fields",
+  },
+  options: noOptions,
+  async *write(source, _options, report) {
+    for await (const trajectory of source.trajectories()) {
       const { rows, left_out } = toConversations(trajectory);
       addLeftOut(report, left_out);
       for (const row of rows) {
@@ -23,7 +30,7 @@ export const chat: Exporter = {
       }
     }
   },
-};
+});
 
 export type ChatRow = {
   messages: ChatMessage[];

@@ -1,25 +1,91 @@
-/** An exporter writes trajectories in the form that a trainer reads. */
-import type { Trajectory } from "../schema/trajectory.ts";
+/**
+ * An exporter writes trajectories in the form that a trainer reads. The parts that most of them are made of stand beside
+ * it: `rows.ts` selects the token rows, `alignment.ts` turns a row into what the five families of trainers expect, and
+ * `source.ts` reads trajectories one by one or by whole groups, never holding more than one of them in memory.
+ */
+import { z } from "zod";
+import { AlidadeError } from "../errors.ts";
+import type { TrajectorySource } from "./source.ts";
 
 export type ExportReport = {
   trajectories: number;
+  /** Written, dummy rows included. */
   rows: number;
-  /** reason -> count of what was left out (calls or whole trajectories). */
+  /** Rows with a mask of zeros that only keep a place in a positional group. */
+  dummy_rows: number;
+  /** Reason -> calls that no row trains or says. */
   left_out: Record<string, number>;
+  /** Reason -> rollouts (whole trajectories) of which nothing was written. */
+  left_out_rollouts: Record<string, number>;
+  /** Reason -> whole groups of which nothing was written. */
+  left_out_groups: Record<string, number>;
 };
 
-export interface Exporter {
-  readonly name: string;
-  readonly title: string;
-  /** rl formats need logprobs and leave out a whole call where one is missing; sft formats need none. */
-  readonly objective: "rl" | "sft" | "any";
-  /** Lines of the output file, without newlines, each trajectory as it comes; `report` is filled on the way. */
-  lines(trajectories: AsyncIterable<Trajectory>, options: ExportOptions, report: ExportReport): AsyncIterable<string>;
-}
+export const emptyReport = (): ExportReport => ({
+  trajectories: 0,
+  rows: 0,
+  dummy_rows: 0,
+  left_out: {},
+  left_out_rollouts: {},
+  left_out_groups: {},
+});
 
-export type ExportOptions = {
+export type ExportOptions<Own = Record<string, unknown>> = {
   /** Tokens a row may have; longer ones keep their exact prefix up to a call boundary. */
   maxTokens: number | null;
   /** Take tokens that were sampled under a grammar: their logprobs hold under its mask only. */
   allowGrammar: boolean;
+  /**
+   * By what the trainer divides its logits. A format without a temperature of its own cannot say another one, so calls
+   * that were sampled at another are left out (`comparable.ts`).
+   */
+  temperature: number;
+  /** The exporter's own options, under the names of its schema. */
+  own: Own;
 };
+
+export interface Exporter {
+  readonly name: string;
+  /** What one row is, in one line. */
+  readonly title: string;
+  /** rl formats need logprobs and leave out a whole call where one is missing; sft formats need none. */
+  readonly objective: "rl" | "sft" | "any";
+  readonly extension: "jsonl" | "parquet";
+  readonly docs: {
+    /** Where a mask or logprob stands in relation to its token (`alignment.ts`). */
+    alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";
+    /** What happens where the trainer wants a fixed number of rows: how it pads, selects or refuses; its dummy rows. */
+    rows: string;
+    /** File of `clients/python/` that makes the trainer's own objects of the rows; null where the file is all. */
+    loader: string | null;
+    /** Whose code has read such a file, with its version; or that only its documented fields were followed. */
+    checked: string;
+  };
+  /** Options that only this format has; they are flags of `alidade export`, underscores as hyphens. */
+  readonly options: z.ZodObject;
+  /** A string is one line of the file, without its newline; bytes are written as they are. Fills `report` on the way. */
+  write(source: TrajectorySource, options: ExportOptions, report: ExportReport): AsyncIterable<string | Uint8Array>;
+}
+
+type Definition<Own extends z.ZodObject> = Omit<Exporter, "options" | "write"> & {
+  options: Own;
+  write(source: TrajectorySource, options: ExportOptions<z.infer<Own>>, report: ExportReport): AsyncIterable<string | Uint8Array>;
+};
+
+export const noOptions = z.strictObject({});
+
+/** Gives `write` the exporter's own options parsed by its schema; throws `config_invalid` naming the wrong one. */
+export function defineExporter<Own extends z.ZodObject>(definition: Definition<Own>): Exporter {
+  return {
+    ...definition,
+    write: (source, options, report) => definition.write(source, { ...options, own: parseOwn(definition, options.own) }, report),
+  };
+}
+
+function parseOwn<Own extends z.ZodObject>({ name, options }: Definition<Own>, values: Record<string, unknown>): z.infer<Own> {
+  const parsed = options.safeParse(values);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const field = issue?.code === "unrecognized_keys" ? issue.keys.join(", ") : (issue?.path.join(".") ?? "");
+  throw new AlidadeError("config_invalid", `the export format ${name} has a wrong option ${field}: ${issue?.message}`, { param: field });
+}

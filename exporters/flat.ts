@@ -3,23 +3,27 @@
  * Calls that cannot be trained by their logprobs are masked and reported; a row with nothing to train is not written.
  * Shape: `reconstruct/flat-row.ts`.
  */
-import { flattenLazily } from "../reconstruct/index.ts";
-import type { Exporter } from "./exporter.ts";
-import { addLeftOut } from "./left-out.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
+import { rowsOf } from "./rows.ts";
 
-export const flat: Exporter = {
+export const flat = defineExporter({
   name: "flat",
   title: "one token sequence a line: token_ids, loss_mask, logprobs, segments, reward",
   objective: "rl",
-  async *lines(trajectories, options, report) {
-    for await (const trajectory of trajectories) {
-      report.trajectories++;
-      const { rows, left_out } = flattenLazily(trajectory, options);
-      addLeftOut(report, left_out);
-      for (const row of rows) {
+  extension: "jsonl",
+  docs: {
+    alignment: "B",
+    rows: "As many rows as a rollout has branches with trained tokens; nothing is padded. Logprobs are null where there is none.",
+    loader: "alidade_read.py",
+    checked: "its own reader",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    for await (const trajectory of source.trajectories()) {
+      for (const row of rowsOf(trajectory, options, report)) {
         report.rows++;
         yield JSON.stringify(row);
       }
     }
   },
-};
+});

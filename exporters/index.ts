@@ -5,8 +5,9 @@ import { AlidadeError } from "../errors.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
-import type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
+import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
+import { toSource } from "./source.ts";
 
 export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
 
@@ -21,8 +22,9 @@ export function exporterNamed(name: string): Exporter {
 }
 
 /**
- * Writes trajectories as they come, one line a row, and ends the output (standard output stays open). Memory holds one
- * trajectory at a time, and a slow output slows the reading. Returns what was written and what was left out, by
+ * Writes trajectories in a trainer's form and ends the output (standard output stays open). Memory holds one trajectory
+ * at a time, and a slow output slows the reading; a format that needs whole groups reads them back from a file in
+ * `scratch` (about the size of the run, gone with the process). Returns what was written and what was left out, by
  * reason. Where it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
@@ -31,19 +33,28 @@ export async function exportTrajectories(
   exporter: Exporter,
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
   output: Writable,
-  options: Partial<ExportOptions> & { signal?: AbortSignal } = {},
+  options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string } = {},
 ): Promise<ExportReport> {
-  const report: ExportReport = { trajectories: 0, rows: 0, left_out: {} };
-  const settings = { maxTokens: options.maxTokens ?? null, allowGrammar: options.allowGrammar ?? false };
-  const lines = withNewlines(exporter.lines(asAsync(trajectories), settings, report));
-  await pipeline(lines, output, { end: output !== process.stdout, ...(options.signal && { signal: options.signal }) });
+  const report = emptyReport();
+  const settings: ExportOptions = {
+    maxTokens: options.maxTokens ?? null,
+    allowGrammar: options.allowGrammar ?? false,
+    temperature: options.temperature ?? 1,
+    own: options.own ?? {},
+  };
+  const source = toSource(counted(trajectories, report), options.scratch);
+  const chunks = toChunks(exporter.write(source, settings, report));
+  await pipeline(chunks, output, { end: output !== process.stdout, ...(options.signal && { signal: options.signal }) });
   return report;
 }
 
-async function* asAsync(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>): AsyncIterable<Trajectory> {
-  yield* trajectories;
+async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, report: ExportReport): AsyncIterable<Trajectory> {
+  for await (const trajectory of trajectories) {
+    report.trajectories++;
+    yield trajectory;
+  }
 }
 
-async function* withNewlines(lines: AsyncIterable<string>): AsyncIterable<string> {
-  for await (const line of lines) yield `${line}\n`;
+async function* toChunks(parts: AsyncIterable<string | Uint8Array>): AsyncIterable<string | Uint8Array> {
+  for await (const part of parts) yield typeof part === "string" ? `${part}\n` : part;
 }

@@ -2,7 +2,7 @@
  * Trajectory -> flat rows, in this order: select traces, cut the ones that are too long, filter calls, and only then
  * give each trained token to one row. Any other order would give tokens to rows that are dropped afterwards.
  */
-import type { Trace, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import type { CallRecord, Trace, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 import { TokenPaths } from "./token-paths.ts";
 
@@ -11,6 +11,8 @@ export type FlattenOptions = {
   maxTokens: number | null;
   /** Train tokens that were sampled under a grammar: their logprobs hold under its mask only. */
   allowGrammar: boolean;
+  /** Why a call is not trained, by a rule of whoever flattens (what its format cannot say); null where it may be. */
+  refuse?: (call: CallRecord) => string | null;
   /** Which traces; default all. */
   select?: (trace: Trace, trajectory: Trajectory) => boolean;
 };
@@ -53,9 +55,11 @@ type Judge = (node: TreeNode) => string | null;
 
 function toJudge(trajectory: Trajectory, options: FlattenOptions): Judge {
   const grammar = new Set(trajectory.calls.filter((call) => call.logprob_semantics.grammar).map((call) => call.call_id));
+  const refused = new Map(trajectory.calls.map((call) => [call.call_id, options.refuse?.(call) ?? null]));
   return (node) => {
     if (!node.trainable) return node.reason ?? "unknown";
-    return grammar.has(node.call_id) && !options.allowGrammar ? "grammar" : null;
+    if (grammar.has(node.call_id) && !options.allowGrammar) return "grammar";
+    return refused.get(node.call_id) ?? null;
   };
 }
 

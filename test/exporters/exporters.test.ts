@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { canonical } from "../../exporters/canonical.ts";
 import { chat } from "../../exporters/chat.ts";
+import { emptyReport } from "../../exporters/exporter.ts";
 import { flat } from "../../exporters/flat.ts";
 import type { Exporter, ExportOptions, ExportReport } from "../../exporters/index.ts";
 import { exporterNamed, exporters, exportTrajectories } from "../../exporters/index.ts";
@@ -81,7 +82,7 @@ for (const exporter of exporters) {
 
   test(`${exporter.name}: nothing in gives nothing out`, async () => {
     const { report, text } = await exported(exporter, []);
-    assert.deepEqual([report, text], [{ trajectories: 0, rows: 0, left_out: {} }, ""]);
+    assert.deepEqual([report, text], [emptyReport(), ""]);
   });
 
   test(`${exporter.name}: reads one trajectory at a time and obeys a slow output`, async () => {

@@ -1,0 +1,107 @@
+/**
+ * Trajectories as an exporter reads them: in their order, or group by group. The members of a group lie anywhere in a
+ * run, so a first pass copies every trajectory into a scratch file and remembers where it lies; then each group is read
+ * back, one trajectory at a time. Memory holds one trajectory and a few words about each.
+ */
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Trajectory } from "../schema/trajectory.ts";
+
+export type TrajectorySource = {
+  /** Every trajectory, in the order of the run. */
+  trajectories(): AsyncIterable<Trajectory>;
+  /** Every group, in the order in which their first members come; a trajectory of no group is a group of its own. */
+  groups(): AsyncIterable<TrajectoryGroup>;
+};
+
+export type TrajectoryGroup = {
+  /** null: the trajectory belongs to no group. */
+  id: string | null;
+  /** How many rollouts the group was asked for; null where nobody said. */
+  size: number | null;
+  /** The last attempt of each rollout, by sample index. */
+  members: GroupMember[];
+  /** Attempts that a later one of the same rollout replaced. */
+  superseded: number;
+};
+
+export type GroupMember = Pick<Trajectory, "trajectory_id" | "rollout_id" | "attempt" | "reward" | "in_loss" | "in_baseline" | "status"> & {
+  sample_index: number | null;
+  /** Reads the trajectory back; hold one at a time. Only while its group is the current one. */
+  read(): Promise<Trajectory>;
+};
+
+/** `scratch`: a folder for the copy that groups are read from (about the size of the run); default the system's. */
+export function toSource(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, scratch: string = tmpdir()): TrajectorySource {
+  return {
+    async *trajectories() {
+      yield* trajectories;
+    },
+    groups: () => readGroups(trajectories, scratch),
+  };
+}
+
+type Place = { group: string | null; size: number | null; member: Omit<GroupMember, "read">; offset: number; length: number };
+
+async function* readGroups(
+  trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
+  scratch: string,
+): AsyncIterable<TrajectoryGroup> {
+  await using file = await openScratch(scratch);
+  const groups = new Map<string, Place[]>();
+  let offset = 0;
+  for await (const trajectory of trajectories) {
+    const bytes = Buffer.from(JSON.stringify(trajectory));
+    await file.handle.write(bytes);
+    const place = toPlace(trajectory, offset, bytes.length);
+    offset += bytes.length;
+    const key = place.group === null ? `alone ${groups.size}` : `group ${place.group}`;
+    const places = groups.get(key);
+    if (places) places.push(place);
+    else groups.set(key, [place]);
+  }
+  for (const places of groups.values()) yield toGroup(places, file.handle);
+}
+
+function toPlace(trajectory: Trajectory, offset: number, length: number): Place {
+  const { trajectory_id, rollout_id, attempt, reward, in_loss, in_baseline, status, group } = trajectory;
+  const member = { trajectory_id, rollout_id, attempt, reward, in_loss, in_baseline, status, sample_index: group.sample_index };
+  return { group: group.id, size: group.size, member, offset, length };
+}
+
+function toGroup(places: Place[], handle: FileHandle): TrajectoryGroup {
+  const latest = new Map<string, Place>();
+  for (const place of places) {
+    const key = place.member.rollout_id ?? place.member.trajectory_id;
+    const known = latest.get(key);
+    if (!known || known.member.attempt <= place.member.attempt) latest.set(key, place);
+  }
+  // Stable: rollouts that have no sample index stay in the order of the run, after the others.
+  const last = Number.POSITIVE_INFINITY;
+  const kept = [...latest.values()].sort((a, b) => (a.member.sample_index ?? last) - (b.member.sample_index ?? last) || 0);
+  return {
+    id: places[0]?.group ?? null,
+    size: places.find((place) => place.size !== null)?.size ?? null,
+    members: kept.map((place) => ({ ...place.member, read: () => readBack(handle, place) })),
+    superseded: places.length - kept.length,
+  };
+}
+
+async function readBack(handle: FileHandle, { offset, length }: Place): Promise<Trajectory> {
+  const bytes = Buffer.alloc(length);
+  await handle.read(bytes, 0, length, offset);
+  // It was a trajectory when this process wrote it.
+  return JSON.parse(bytes.toString("utf8")) as Trajectory;
+}
+
+/** Unlinked as soon as it is open: a killed process leaves nothing behind. */
+async function openScratch(folder: string): Promise<AsyncDisposable & { handle: FileHandle }> {
+  const own = await mkdtemp(join(folder, "alidade-export-"));
+  try {
+    const handle = await open(join(own, "trajectories"), "w+", 0o600);
+    return { handle, [Symbol.asyncDispose]: () => handle.close() };
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
+}
