@@ -6,7 +6,7 @@ import { engineNamed } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { Policy } from "../schema/session-log.ts";
 import { body, type Env } from "./control-body.ts";
-import type { HarnessProxy } from "./harness-proxy.ts";
+import type { Controlled } from "./controlled.ts";
 
 /** A day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
 const maxSeconds = 86_400;
@@ -43,7 +43,7 @@ const SetPolicy = Policy.extend({
 });
 const Resume = z.strictObject({ fence: z.string() });
 
-export function engineRoutes(app: Hono<Env>, proxy: HarnessProxy): void {
+export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
   const { pool, fences } = proxy;
   app.get("/engines", (context) => context.json({ engines: pool.slots.map((slot) => slot.describe()) }));
   app.post("/engines", async (context) => {

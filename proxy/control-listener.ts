@@ -14,7 +14,7 @@ import { hashKey } from "../schema/ids.ts";
 import { SessionSpec } from "../schema/session-log.ts";
 import { body, type Env } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
-import type { HarnessProxy } from "./harness-proxy.ts";
+import type { Controlled } from "./controlled.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import type { Session } from "./session.ts";
 
@@ -23,10 +23,10 @@ const Seal = z.strictObject({ reason: z.string().max(200).default("sealed over t
 
 export class ControlListener implements AsyncDisposable {
   readonly #server: Server;
-  readonly #proxy: HarnessProxy;
+  readonly #proxy: Controlled;
   readonly #tokenHash: string;
 
-  constructor(proxy: HarnessProxy, token: string) {
+  constructor(proxy: Controlled, token: string) {
     this.#proxy = proxy;
     this.#tokenHash = hashKey(token);
     this.#server = createServer(
@@ -94,7 +94,7 @@ export class ControlListener implements AsyncDisposable {
   }
 }
 
-function health(proxy: HarnessProxy) {
+function health(proxy: Controlled) {
   const fences = proxy.fences.status();
   const unwell = proxy.pool.slots.some((slot) => slot.breaker.state !== "closed");
   return {

@@ -1,29 +1,17 @@
 /**
- * The engines behind one proxy. A call goes where the rules allow it, there to the engine that holds its session's
- * prefix, else to the one with the least to do; engines that fail are left alone until they are seen alive. There is no
- * limit to how many calls an engine gets: what is too much for it, it says itself (429, 503).
+ * The engines behind one proxy: they come and go, calls wait at their gates and take places at them (choose-engine.ts
+ * says at which), and those that fail are left alone until they are seen alive. There is no limit to how many calls an
+ * engine gets: what is too much for it, it says itself (429, 503).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
-import type { Policy, SessionSpec } from "../schema/session-log.ts";
+import { askedOf, candidates, pick, type Wish } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
-import { EngineSlot, type EngineSpec } from "./engine-slot.ts";
+import { assertTrainable, EngineSlot, type EngineSpec } from "./engine-slot.ts";
 import { probeEngine } from "./probe-engine.ts";
-import { type EngineRoute, routeFor } from "./routes.ts";
-
-/** What of a session decides where its calls go; the pool keeps it up to date. */
-export type Placed = {
-  readonly spec: Pick<SessionSpec, "purpose" | "policy_mode">;
-  /** The engines that hold prefixes of it, the last one first: its agents and classes may be at several. */
-  engineNames: string[];
-  /** Of a pinned session, the policy under which it began. */
-  pinned: Policy | null;
-};
-
-/** A call that wants an engine. */
-export type Wish = { session: Placed; model: string; agent: string; request_class: string };
+import type { EngineRoute } from "./routes.ts";
 
 export type EnterOptions = {
   /** Engines that have just failed this call: taken only where there is no other. */
@@ -36,9 +24,6 @@ export type EnterOptions = {
 };
 
 export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: number; onError: (error: unknown, what: string) => void };
-
-/** Classes that are trained under no policy: a text-only engine may take them in a training session too. */
-const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
 
 /** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
 const defaultPauseWaitSeconds = 300;
@@ -154,13 +139,9 @@ export class EnginePool implements AsyncDisposable {
     await this.#close(slot);
   }
 
-  /**
-   * The engine that this call would go to now, whether its gate is open or not. Throws `engine_unreachable` where the
-   * rules leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that nobody serves, and `policy_gone`
-   * for a pinned session whose policy no engine has any more.
-   */
+  /** The engine that this call would go to now, whether its gate is open or not. Throws as `candidates`. */
   choose(wish: Wish): EngineSlot {
-    return this.#pick(this.#candidates(wish), wish, new Set());
+    return pick(this.#candidates(wish), wish, new Set());
   }
 
   /** Waits at the gate where there is one, and takes a place at an engine. Throws as `choose`, and `engine_paused`. */
@@ -169,7 +150,7 @@ export class EnginePool implements AsyncDisposable {
     for (;;) {
       options.signal.throwIfAborted();
       const open = this.#candidates(wish).filter((slot) => slot.gate === null);
-      if (open.length > 0) return this.#lease(this.#pick(open, wish, options.avoid), wish, options);
+      if (open.length > 0) return this.#lease(pick(open, wish, options.avoid), wish, options);
       limit ??= AbortSignal.any([options.signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
       await this.#waitAtGate(limit, options);
     }
@@ -208,67 +189,14 @@ export class EnginePool implements AsyncDisposable {
     await Promise.all(this.slots.map((slot) => this.#close(slot)));
   }
 
-  #candidates({ session, ...question }: Wish): EngineSlot[] {
-    const route = routeFor(this.#routes, question);
-    let slots = this.#ruled(question.model, route);
-    if (slots.length === 0) throw this.#nobody(question.model, route);
-    if (session.spec.purpose === "train" && !neverTrained.has(question.request_class)) {
-      const [untrained] = slots;
-      slots = slots.filter((slot) => slot.facts.missing === null);
-      if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
-    }
-    slots = this.#forModel(slots, question.model, route);
-    const { pinned } = session;
-    if (pinned === null || session.spec.policy_mode === "float") return slots;
-    const same = slots.filter((slot) => (this.#routedPolicy(slot, question.model, route) ?? slot.policy)?.version === pinned.version);
-    if (same.length > 0) return same;
-    throw new AlidadeError(
-      "policy_gone",
-      `this session is pinned to policy "${pinned.version}", which no engine serves any more (there are: ${versionsOf(slots)}): open another one`,
-    );
-  }
-
-  /** Engines that the rule names, else those that are for this model, else those for any. */
-  #ruled(model: string, route: EngineRoute | null): EngineSlot[] {
-    const slots = this.slots.filter((slot) => !slot.isDraining);
-    const names = route?.engine === undefined ? null : [route.engine].flat();
-    if (names) return slots.filter((slot) => names.includes(slot.name));
-    const meant = slots.filter((slot) => slot.models !== null && slot.takes(model));
-    return meant.length > 0 ? meant : slots.filter((slot) => slot.models === null);
-  }
-
-  /** Engines that serve the model by its name, else those at the step that `name@step` asks for, else all. */
-  #forModel(slots: EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
-    const asked = route?.engine_model ?? model;
-    const serving = slots.filter((slot) => slot.serves(asked));
-    if (serving.length > 0 || route?.engine_model !== undefined) return serving.length > 0 ? serving : slots;
-    const step = stepOf(model);
-    if (step === null) return slots;
-    const at = slots.filter((slot) => slot.policy?.version === step || String(slot.policy?.step) === step);
-    if (at.length > 0) return at;
-    throw new AlidadeError("model_unknown", `no engine is at "${step}", which ${model} asks for; there are: ${versionsOf(slots)}`, {
-      param: "model",
-    });
-  }
-
-  #pick(candidates: EngineSlot[], { session }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
-    const fresh = candidates.filter((slot) => !avoid.has(slot));
-    const open = fresh.filter((slot) => slot.gate === null && slot.breaker.isWelcoming);
-    // Where all of them are unwell the call still goes to one: its own error is the truth about it.
-    const among = [open, fresh, candidates].find((list) => list.length > 0) as EngineSlot[];
-    for (const name of session.engineNames) {
-      const home = among.find((slot) => slot.name === name);
-      if (home) return home;
-    }
-    return leastLoaded(among);
+  #candidates(wish: Wish): EngineSlot[] {
+    return candidates(this.slots, this.#routes, wish);
   }
 
   #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
-    const route = routeFor(this.#routes, wish);
     const lease = new EngineLease({
+      ...askedOf(slot, this.#routes, wish),
       slot,
-      model: this.#modelAt(slot, wish.model, route),
-      routed: this.#routedPolicy(slot, wish.model, route),
       isPinned: wish.session.spec.policy_mode === "pin",
       pauses,
       onCancel,
@@ -279,22 +207,6 @@ export class EnginePool implements AsyncDisposable {
     wish.session.engineNames = moveToFront(wish.session.engineNames, slot.name);
     if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
     return lease;
-  }
-
-  #modelAt(slot: EngineSlot, model: string, route: EngineRoute | null): string {
-    if (route?.engine_model !== undefined) return route.engine_model;
-    if (slot.serves(model)) return model;
-    const plain = stepOf(model) === null ? model : model.slice(0, model.lastIndexOf("@"));
-    return slot.serves(plain) ? plain : (slot.facts.models[0] ?? model);
-  }
-
-  /** The policy of a model that has its own name at the engine, as LoRA adapters do. */
-  #routedPolicy(slot: EngineSlot, model: string, route: EngineRoute | null): Policy | null {
-    if (route?.policy) return route.policy;
-    const asked = route?.engine_model ?? model;
-    const step = stepOf(asked);
-    if (step === null || !slot.serves(asked)) return null;
-    return { version: asked, step: /^\d{1,15}$/.test(step) ? Number(step) : null };
   }
 
   async #waitAtGate(limit: AbortSignal, { signal, pauses }: EnterOptions): Promise<void> {
@@ -331,12 +243,6 @@ export class EnginePool implements AsyncDisposable {
     if (this.slots.some((slot) => slot.name === name))
       throw conflict(`an engine is named "${name}" already: remove it first, or add this one with "replace": true`);
   }
-
-  #nobody(model: string, route: EngineRoute | null): AlidadeError {
-    const names = this.slots.map((slot) => `${slot.name}${slot.isDraining ? " (draining)" : ""}`).join(", ") || "none";
-    const rule = route?.engine === undefined ? "" : ` (its route names ${[route.engine].flat().join(", ")})`;
-    return new AlidadeError("engine_unreachable", `there is no engine for model "${model}"${rule}; engines: ${names}`);
-  }
 }
 
 /** Rejects with the signal's reason where that is first. */
@@ -359,22 +265,8 @@ export function moveToFront(names: string[], name: string): string[] {
   return names[0] === name ? names : [name, ...names.filter((each) => each !== name)].slice(0, rememberedEngines);
 }
 
-/** Of equally busy ones the one that has waited longest for a call. */
-function leastLoaded(slots: EngineSlot[]): EngineSlot {
-  return slots.reduce((best, slot) => {
-    const difference = slot.inFlight.size - best.inFlight.size || slot.lastLease - best.lastLease;
-    return difference < 0 ? slot : best;
-  });
-}
-
 /** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */
 const cancelledWithinMs = 10_000;
-
-/** Throws `engine_without_token_ids`, naming what would fix it. */
-export function assertTrainable(facts: EngineFacts): void {
-  if (facts.missing !== null)
-    throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${facts.missing}`);
-}
 
 /** The engine refused this request and is well. */
 function meansAlive(failure: AlidadeError): boolean {
@@ -384,16 +276,6 @@ function meansAlive(failure: AlidadeError): boolean {
 /** No connection, a 5xx, or a stream that broke off; not what we cancelled ourselves. */
 function meansUnwell(failure: AlidadeError): boolean {
   return failure.code === "engine_unreachable" || failure.code === "engine_error";
-}
-
-/** What stands behind the last `@` of `name@step`. */
-function stepOf(model: string): string | null {
-  const at = model.lastIndexOf("@");
-  return at > 0 && at < model.length - 1 ? model.slice(at + 1) : null;
-}
-
-function versionsOf(slots: EngineSlot[]): string {
-  return [...new Set(slots.map((slot) => slot.policy?.version ?? "unnamed"))].join(", ");
 }
 
 export function conflict(message: string): AlidadeError {

@@ -1,9 +1,8 @@
 /** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
 import type { Engine, EngineFacts } from "../engines/index.ts";
-import type { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../errors.ts";
 import type { Policy } from "../schema/session-log.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
-import type { EngineLease } from "./engine-lease.ts";
 import { globMatches } from "./routes.ts";
 
 /** An engine as it is handed to the proxy. */
@@ -18,6 +17,16 @@ export type EngineSpec = {
 
 /** Why calls wait instead of being sampled: a weight update. */
 export type Gate = { fence: string; since: number };
+
+/** A call at an engine, as the engine's keeper needs it. */
+export interface Running {
+  cancel(error: AlidadeError): void;
+  /** The engine's policy is another one now. */
+  policyChanged(): void;
+  /** The engine holds still with this call inside. */
+  freeze(now: number): void;
+  thaw(now: number): void;
+}
 
 export class EngineSlot {
   readonly name: string;
@@ -34,7 +43,7 @@ export class EngineSlot {
   readonly breaker = new CircuitBreaker();
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;
-  readonly inFlight = new Set<EngineLease>();
+  readonly inFlight = new Set<Running>();
 
   constructor(spec: EngineSpec, facts: EngineFacts, isOwned: boolean) {
     this.name = spec.name;
@@ -72,4 +81,10 @@ export class EngineSlot {
       facts: this.facts,
     };
   }
+}
+
+/** Throws `engine_without_token_ids`, naming what would fix it. */
+export function assertTrainable(facts: EngineFacts): void {
+  if (facts.missing !== null)
+    throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${facts.missing}`);
 }

@@ -7,8 +7,9 @@ import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
+import type { Wish } from "./choose-engine.ts";
 import type { EngineLease } from "./engine-lease.ts";
-import type { EnginePool, EnterOptions, Wish } from "./engine-pool.ts";
+import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */

@@ -13,8 +13,9 @@ import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Store } from "../store/index.ts";
 import { ControlListener } from "./control-listener.ts";
-import { assertTrainable, EnginePool } from "./engine-pool.ts";
-import type { EngineSpec } from "./engine-slot.ts";
+import type { Controlled } from "./controlled.ts";
+import { EnginePool } from "./engine-pool.ts";
+import { assertTrainable, type EngineSpec } from "./engine-slot.ts";
 import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
 import { rebuildSession } from "./rebuild.ts";
 import type { EngineRoute } from "./routes.ts";
@@ -54,7 +55,7 @@ export type ProxyOptions = {
   signal?: AbortSignal;
 };
 
-export class HarnessProxy implements AsyncDisposable {
+export class HarnessProxy implements Controlled, AsyncDisposable {
   readonly pool: EnginePool;
   readonly fences: WeightFences;
   readonly sessions: Sessions;

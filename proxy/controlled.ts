@@ -1,0 +1,22 @@
+/** What of the proxy the control listener reads and changes. */
+import type { Policy, SessionSpec } from "../schema/session-log.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import type { EnginePool } from "./engine-pool.ts";
+import type { Session } from "./session.ts";
+import type { Sessions } from "./sessions.ts";
+import type { WeightFences } from "./weight-fence.ts";
+
+export interface Controlled {
+  readonly pool: EnginePool;
+  readonly fences: WeightFences;
+  readonly sessions: Sessions;
+  /** The policy of the first engine; null when nobody named one. */
+  readonly policy: Policy | null;
+  /** Throws `not_found`. */
+  session(id: string): Session;
+  openSession(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }>;
+  envOf(key: string): Record<string, string>;
+  /** The revision that it became. Throws `not_found`. */
+  reward(id: string, reward: number | null, components: Record<string, number | null>): Promise<number>;
+  trajectory(sessionId: string): Promise<Trajectory>;
+}
