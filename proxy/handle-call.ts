@@ -81,7 +81,7 @@ async function findOrBegin(
     toolsHash,
     toolChoice: request.tool_choice,
   });
-  const matched = await match(session, fingerprint, exchange.signal);
+  const matched = await match(session, fingerprint, exchange);
   session.assertOpen();
   if (matched.type === "replay") return { call: matched.call, replayed: true };
   if (matched.type === "join") return { call: await joined(matched.call), replayed: true };
@@ -151,7 +151,7 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
       session.forget(call);
       throw error;
     });
-    call.generation = generate(call, work, around.pool);
+    call.generation = generate(session, call, work, around.pool);
     if (session.ending !== null) void call.generation.cancel(session.ending);
     const result = await call.generation.result;
     call.unsaved = () => finish(session, call, result, work.bases, around);
@@ -163,7 +163,7 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
   call.assertSampled();
 }
 
-function generate(call: Call, { request, wish }: Work, pool: EnginePool): Generation {
+function generate(session: Session, call: Call, { request, wish }: Work, pool: EnginePool): Generation {
   return new Generation(
     { pool, wish, pauses: call.pauses },
     {
@@ -173,6 +173,7 @@ function generate(call: Call, { request, wish }: Work, pool: EnginePool): Genera
       tool_choice: request.tool_choice,
       sampling: call.begun.effective_sampling,
       call_id: call.id,
+      live: session.spec.relay === "live",
     },
   );
 }

@@ -21,31 +21,44 @@ export type Match =
   /** Finished and not delivered: the stored turn is given again. */
   | { type: "replay"; call: Call };
 
-export async function match(session: Session, fingerprint: string, signal: AbortSignal): Promise<Match> {
-  const earlier = session.byFingerprint.get(fingerprint);
-  if (!earlier) return { type: "new", retryOf: null };
-  await graceForClose(earlier, signal);
-  if (isWaitedFor(earlier)) return { type: "new", retryOf: null };
-  if (session.inFlight.has(earlier) || earlier.unsaved) return { type: "join", call: earlier };
-  if (!earlier.turn) return { type: "new", retryOf: earlier };
-  return earlier.delivery === "complete" ? { type: "new", retryOf: null } : { type: "replay", call: earlier };
+/** Somebody who waits for an answer. */
+type Asker = { readonly signal: AbortSignal; readonly closed: Promise<void>; readonly isClosed: boolean };
+
+/** A call that is joined or replayed is the asker's from now on: the next request that is alike gets another one. */
+export async function match(session: Session, fingerprint: string, asker: Asker): Promise<Match> {
+  await graceForClose(session, fingerprint, asker.signal);
+  const left = session.unanswered.asking(fingerprint).filter((call) => !isWaitedFor(call));
+  const isRunning = (call: Call): boolean => session.inFlight.has(call) || call.unsaved !== null;
+  // They are samples of one question, so whose client this is does not matter: what is there already comes first.
+  const finished = left.find((call) => call.turn && !isRunning(call));
+  const call = finished ?? left.find(isRunning);
+  if (!call) return { type: "new", retryOf: left[0] ?? null };
+  call.connections.add(asker);
+  return finished ? { type: "replay", call } : { type: "join", call };
 }
 
 function isWaitedFor(call: Call): boolean {
   return [...call.connections].some((connection) => !connection.isClosed);
 }
 
-/** Waits until the call's open connections have closed or the grace is over. */
-async function graceForClose(call: Call, signal: AbortSignal): Promise<void> {
-  if (call.connections.size === 0) return;
-  const timer = new AbortController();
-  await Promise.race([
-    Promise.all([...call.connections].map((connection) => connection.closed)),
-    sleep(closeGraceMs, undefined, { signal: AbortSignal.any([signal, timer.signal]) }).catch(() => undefined),
-  ]);
-  timer.abort();
-  // Whoever answered a connection that has just closed notes how it ended before this goes on.
-  await new Promise((resolve) => setImmediate(resolve));
+/** Waits until one of the calls that ask the same is left by its client, all of them are answered, or the grace is over. */
+async function graceForClose(session: Session, fingerprint: string, signal: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  let grace: Promise<void> | null = null;
+  try {
+    while (!over.signal.aborted) {
+      const calls = session.unanswered.asking(fingerprint);
+      if (calls.length === 0 || calls.some((call) => !isWaitedFor(call))) return;
+      grace ??= sleep(closeGraceMs, undefined, { signal: AbortSignal.any([signal, over.signal]) })
+        .catch(() => undefined)
+        .then(() => over.abort());
+      await Promise.race([grace, ...calls.map((call) => Promise.all([...call.connections].map((connection) => connection.closed)))]);
+      // Whoever answered a connection that has just closed notes how it ended before this goes on.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  } finally {
+    over.abort();
+  }
 }
 
 /** Identity of a request: what makes it the same question to the same model by the same agent. */

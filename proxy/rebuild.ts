@@ -46,7 +46,7 @@ function replay(session: Session, entry: LogEntry): void {
     if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy;
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
-    if (call) call.delivery = entry.delivery;
+    if (call) session.noteDelivery(call, entry.delivery);
   } else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
   else if (entry.type === "forgotten") session.forgotten.add(entry.id);
   else if (entry.type === "sealed") session.sealed = entry.reason;

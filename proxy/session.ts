@@ -11,6 +11,7 @@ import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { SaidTurns } from "./said-turns.ts";
+import { UnansweredCalls } from "./unanswered-calls.ts";
 
 /** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
 const answersMs = 5_000;
@@ -22,8 +23,7 @@ export class Session {
   readonly log: LazyLog;
   /** Emptied when the session is sealed: from then on its log is all there is. */
   readonly calls = new Map<string, Call>();
-  /** Latest call of each request identity. */
-  readonly byFingerprint = new Map<string, Call>();
+  readonly unanswered = new UnansweredCalls();
   /** Finished turns by what they said: for assistant turns that carry no id of ours. */
   readonly said = new SaidTurns();
   readonly tools = new Map<string, Tool[]>();
@@ -81,14 +81,21 @@ export class Session {
 
   add(call: Call): void {
     this.calls.set(call.id, call);
-    this.byFingerprint.set(call.begun.fingerprint, call);
+    this.unanswered.add(call);
+    // Whoever asks again for what failed, or goes on from an answer, waits for the earlier one no more.
+    for (const id of [call.begun.retry_of, wentOnFrom(call)]) {
+      const earlier = this.calls.get(id ?? "");
+      if (earlier) this.unanswered.delete(earlier);
+    }
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
 
   /** Takes back a call that could not be written down: as far as anybody knows it never was. */
   forget(call: Call): void {
     this.calls.delete(call.id);
-    if (this.byFingerprint.get(call.begun.fingerprint) === call) this.byFingerprint.delete(call.begun.fingerprint);
+    this.unanswered.delete(call);
+    const failed = this.calls.get(call.begun.retry_of ?? "");
+    if (failed) this.unanswered.add(failed);
   }
 
   /** Makes a finished call findable by what it said. */
@@ -158,13 +165,18 @@ export class Session {
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [this.calls, this.byFingerprint, this.said, this.tools, this.conversations, this.forgotten]) table.clear();
+    for (const table of [this.calls, this.unanswered, this.said, this.tools, this.conversations, this.forgotten]) table.clear();
     await this.log.close();
   }
 
-  /** Notes how an answer ended. It has happened, so a full disk is no error here: it is written with the next entry. */
+  noteDelivery(call: Call, delivery: Answered["delivery"]): void {
+    call.delivery = delivery;
+    if (delivery === "complete") this.unanswered.delete(call);
+  }
+
+  /** Writes down how an answer ended. It has happened, so a full disk is no error here: it is written with the next entry. */
   async answered(call: Call, entry: Answered | Replayed): Promise<void> {
-    call.delivery = entry.delivery;
+    this.noteDelivery(call, entry.delivery);
     try {
       await this.record(entry);
     } catch (error) {
@@ -185,6 +197,12 @@ export class Session {
   turnOf(callId: string): Turn | null {
     return this.calls.get(callId)?.turn ?? null;
   }
+}
+
+/** The call whose answer this one's client has seen: known by an id of ours, for twins may have said the same words. */
+function wentOnFrom({ begun }: Call): string | null {
+  const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
+  return turn && turn.evidence !== "content" ? turn.from_call_id : null;
 }
 
 function countIf<T>(items: Iterable<T>, test: (item: T) => boolean): number {

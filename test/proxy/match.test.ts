@@ -76,3 +76,86 @@ test("a request that failed is tried anew, names the failed call, and is charged
   const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
   assert.equal(begun[1]!.retry_of, begun[0]!.call_id);
 });
+
+for (const relay of ["settled", "live"] as const) {
+  /** Two identical requests at once; `leave` breaks the connection of the first. */
+  const twins = async (script: Parameters<typeof proxyAt>[0]) => {
+    const at = await proxyAt(script);
+    const client = await at.open({ purpose: "train", relay });
+    const gone = new AbortController();
+    const ask = (signal?: AbortSignal) => client.chat({ messages: hi, stream: true }, signal).then((response) => response.text());
+    const first = ask(gone.signal);
+    first.catch(() => undefined);
+    while (at.engine.requests.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    const second = ask();
+    while (at.engine.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    const leave = async () => {
+      gone.abort();
+      await assert.rejects(first);
+    };
+    return { at, client, second, leave, ask, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() };
+  };
+
+  test(`${relay}: of two identical calls at once the one whose client left is found again while the other goes on`, async () => {
+    const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await using both = await twins((_, index) => ({ text: `sample ${index}.`, beforeEnd: holds[index]?.promise }));
+    await both.leave();
+    const again = both.ask();
+    await seenLeaving(both.client);
+    for (const hold of holds) hold.resolve();
+    assert.match(await again, /sample 0\./);
+    assert.match(await both.second, /sample 1\./);
+    assert.equal(both.at.engine.requests.length, 2);
+    assert.deepEqual(
+      (await both.client.trajectory()).calls.map((call) => call.outcome),
+      ["delivered", "delivered"],
+    );
+  });
+
+  test(`${relay}: an answer that its client missed is given again after a call that was alike was answered`, async () => {
+    const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await using both = await twins((_, index) => ({ text: `sample ${index}.`, beforeEnd: holds[index]?.promise }));
+    await both.leave();
+    await seenLeaving(both.client);
+    for (const hold of holds) hold.resolve();
+    assert.match(await both.second, /sample 1\./);
+    assert.match(await both.ask(), /sample 0\./);
+    assert.match(await both.ask(), /sample 2\./, "both are answered: this is a sample of its own");
+    assert.equal(both.at.engine.requests.length, 3);
+  });
+
+  test(`${relay}: two clients that left and come back together get one sample each`, async () => {
+    const hold = Promise.withResolvers<void>();
+    await using at = await proxyAt((_, index) => ({ text: `sample ${index}.`, beforeEnd: hold.promise }));
+    const client = await at.open({ relay });
+    const gone = new AbortController();
+    const ask = (signal?: AbortSignal) => client.chat({ messages: hi, stream: true }, signal).then((response) => response.text());
+    const left = [ask(gone.signal), ask(gone.signal)];
+    for (const one of left) one.catch(() => undefined);
+    while (at.engine.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    gone.abort();
+    await Promise.allSettled(left);
+    const back = [ask(), ask()];
+    hold.resolve();
+    const samples = (await Promise.all(back)).map((text) => /sample \d/.exec(text)?.[0]);
+    assert.deepEqual(samples.sort(), ["sample 0", "sample 1"]);
+    assert.equal(at.engine.requests.length, 2);
+  });
+
+  test(`${relay}: the retry of a call that failed names it, also after one that was alike was answered`, async () => {
+    const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await using both = await twins((_, index) =>
+      index === 0 ? { refuse: { status: 500, message: "boom" }, before: holds[0]?.promise } : { text: `sample ${index}.` },
+    );
+    assert.match(await both.second, /sample 1\./);
+    holds[0]?.resolve();
+    while (!(await both.client.entries()).some((entry) => entry.type === "answered" && entry.delivery === "error"))
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.match(await both.ask(), /sample 2\./);
+    const begun = (await both.client.entries()).filter((entry) => entry.type === "call_begun");
+    assert.deepEqual(
+      begun.map((entry) => entry.retry_of),
+      [null, null, begun[0]?.call_id],
+    );
+  });
+}
