@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs the trainers themselves, to load our files with their own code: 228 pins for Python 3.12, no GPU, no account,
+# no model hub, 2.6 GB, under a minute. It goes below ~/.cache/alidade/consumers/<hash of the pins> (ALIDADE_CACHE moves
+# it), so a second run finds it ready.
+#
+#   bash test/interop/consumers/install.sh       prints the folder on its last line
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Same name as consumersPlace() in place.ts: the first 12 digits over everything that goes in.
+hash=$(cat requirements.txt ../vllm/stub_cuda.py | sha256sum | cut -c1-12)
+place=${ALIDADE_CACHE:-$HOME/.cache/alidade}/consumers/$hash
+uv_version=0.13.9
+
+for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
+  command -v "${need%%:*}" >/dev/null || { echo "${need%%:*} is missing: sudo apt-get install -y ${need##*:}" >&2; exit 1; }
+done
+
+# SkyRL, NeMo Gym and Harbor ask for 3.12. pyenv's shims are on the path and run only for a version that was chosen, so
+# its folders are looked at too; without any, uv fetches one of its own builds.
+python_3_12() {
+  local candidate
+  for candidate in python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3.12; do
+    if "$candidate" -c 'import venv' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  echo 3.12
+}
+
+mkdir -p "$place"
+exec 9>"$place/lock"
+flock 9
+if [ ! -f "$place/ready" ]; then
+  rm -rf "$place/tools" "$place/venv"
+  echo "The trainers for the tests: installing into $place" >&2
+  if ! python3 -m venv "$place/tools" >&2; then
+    echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
+    exit 1
+  fi
+  "$place/tools/bin/pip" install --quiet --disable-pip-version-check "uv==$uv_version" >&2
+  uv=$place/tools/bin/uv
+  "$uv" venv --quiet --python "$(python_3_12)" "$place/venv" >&2
+  # --no-deps: the trainers' own pins contradict each other, and torch asks for 2.7 GB of CUDA libraries.
+  "$uv" pip install --quiet --python "$place/venv" --no-deps --requirement requirements.txt >&2
+  "$place/venv/bin/python" ../vllm/stub_cuda.py "$place/venv/lib/python3.12/site-packages" >&2
+  # Compiled once here, not by the first test.
+  "$place/venv/bin/python" -m compileall -q -j 0 "$place/venv/lib/python3.12/site-packages" >/dev/null 2>&1 || true
+  touch "$place/ready"
+fi
+echo "$place"
