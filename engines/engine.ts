@@ -19,6 +19,8 @@ export type SampleRequest = {
   prompt_ids?: number[];
   /** Ours, sent as the request id where the engine takes one. */
   call_id: string;
+  /** Somebody reads along, so every token is wanted as soon as it is sampled. Absent: several may come together. */
+  live?: boolean;
   /** Prefixes are shared only under the same salt: it is the policy's version, so that new weights find no old cache. */
   cache_salt?: string;
 };

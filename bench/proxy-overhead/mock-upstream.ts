@@ -9,6 +9,8 @@ import { createServer, type Socket } from "node:net";
 import { answerParent } from "../child.ts";
 import { modelOf, type Payload, payloads, promptIds, streamReply, turnMarker, wholeReply } from "./payloads.ts";
 
+/** What is asked for here: nothing streamed, a chunk a token, and the chunks that alidade asks for where nobody reads along. */
+const paces = ["whole", 1, 64] as const;
 const canned = new Map<string, Buffer>();
 const server = createServer((socket) => serve(socket));
 server.listen(0, "127.0.0.1");
@@ -19,26 +21,31 @@ answerParent({
   prepare: () => {
     for (const payload of payloads)
       for (let turn = 0; turn < payload.turns; turn++)
-        for (const stream of [true, false]) canned.set(keyOf(payload, turn, stream), cannedAnswer(payload, turn, stream));
+        for (const pace of paces) canned.set(keyOf(modelOf(payload), turnMarker(turn), pace), cannedAnswer(payload, turn, pace));
     return payloads.map((payload) => {
       const middle = Math.floor(payload.turns / 2);
+      const bytes = (pace: Pace) => canned.get(keyOf(modelOf(payload), turnMarker(middle), pace))!.length;
       return {
         name: payload.name,
-        whole: canned.get(keyOf(payload, middle, false))!.length,
-        stream: canned.get(keyOf(payload, middle, true))!.length,
+        whole: bytes("whole"),
+        stream: bytes(1),
+        paced: bytes(64),
         promptIds: promptIds(payload, middle).length,
       };
     });
   },
 });
 
-function keyOf(payload: Payload, turn: number, stream: boolean): string {
-  return `${modelOf(payload)} ${turnMarker(turn)} ${stream}`;
+/** Whole, or a stream of so many tokens a chunk (the request's `stream_interval`). */
+type Pace = "whole" | number;
+
+function keyOf(model: string, marker: string, pace: Pace): string {
+  return `${model} ${marker} ${pace}`;
 }
 
-function cannedAnswer(payload: Payload, turn: number, stream: boolean): Buffer {
-  if (!stream) return json(wholeReply(payload, turn));
-  const chunks = streamReply(payload, turn).map((event) => `${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`);
+function cannedAnswer(payload: Payload, turn: number, pace: Pace): Buffer {
+  if (pace === "whole") return json(wholeReply(payload, turn));
+  const chunks = streamReply(payload, turn, pace).map((event) => `${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`);
   return Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n${chunks.join("")}0\r\n\r\n`,
   );
@@ -78,6 +85,9 @@ function requestLength(bytes: Buffer): number | null {
   return end + 4 + Number(length ?? 0);
 }
 
+/** Behind the messages stand the fields that say how to sample and to answer. */
+const tailBytes = 600;
+
 function answerTo(request: Buffer): Buffer {
   const path = request.toString("latin1", 0, request.indexOf("\r")).split(" ")[1];
   if (path === "/v1/models")
@@ -86,7 +96,10 @@ function answerTo(request: Buffer): Buffer {
   if (request.includes('"content":"ping"')) return json(probeAnswer);
   const model = /"model": ?"([^"]+)"/.exec(request.toString("latin1", 0, 2_000))?.[1] ?? "";
   const marker = request.lastIndexOf("[turn ");
-  const key = `${model} ${request.toString("latin1", marker, marker + turnMarker(0).length)} ${request.includes('"stream":true')}`;
+  const pace = request.includes('"stream":true')
+    ? Number(/"stream_interval":(\d+)/.exec(request.toString("latin1", request.length - tailBytes))?.[1] ?? 1)
+    : "whole";
+  const key = keyOf(model, request.toString("latin1", marker, marker + turnMarker(0).length), pace);
   return canned.get(key) ?? json(JSON.stringify({ error: { message: `nothing is canned for ${key}` } }));
 }
 

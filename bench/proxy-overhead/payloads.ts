@@ -171,46 +171,44 @@ export function wholeReply(payload: Payload, turn: number): string {
   });
 }
 
-/** vLLM's stream of the same answer, an event a token. */
-export function streamReply(payload: Payload, turn: number): string[] {
+/** vLLM's stream of the same answer: the first token alone, then an event for every `pace` tokens. */
+export function streamReply(payload: Payload, turn: number, pace: number): string[] {
   const { content, args } = sampledTexts(payload, turn);
   const prompt = promptIds(payload, turn);
   const head = replyHead(payload, "chat.completion.chunk");
-  const deltas = [
-    ...content.map((text) => ({ content: text })),
-    ...args.map((text, index) => ({
-      tool_calls: [
-        index === 0
-          ? { index: 0, ...toolCall(turn), function: { name: "bash", arguments: text } }
-          : { index: 0, function: { arguments: text } },
-      ],
-    })),
-    {},
-  ];
   const texts = [...content, ...args, ""];
   const ids = sampledIds(payload, turn);
+  const chunk = (from: number, to: number) => ({
+    ...head,
+    choices: [
+      {
+        index: 0,
+        delta: delta(turn, content.slice(from, to).join(""), args, from - content.length, to - content.length),
+        logprobs: { content: texts.slice(from, to).map((text, at) => logprob(text, from + at)) },
+        finish_reason: to === texts.length ? "tool_calls" : null,
+        stop_reason: null,
+        token_ids: ids.slice(from, to),
+      },
+    ],
+  });
   const chunks: unknown[] = [
     {
       ...head,
       choices: [{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }],
       prompt_token_ids: prompt,
     },
-    ...deltas.map((delta, at) => ({
-      ...head,
-      choices: [
-        {
-          index: 0,
-          delta,
-          logprobs: { content: [logprob(texts[at]!, at)] },
-          finish_reason: at === deltas.length - 1 ? "tool_calls" : null,
-          stop_reason: null,
-          token_ids: [ids[at]],
-        },
-      ],
-    })),
-    { ...head, choices: [], usage: usage(payload, prompt.length) },
+    chunk(0, 1),
   ];
-  return [...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`), "data: [DONE]\n\n"];
+  for (let at = 1; at < texts.length; at += pace) chunks.push(chunk(at, Math.min(at + pace, texts.length)));
+  chunks.push({ ...head, choices: [], usage: usage(payload, prompt.length) });
+  return [...chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`), "data: [DONE]\n\n"];
+}
+
+/** What tokens `from` to `to` of the arguments, and `content` before them, are in a chunk. */
+function delta(turn: number, content: string, args: string[], from: number, to: number): Record<string, unknown> {
+  const said = args.slice(Math.max(0, from), Math.max(0, to)).join("");
+  const call = { index: 0, ...(from <= 0 ? toolCall(turn) : {}), function: { ...(from <= 0 && { name: "bash" }), arguments: said } };
+  return { ...(content !== "" && { content }), ...(said !== "" && { tool_calls: [call] }) };
 }
 
 function replyHead(payload: Payload, object: string) {

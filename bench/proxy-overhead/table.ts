@@ -42,7 +42,7 @@ export type Report = Surroundings & {
   rounds: number;
   concurrent: number;
   /** Size on the wire of the middle turn's answer, whole and streamed. */
-  replies: { name: string; whole: number; stream: number; promptIds: number }[];
+  replies: { name: string; whole: number; stream: number; paced: number; promptIds: number }[];
   rows: Row[];
 };
 
@@ -90,7 +90,7 @@ export function renderReport(report: Report): string {
   ].join("\n");
 }
 
-/** The two do not move the same bytes: alidade always has its engine stream, and a harness gets no ids. */
+/** The two do not move the same bytes: alidade has its engine stream, many tokens a chunk, and a harness gets no ids. */
 function moved(report: Report): string[] {
   const columns = [
     "payload",
@@ -109,7 +109,7 @@ function moved(report: Report): string[] {
       `${row.payload} ${row.shape}`,
       kilobytes(ours.sentBytes),
       kilobytes(payloadOf(row.payload).stream ? sizes.stream : sizes.whole),
-      kilobytes(sizes.stream),
+      kilobytes(sizes.paced),
       kilobytes(through.receivedBytes),
       kilobytes(ours.receivedBytes),
     ];
