@@ -1,4 +1,4 @@
-/** A trace as a trainer's row: one array of tokens with what is known of each (full length, unshifted). */
+/** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
 
 export const FlatSegment = z.strictObject({
@@ -7,22 +7,41 @@ export const FlatSegment = z.strictObject({
   end: z.number().int(),
   kind: z.enum(["prompt", "sampled", "observation"]),
   call_id: z.string(),
+  agent: z.string(),
   node_id: z.string(),
+  /** The node's token at which the segment begins: 0 unless a tolerated context joins it in the middle. */
+  node_start: z.number().int(),
+  /** By which weights its tokens were sampled; null where nobody knows, and on what was not sampled. */
   policy_version: z.string().nullable(),
+  policy_step: z.number().int().nullable(),
+  /**
+   * exact: the row's tokens before it are what the engine saw. same_text (selection `tolerant` only): the engine saw the
+   * same text in other tokens, so its logprobs belong to a context that differs from the row's.
+   */
+  context: z.enum(["exact", "same_text"]),
   /** Some of its tokens have a loss mask of 1 in this row. */
   trainable: z.boolean(),
-  /** Why a sampled segment is not trained here: a reason of the tree, `grammar`, or `other_row` (trained once, there). */
+  /** Why a sampled segment is not trained here: a reason of `LeftOutReason`, or `other_row` (trained once, there). */
   reason: z.string().nullable(),
 });
 
 export const FlatRow = z.strictObject({
-  schema_version: z.literal(1),
+  schema_version: z.literal(2),
   trajectory_id: z.string(),
-  /** The trace whose path this is; cut or trimmed to its last trained token it is a prefix of it. */
-  trace_id: z.string(),
+  session_id: z.string(),
+  task_id: z.string().nullable(),
+  /** All rows of one rollout share it: a trainer that counts rollouts must count these. */
   rollout_id: z.string().nullable(),
+  attempt: z.number().int(),
   group_id: z.string().nullable(),
+  group_size: z.number().int().nullable(),
   sample_index: z.number().int().nullable(),
+  /** Which of the rollout's rows it is, from 0, and how many there are. */
+  row_index: z.number().int(),
+  row_count: z.number().int(),
+  /** The trace whose path this is, whole or its beginning (of a packed tree: the first one). */
+  trace_id: z.string(),
+  /** Who speaks at the end of that path. */
   agent: z.string(),
   /** What the engine saw and sampled, in order. */
   token_ids: z.array(z.number().int()),
@@ -30,13 +49,25 @@ export const FlatRow = z.strictObject({
   loss_mask: z.array(z.union([z.literal(0), z.literal(1)])),
   /** One for each token: the log-probability (nats) with which it was sampled; null where it was not, or is unknown. */
   logprobs: z.array(z.number().nullable()),
+  /** Of a packed tree, one for each token: how many tokens come before it on its path. null: 0, 1, 2 … */
+  position_ids: z.array(z.number().int()).nullable(),
+  /** Of a packed tree, one for each token: the row's index of the token before it on its path; -1 for a first one. */
+  parent_index: z.array(z.number().int()).nullable(),
   segments: z.array(FlatSegment),
+  /** The rollout's reward, after a cut-off rule; null: nothing was measured. */
   reward: z.number().nullable(),
   in_baseline: z.boolean(),
-  /** Tokens before the first sampled one. */
+  /** What the row's loss is multiplied with, so that the rollout's rows weigh what it would in one (`row-weight.ts`). */
+  weight: z.number(),
+  /** Tokens with mask 1 in this row, and in all rows of the rollout. */
+  trained_tokens: z.number().int(),
+  rollout_trained_tokens: z.number().int(),
+  /** Tokens before the first sampled one that this selection trains: the prompt of formats that split prompt and response. */
   prompt_length: z.number().int(),
   /** The row ends at an earlier call than its trace because of the limit on tokens. */
   cut: z.boolean(),
+  /** Nothing fits, or nothing is trained: a prefix of a prompt with mask 0 that only holds the rollout's place. */
+  dummy: z.boolean(),
 });
 export type FlatRow = z.infer<typeof FlatRow>;
 export type FlatSegment = z.infer<typeof FlatSegment>;

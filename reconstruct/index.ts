@@ -1,7 +1,22 @@
-/** Session log -> token tree -> flat rows; pure functions, no I/O. */
+/** Session log -> token tree -> rows; pure functions, no I/O. */
+export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
 export { type FlatRows, type FlattenOptions, flatten, flattenLazily } from "./flatten.ts";
+export {
+  type CutOffRule,
+  type CutOffRules,
+  cutOffCause,
+  type LossRules,
+  parseCutOffRules,
+  type Standing,
+  standingOf,
+} from "./loss-rules.ts";
 export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
+export { type Aggregation, aggregations, rowWeight } from "./row-weight.ts";
+export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./select-rows.ts";
+export { selectionNamed, selections } from "./selection/index.ts";
+export type { Selection } from "./selection/selection.ts";
+export { addAccounts, rowInflationOf, type TokenAccount } from "./token-account.ts";
 export { TokenPaths } from "./token-paths.ts";
 export { exclusionOfCall } from "./trainable.ts";
 export { type Exchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

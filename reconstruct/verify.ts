@@ -41,45 +41,67 @@ export function verifyTrajectory(trajectory: Trajectory, exchanges: Exchange[], 
   return report;
 }
 
-/** Do the rows train exactly the tree's trainable tokens (or fewer, with a reason), each once, in its own context? */
-export function verifyRows(trajectory: Trajectory, rows: FlatRow[]): Mismatch[] {
+/**
+ * Do the rows train exactly the tree's trainable tokens (or fewer, with a reason), each once, in its own context? A
+ * context that a segment calls `same_text` is compared token by token only as far as the row says where it is from.
+ */
+export function verifyRows(trajectory: Trajectory, rows: Iterable<FlatRow>): Mismatch[] {
   const mismatches: Mismatch[] = [];
   const paths = new TokenPaths(trajectory);
   const nodes = new Map(trajectory.nodes.map((node) => [node.node_id, node]));
-  const trainedIn = new Map<string, string>();
+  const trainedIn = new Map<string, number>();
   for (const row of rows) {
     let covered = 0;
     for (const segment of row.segments) {
       const fail = (what: string) =>
-        mismatches.push({ call_id: segment.call_id, node_id: segment.node_id, what: `${row.trace_id}: ${what}` });
+        mismatches.push({ call_id: segment.call_id, node_id: segment.node_id, what: `row ${row.row_index}: ${what}` });
       const node = nodes.get(segment.node_id);
       if (node === undefined || segment.start !== covered) {
         fail("its segments do not follow each other through the tree");
         break;
       }
       covered = segment.end;
-      const wrong = findDifference(row, segment, node);
+      const wrong = findDifference(row, segment, node) ?? findWrongContext(row, segment, paths);
       if (wrong !== null) fail(wrong);
       if (!row.loss_mask.slice(segment.start, segment.end).includes(1)) continue;
-      if (trainedIn.has(node.node_id)) fail(`its tokens are trained in ${trainedIn.get(node.node_id)} too`);
-      trainedIn.set(node.node_id, row.trace_id);
+      if (trainedIn.has(node.node_id)) fail(`its tokens are trained in row ${trainedIn.get(node.node_id)} too`);
+      trainedIn.set(node.node_id, row.row_index);
     }
-    const last = row.segments.at(-1);
-    if (covered !== row.token_ids.length || (last && !sameIds(paths.tokens(last.node_id), row.token_ids)))
-      mismatches.push({ call_id: null, node_id: last?.node_id ?? null, what: `${row.trace_id}: it is not a path of the tree` });
+    if (covered !== row.token_ids.length)
+      mismatches.push({ call_id: null, node_id: null, what: `row ${row.row_index}: it has tokens outside its segments` });
   }
   return mismatches;
 }
 
-function findDifference(row: FlatRow, segment: FlatSegment, node: TreeNode): string | null {
-  for (let at = segment.start; at < segment.end; at++) {
-    const index = at - segment.start;
-    const mayTrain = node.kind === "sampled" && node.trainable && node.forced?.[index] !== true;
+function findDifference(row: FlatRow, { start, end, node_start }: FlatSegment, node: TreeNode): string | null {
+  for (let at = start; at < end; at++) {
+    const index = node_start + at - start;
+    const isMasked = node.reason === "masked_rollout";
+    const mayTrain = node.kind === "sampled" && (node.trainable || isMasked) && node.forced?.[index] !== true;
+    if (row.token_ids[at] !== node.token_ids[index]) return `token ${at} is not the one of the tree`;
     if (row.loss_mask[at] === 1 && !mayTrain) return `token ${at} is trained, which the tree does not allow`;
     if (row.loss_mask[at] === 1 && row.logprobs[at] === null) return `token ${at} is trained without a logprob`;
     if (row.logprobs[at] !== (node.logprobs?.[index] ?? null)) return `token ${at} has another logprob than the tree`;
   }
   return null;
+}
+
+/** The tokens before a segment, along its parents, are those before its node in the tree: what the engine saw. */
+function findWrongContext(row: FlatRow, segment: FlatSegment, paths: TokenPaths): string | null {
+  if (segment.context === "same_text" || segment.start === segment.end) return null;
+  const before = contextOf(row, segment.start);
+  const path = paths.tokens(segment.node_id);
+  const node = paths.nodes(segment.node_id).at(-1) as TreeNode;
+  const expected = path.slice(0, path.length - node.token_ids.length + segment.node_start);
+  return sameIds(before, expected) ? null : `the tokens before token ${segment.start} are not its path in the tree`;
+}
+
+function contextOf(row: FlatRow, at: number): number[] {
+  if (row.parent_index === null) return row.token_ids.slice(0, at);
+  const before: number[] = [];
+  for (let index = row.parent_index[at] ?? -1; index >= 0; index = row.parent_index[index] ?? -1)
+    before.push(row.token_ids[index] as number);
+  return before.reverse();
 }
 
 /** Only what was sampled can be trained. */

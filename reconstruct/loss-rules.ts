@@ -1,0 +1,68 @@
+/**
+ * What a trainer may decide anew about whole rollouts and kinds of call when it takes the rows. The record says what was
+ * decided when the rollout ended; only rollouts that were cut off can be decided otherwise, for whoever failed without
+ * being graded has nothing to learn from.
+ */
+import { AlidadeError } from "../errors.ts";
+import type { RequestClass } from "../schema/session-log.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+
+/**
+ * train: with the reward it got (the default for a budget or a full context: running out is the policy's own doing).
+ * mask: in neither loss nor baseline (the default where the clock ran out while the engine was slow: that says nothing
+ * about the policy). penalise: trained with `by` taken off its reward, for a policy that must learn to finish.
+ */
+export type CutOffRule = { action: "train" } | { action: "mask" } | { action: "penalise"; by: number };
+
+/** By cause: a `mask_reason` or `stop_reason` of a cut rollout, such as `budget_spent` or `harness_timeout`. */
+export type CutOffRules = Record<string, CutOffRule>;
+
+export type LossRules = {
+  /** Default: as recorded. */
+  cutOff: CutOffRules;
+  /**
+   * Kinds of call that are not trained here though the session trains them, for example `compaction` (a summary is
+   * trained by default because the work goes on from it) or `sub_agent` (trained by default with the rollout's reward).
+   */
+  leaveOut: readonly RequestClass[];
+};
+
+/** The rollout's place in loss and baseline, and its reward, under the rules. */
+export type Standing = { in_loss: boolean; in_baseline: boolean; reward: number | null; rule: CutOffRule | null };
+
+export function standingOf(trajectory: Trajectory, cutOff: CutOffRules): Standing {
+  const { in_loss, in_baseline, reward } = trajectory;
+  const cause = cutOffCause(trajectory);
+  const rule = cause === null ? null : (cutOff[cause] ?? null);
+  if (rule === null) return { in_loss, in_baseline, reward, rule };
+  if (rule.action === "mask") return { in_loss: false, in_baseline: false, reward, rule };
+  // Evaluations are never trained, and what was not graded has no reward to train with.
+  if (trajectory.purpose === "eval" || reward === null) return { in_loss, in_baseline, reward, rule: null };
+  return { in_loss: true, in_baseline: true, reward: rule.action === "penalise" ? reward - rule.by : reward, rule };
+}
+
+/** Why the rollout was cut off; null where it was not. */
+export function cutOffCause({ status, mask_reason, stop_reason }: Trajectory): string | null {
+  return status === "cut" ? (mask_reason ?? stop_reason) : null;
+}
+
+/** `budget_spent=mask`, `harness_timeout=penalise:0.5` … Throws `config_invalid` with the words that there are. */
+export function parseCutOffRules(words: readonly string[]): CutOffRules {
+  const rules: CutOffRules = {};
+  for (const word of words) {
+    const [cause = "", action = "", ...rest] = word.split("=");
+    const rule = toRule(action);
+    if (cause === "" || rule === null || rest.length > 0)
+      throw new AlidadeError("config_invalid", `"${word}" is no cut-off rule: write CAUSE=train, CAUSE=mask or CAUSE=penalise:NUMBER`, {
+        param: "cut_off",
+      });
+    rules[cause] = rule;
+  }
+  return rules;
+}
+
+function toRule(action: string): CutOffRule | null {
+  if (action === "train" || action === "mask") return { action };
+  const by = /^penalise:(\d+(?:\.\d+)?)$/.exec(action)?.[1];
+  return by === undefined ? null : { action: "penalise", by: Number(by) };
+}

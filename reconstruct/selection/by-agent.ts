@@ -1,0 +1,26 @@
+/**
+ * Rows of one agent each, for trainers that give every agent an advantage of its own. What another agent said before (a
+ * sub-agent may inherit its parent's history) is context here, and trained in that agent's own rows.
+ */
+import type { TreeIndex } from "../tree-index.ts";
+import type { Path, Selection } from "./selection.ts";
+import { strictPaths } from "./strict.ts";
+
+export const byAgent: Selection = {
+  name: "by-agent",
+  title: "the strict rows of each agent by itself: a row trains what its own agent said, and nobody else",
+  paths: (tree) => {
+    const agents = [...new Set(tree.calls.map((call) => call.agent))];
+    return agents.flatMap((agent) => pathsOfAgent(tree, agent));
+  },
+};
+
+/** Every trace up to what this agent said last on it; traces on which it said nothing are none of its. */
+export function pathsOfAgent(tree: TreeIndex, agent: string): Path[] {
+  return strictPaths(tree).flatMap((path): Path[] => {
+    const end = path.pieces.findLastIndex(({ node }) => node.kind === "sampled" && tree.agentOf(node) === agent);
+    if (end < 0) return [];
+    const trains: Path["trains"] = (node) => tree.agentOf(node) === agent;
+    return [{ ...path, agent, pieces: path.pieces.slice(0, end + 1), trains, scope: agent }];
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * A selection says which paths through the token tree become rows, and whose tokens each of them may train. What is too
+ * long, not trainable or already trained elsewhere is decided after it, in `select-rows.ts`.
+ */
+import type { TreeNode } from "../../schema/trajectory.ts";
+import type { TreeIndex } from "../tree-index.ts";
+
+export interface Selection {
+  readonly name: string;
+  /** One line for help texts: what a row is, and for whom. */
+  readonly title: string;
+  /** Paths that share a beginning are laid into one row, with a parent and a position for each token. */
+  readonly packed?: true;
+  paths(tree: TreeIndex): Path[];
+}
+
+/** Tokens `from` to `to` (exclusive) of a node. */
+export type Piece = { node: TreeNode; from: number; to: number; context: "exact" | "same_text" };
+
+export type Path = {
+  trace_id: string;
+  agent: string;
+  pieces: Piece[];
+  /** May this path train these sampled tokens? */
+  trains: (node: TreeNode) => boolean;
+  /** Paths that train different things never make each other needless. */
+  scope: string;
+  cut: boolean;
+};
+
+export const wholeNode = (node: TreeNode): Piece => ({ node, from: 0, to: node.token_ids.length, context: "exact" });
+
+export const pieceLength = (pieces: Piece[]): number => pieces.reduce((length, { from, to }) => length + to - from, 0);

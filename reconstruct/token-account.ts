@@ -1,0 +1,119 @@
+/** Where every sampled token of a rollout went: into a row, or under the reason why not. */
+import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import type { Judge } from "./judge.ts";
+import type { Path, Piece } from "./selection/selection.ts";
+import { exclusionOfCall } from "./trainable.ts";
+
+export type TokenAccount = {
+  /** `trained` and all of `excluded` together. */
+  sampled: number;
+  trained: number;
+  /** Reason -> tokens: those of `ExclusionReason`, and `grammar`, `left_out_class`, `not_selected`, `over_length`. */
+  excluded: Record<string, number>;
+  /** Tokens of all rows, and of the parts of the tree that they are made of, each once: the quotient is the row inflation. */
+  row_tokens: number;
+  tree_tokens: number;
+};
+
+export type Accounted = TokenAccount & {
+  /** Call id -> first reason, for calls of which nothing is trained. */
+  untrained: Map<string, string>;
+};
+
+export type Accountable = {
+  trajectory: Trajectory;
+  /** Before the limit on tokens. */
+  selected: Path[];
+  owners: Map<string, Path>;
+  rows: { pieces: Piece[] }[];
+  judge: Judge;
+};
+
+/** What a run's rollouts come to; `excluded` reason by reason. */
+export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
+  const sum = emptyAccount();
+  for (const { sampled, trained, excluded, row_tokens, tree_tokens } of accounts) {
+    sum.sampled += sampled;
+    sum.trained += trained;
+    sum.row_tokens += row_tokens;
+    sum.tree_tokens += tree_tokens;
+    for (const [reason, tokens] of Object.entries(excluded)) sum.excluded[reason] = (sum.excluded[reason] ?? 0) + tokens;
+  }
+  return sum;
+}
+
+/** Tokens that a trainer computes for each token of the tree; null without rows. */
+export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): number | null {
+  return tree_tokens === 0 ? null : row_tokens / tree_tokens;
+}
+
+const emptyAccount = (): TokenAccount => ({ sampled: 0, trained: 0, excluded: {}, row_tokens: 0, tree_tokens: 0 });
+
+export function countTokens(accountable: Accountable): Accounted {
+  const { trajectory, selected, owners, rows, judge } = accountable;
+  const account = new Account();
+  const reachable = reachableNodes(selected);
+  for (const node of trajectory.nodes) {
+    if (node.kind !== "sampled") continue;
+    const reason = judge(node) ?? (owners.has(node.node_id) ? null : reachable.has(node.node_id) ? "over_length" : "not_selected");
+    account.take(node, reason);
+  }
+  for (const call of trajectory.calls) account.takeOutside(call, trajectory);
+  const pieces = rows.flatMap((row) => row.pieces);
+  const distinct = new Map(pieces.map((piece) => [`${piece.node.node_id} ${piece.from}`, piece.to - piece.from]));
+  return {
+    ...account.total,
+    untrained: account.untrained,
+    row_tokens: pieces.reduce((sum, { from, to }) => sum + to - from, 0),
+    tree_tokens: [...distinct.values()].reduce((sum, length) => sum + length, 0),
+  };
+}
+
+/** Sampled nodes that a selected path may train. */
+function reachableNodes(paths: Path[]): Set<string> {
+  const reachable = new Set<string>();
+  for (const path of paths)
+    for (const { node } of path.pieces) if (node.kind === "sampled" && path.trains(node)) reachable.add(node.node_id);
+  return reachable;
+}
+
+class Account {
+  readonly total = emptyAccount();
+  readonly untrained = new Map<string, string>();
+  readonly #inTree = new Set<string>();
+  readonly #trained = new Set<string>();
+
+  take(node: TreeNode, reason: string | null): void {
+    this.#inTree.add(node.call_id);
+    const { length } = node.token_ids;
+    const forced = reason === null ? (node.forced?.filter(Boolean).length ?? 0) : 0;
+    this.total.sampled += length;
+    if (reason !== null) this.#exclude(node.call_id, reason, length);
+    else {
+      this.total.trained += length - forced;
+      this.#exclude(node.call_id, "forced", forced);
+      if (length > forced) this.#train(node.call_id);
+    }
+  }
+
+  /** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
+  takeOutside(call: CallRecord, { purpose, in_loss, train_classes }: Trajectory): void {
+    if (this.#inTree.has(call.call_id)) return;
+    const tokens = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
+    const reason = exclusionOfCall({ ...call, purpose, in_loss, train_classes }) ?? "no_token_ids";
+    this.total.sampled += tokens;
+    this.#exclude(call.call_id, reason, tokens);
+    if (call.output !== null) this.untrained.set(call.call_id, reason);
+  }
+
+  #exclude(callId: string, reason: string, tokens: number): void {
+    if (tokens === 0) return;
+    this.total.excluded[reason] = (this.total.excluded[reason] ?? 0) + tokens;
+    if (!this.#trained.has(callId) && !this.untrained.has(callId)) this.untrained.set(callId, reason);
+  }
+
+  #train(callId: string): void {
+    this.#trained.add(callId);
+    this.untrained.delete(callId);
+  }
+}
