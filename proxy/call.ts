@@ -2,8 +2,9 @@
 import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../schema/message.ts";
-import type { CallBegun, CallFinished } from "../schema/session-log.ts";
+import type { CallBegun, CallFinished, EngineFingerprints } from "../schema/session-log.ts";
 import type { OpenPause } from "./engine-lease.ts";
+import { fromErrorRecord } from "./error-record.ts";
 import type { Generation } from "./generation.ts";
 
 /** Whether the client got the answer: `none` is unknown or still being written. */
@@ -14,11 +15,13 @@ export class Call {
   /** The whole conversation as the engine gets it; shares its objects with the calls before it. */
   readonly messages: Message[];
   finished: CallFinished | null = null;
+  /** Why it failed, as long as this process lives: the record keeps less of it. */
+  failure: AlidadeError | null = null;
   /** prompt ids ‖ sampled ids; null where the engine gave none. */
   tokens: Int32Array | null = null;
   promptLength = 0;
-  /** Fingerprint of the tokenizer whose ids they are; null where nobody knows it. */
-  tokenizer: string | null = null;
+  /** Of the template and the tokenizer whose ids they are; null where nobody knows them. */
+  fingerprints: EngineFingerprints | null = null;
   delivery: Delivery = "none";
   generation: Generation | null = null;
   /** When it waited at a shut gate, or stood still at its engine. */
@@ -73,10 +76,10 @@ export class Call {
     return this.#saving;
   }
 
-  /** Throws the failure that the record tells of. */
+  /** Throws the failure that the record tells of; where it happened in this process, with all that it knows. */
   assertSampled(): void {
-    const error = this.finished?.error;
-    if (error) throw new AlidadeError(error.code as AlidadeError["code"], error.message, { status: error.status ?? undefined });
+    const error = this.failure ?? this.finished?.error;
+    if (error) throw error instanceof AlidadeError ? error : fromErrorRecord(error);
   }
 }
 

@@ -18,7 +18,7 @@ export async function decodeDifference(session: Session, { engine }: EngineSlot,
   const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
   if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
   // Ids of another tokenizer say other words: what this engine would make of them means nothing.
-  if (parent.tokenizer !== call.tokenizer) return;
+  if (parent.fingerprints?.tokenizer !== call.fingerprints?.tokenizer) return;
   const position = Math.min(commonPrefix(parent.tokens, call.tokens), call.promptLength);
   if (position === parent.tokens.length) return;
   const prompt = call.tokens.subarray(0, call.promptLength);

@@ -7,7 +7,9 @@ import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
+import { startsWith } from "../tokens/prefix.ts";
 import type { Wish } from "./choose-engine.ts";
+import type { Continued } from "./continuity/continuity.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
@@ -23,7 +25,13 @@ export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-d
 export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt">;
 
 /** Where it may be sampled. */
-export type Engines = { pool: EnginePool; wish: Wish; pauses: EnterOptions["pauses"] };
+export type Engines = {
+  pool: EnginePool;
+  wish: Wish;
+  pauses: EnterOptions["pauses"];
+  /** Of a session with continuity: the prompt as ids at this engine, or why it is rendered. */
+  continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
+};
 
 export type GenerationResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses"> & {
   prompt_ids: number[] | null;
@@ -105,7 +113,7 @@ export class Generation {
     this.wake();
   }
 
-  async #run({ pool, wish, pauses }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
+  async #run({ pool, wish, pauses, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
     const tries: Tried[] = [];
     const avoid = new Set<EngineSlot>();
     const onCancel = (error: AlidadeError): void => this.#abort.abort(error);
@@ -116,7 +124,7 @@ export class Generation {
       } catch (error) {
         return { ...new Sample(null, request).result(asAlidadeError(error, "engine_unreachable"), tries), policy: null, slot: null };
       }
-      const { sample, tried, failure } = await this.#try(lease, request, tries.length + 1, accept);
+      const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
       pool.leave(lease, failure);
       tries.push(tried);
       if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted)
@@ -129,8 +137,7 @@ export class Generation {
   async #try(
     lease: EngineLease,
     request: GenerationRequest,
-    number: number,
-    accept: () => void,
+    { number, accept, continued }: { number: number; accept: () => void; continued: Engines["continued"] },
   ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
     const sample = new Sample(lease, request);
     const tried = newTry(lease, request.call_id, number);
@@ -139,7 +146,8 @@ export class Generation {
     const salt = lease.policy === null ? {} : { cache_salt: lease.policy.version };
     try {
       assertTakes(lease.engine, request);
-      for await (const event of lease.engine.sample({ ...request, model: lease.model, ...salt }, this.#abort.signal)) {
+      const ids = sample.continues(await continued?.(lease, this.#abort.signal));
+      for await (const event of lease.engine.sample({ ...request, ...ids, model: lease.model, ...salt }, this.#abort.signal)) {
         if (event.type === "accepted") {
           tried.status = event.status;
           accept();
@@ -201,6 +209,7 @@ class Sample {
   readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
   #promptIds: number[] | null = null;
+  #continued: Continued | null = null;
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
   readonly #parts: Part[] = [];
@@ -214,6 +223,12 @@ class Sample {
     this.#grammar = ["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"].some(
       (key) => request.sampling[key] != null,
     );
+  }
+
+  /** Notes how the prompt is made; what of it the engine is asked with. */
+  continues(continued: Continued | undefined): Pick<SampleRequest, "prompt_ids"> {
+    this.#continued = continued ?? null;
+    return continued?.prompt_ids ? { prompt_ids: continued.prompt_ids } : {};
   }
 
   /** True when the event shows that something was sampled. */
@@ -265,6 +280,7 @@ class Sample {
       engine: this.#engine,
       engine_model: this.#end?.engine_model ?? null,
       ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
+      ...(this.#continued ? { continuity: this.#continued.record } : {}),
       error: failure && toErrorRecord(failure),
       tries,
     };
@@ -274,6 +290,7 @@ class Sample {
   #missing(hasIds: boolean): string | null {
     if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
     if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
+    if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
     if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)
       return "no_logprob: the engine gave no logprobs for this call";
     if (this.#logprobs.some((one) => one === null)) return "no_logprob: the logprob of at least one sampled token is missing";
@@ -281,6 +298,12 @@ class Sample {
     if (counted !== null && counted !== this.#sampledIds.length)
       return `misaligned: the engine counted ${counted} sampled tokens and gave ${this.#sampledIds.length} ids`;
     return null;
+  }
+
+  /** Of the ids that were given the engine's own word is held against them. */
+  get #tookThePrompt(): boolean {
+    const given = this.#continued?.prompt_ids;
+    return !given || (this.#promptIds?.length === given.length && startsWith(given, this.#promptIds));
   }
 
   #grow(type: "text" | "reasoning", text: string): void {

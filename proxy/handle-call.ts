@@ -11,6 +11,7 @@ import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import { continueFrom } from "./continue-from.ts";
+import type { Continuity } from "./continuity/continuity.ts";
 import { decodeDifference } from "./decode-difference.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import type { Exchange } from "./exchange.ts";
@@ -25,6 +26,7 @@ import { messageDelta, storageBases, tokenDelta } from "./storage-base.ts";
 /** What the call needs of the proxy around it. */
 export type CallSurroundings = {
   pool: EnginePool;
+  continuity: Continuity;
   /** How often a waiting client is shown a sign of life. */
   keepAliveMs?: number | undefined;
   onError(error: unknown, what: string): void;
@@ -151,7 +153,7 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
       session.forget(call);
       throw error;
     });
-    call.generation = generate(session, call, work, around.pool);
+    call.generation = generate(session, call, work, around);
     if (session.ending !== null) void call.generation.cancel(session.ending);
     const result = await call.generation.result;
     call.unsaved = () => finish(session, call, result, work.bases, around);
@@ -163,9 +165,16 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
   call.assertSampled();
 }
 
-function generate(session: Session, call: Call, { request, wish }: Work, pool: EnginePool): Generation {
+function generate(session: Session, call: Call, { request, wish }: Work, { pool, continuity }: CallSurroundings): Generation {
   return new Generation(
-    { pool, wish, pauses: call.pauses },
+    {
+      pool,
+      wish,
+      pauses: call.pauses,
+      ...(session.spec.continuity === "auto" && {
+        continued: (lease, signal) => continuity.promptOf(session, call, request.tools, lease, signal),
+      }),
+    },
     {
       messages: call.messages,
       ...(request.prompt && { prompt: request.prompt }),
@@ -193,7 +202,7 @@ async function finish(session: Session, call: Call, result: GenerationResult, ba
   };
   await session.record(...tries, finished);
   call.finish(finished, prompt_ids);
-  call.tokenizer = slot?.facts.fingerprints?.tokenizer ?? null;
+  call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);
   if (!slot) return;
   const decoding = decodeDifference(session, slot, call, AbortSignal.timeout(decodeTimeoutMs))

@@ -12,6 +12,7 @@ import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
 import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Store } from "../store/index.ts";
+import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control-listener.ts";
 import type { Controlled } from "./controlled.ts";
 import { EnginePool } from "./engine-pool.ts";
@@ -74,7 +75,11 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
       ...(pauseWaitSeconds !== undefined && { pauseWaitSeconds }),
     });
     this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
-    this.#listener = new HarnessListener(this.sessions, { pool: this.pool, keepAliveMs, onError }, options.clientTimeouts);
+    this.#listener = new HarnessListener(
+      this.sessions,
+      { pool: this.pool, continuity: new Continuity(), keepAliveMs, onError },
+      options.clientTimeouts,
+    );
   }
 
   /** The first engine. Throws `engine_unreachable` where there is none. */

@@ -42,7 +42,7 @@ function replay(session: Session, entry: LogEntry): void {
   } else if (entry.type === "tried") {
     if (entry.engine_name !== null) session.engineNames = moveToFront(session.engineNames, entry.engine_name);
     const call = session.calls.get(entry.call_id);
-    if (call) call.tokenizer = entry.fingerprints?.tokenizer ?? null;
+    if (call) call.fingerprints = entry.fingerprints;
     if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy;
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);

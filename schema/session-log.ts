@@ -136,6 +136,7 @@ export const CallBegun = z.strictObject({
 
 /** Equal ones render and tokenise alike; null where the engine could not be asked. */
 export const EngineFingerprints = z.strictObject({ template: z.string().nullable(), tokenizer: z.string().nullable() });
+export type EngineFingerprints = z.infer<typeof EngineFingerprints>;
 
 /** Time that is charged to no budget: the call waited at a shut gate, or was frozen at its engine. */
 export const Pause = z.strictObject({ from: Time, to: Time });
@@ -174,6 +175,46 @@ export const LogprobSemantics = z.strictObject({
   grammar: z.boolean(),
 });
 
+/** Why a call of a session with continuity was rendered anew: what makes it no continuation of an earlier call's tokens. */
+export const RenderCause = z.enum([
+  "first_turn",
+  "unknown_turn",
+  "not_restored",
+  "edited",
+  "compacted",
+  "system_changed",
+  "tools_changed",
+  "settings_changed",
+  "reasoning_dropped",
+  "truncated",
+  "stop_string",
+  "prefill",
+  "images",
+  "text_prompt",
+  "no_token_ids",
+  "no_token_in",
+  "engine_changed",
+  "other_close",
+  "no_suffix",
+  "probe_failed",
+]);
+export type RenderCause = z.infer<typeof RenderCause>;
+
+/** How a call's prompt was made: an earlier call's very tokens and what was appended to them, or the messages, by the engine. */
+export const Continuity = z.discriminatedUnion("mode", [
+  z.strictObject({
+    mode: z.literal("spliced"),
+    from_call_id: z.string(),
+    /** Tokens of that call (prompt and sample), and those that follow: what closes its turn, and the new messages. */
+    kept: z.number().int(),
+    appended: z.number().int(),
+    /** The earlier turn did not end by itself (cut off, a stop string): all of its close is the template's. */
+    closed_for_it: z.boolean().default(false),
+  }),
+  z.strictObject({ mode: z.literal("rendered"), cause: RenderCause }),
+]);
+export type Continuity = z.infer<typeof Continuity>;
+
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
@@ -195,6 +236,8 @@ export const CallFinished = z.strictObject({
   policy: Policy.nullable(),
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
+  /** Absent in sessions without continuity. */
+  continuity: Continuity.optional(),
   engine: z.string().nullable(),
   engine_model: z.string().nullable(),
   error: ErrorRecord.nullable(),

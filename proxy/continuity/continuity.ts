@@ -1,0 +1,112 @@
+/**
+ * Token continuity: a later turn's prompt is the earlier turn's very tokens and what was appended to them,
+ *
+ *     prompt(t+1) = prompt(t) ‖ sampled(t) ‖ what closes the turn ‖ the new messages and the generation prompt
+ *
+ * so that nothing that was sampled is tokenised, dumped or stripped again. What follows the sample is printed by the
+ * engine's own template. Where a step does not hold the call is rendered anew, with its cause, and the next turns go on
+ * from there. Nothing is kept here but answers about templates: the conversations are the session's calls themselves.
+ */
+import type { Engine } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { hashOf } from "../../schema/ids.ts";
+import { type Message, type Tool, textOf } from "../../schema/message.ts";
+import type { Continuity as ContinuityRecord, RenderCause } from "../../schema/session-log.ts";
+import type { Call } from "../call.ts";
+import type { EngineLease } from "../engine-lease.ts";
+import type { Session } from "../session.ts";
+import type { Close, Renderer } from "./anchor.ts";
+import { type EarlierTurn, earlierTurn, settingsKey } from "./earlier-turn.ts";
+import { hasReasoning, keptReasoning } from "./kept-reasoning.ts";
+import { shapeOf } from "./shape.ts";
+import { Suffixes } from "./suffixes.ts";
+
+/** How the call's prompt is made; `prompt_ids` where it was spliced. */
+export type Continued = { record: ContinuityRecord; prompt_ids: number[] | null };
+
+export class Continuity {
+  readonly #suffixes = new Suffixes();
+
+  /** The prompt of this call at this engine. Throws only where the signal ended it: what cannot be found out is a cause. */
+  async promptOf(session: Session, call: Call, tools: Tool[], lease: EngineLease, signal: AbortSignal): Promise<Continued> {
+    const earlier = earlierTurn(call, session.calls, session.spec.restore);
+    if (typeof earlier === "string") return rendered(earlier);
+    const { engine, facts } = lease;
+    if (!facts.token_in || !engine.render || !engine.tokenize || !engine.detokenize) return rendered("no_token_in");
+    const { template = null, tokenizer = null } = facts.fingerprints ?? {};
+    const before = earlier.from.fingerprints;
+    // Unknown ones are equal to nothing: ids mean something to one tokenizer only.
+    if (template === null || tokenizer === null || before?.template !== template || before.tokenizer !== tokenizer)
+      return rendered("engine_changed");
+    try {
+      const renderer = rendererAt(engine, lease.model, call, signal);
+      const kind = hashOf([template, tokenizer, settingsKey(call.begun)]);
+      return await this.#splice({ session, call, tools, earlier, renderer, kind });
+    } catch (error) {
+      signal.throwIfAborted();
+      return rendered(isRefusal(error) ? "no_suffix" : "probe_failed");
+    }
+  }
+
+  async #splice({ session, call, tools, earlier, renderer, kind }: Splicing): Promise<Continued> {
+    const { from, turn, appended } = earlier;
+    const kept = from.tokens as Int32Array;
+    if (session.spec.restore !== "full" && !(await this.#keepsReasoning(call, earlier, renderer, kind, tools.length > 0)))
+      return rendered("reasoning_dropped");
+    const close: Close = earlier.isCutOff ? null : (kept.at(-1) as number);
+    if (close === null && !(await endsWithItsText(renderer, from, turn))) return rendered("truncated");
+    const shape = shapeOf(from.messages, turn, appended, tools.length > 0);
+    const suffix = await this.#suffixes.suffixOf({ renderer, kind, shape, turn, appended, tools, toolsHash: call.begun.tools_hash, close });
+    if (typeof suffix === "string") return rendered(suffix);
+    const prompt_ids = [...kept, ...suffix];
+    return {
+      prompt_ids,
+      record: { mode: "spliced", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },
+    };
+  }
+
+  /** Would the template still print all reasoning that the earlier call's tokens hold? */
+  async #keepsReasoning(
+    call: Call,
+    { from, turn, appended }: EarlierTurn,
+    renderer: Renderer,
+    kind: string,
+    hasTools: boolean,
+  ): Promise<boolean> {
+    const before = [...from.messages, turn];
+    if (!before.some(hasReasoning)) return true;
+    const ask = this.#suffixes.asking(kind, hasTools);
+    const now = await keptReasoning(renderer, call.messages, hasTools, ask);
+    if (hasReasoning(turn) && !now.has(from.messages.length)) return false;
+    const then = await keptReasoning(renderer, from.messages, hasTools, ask);
+    return appended.length > 0 && [...then].every((index) => now.has(index));
+  }
+}
+
+type Splicing = { session: Session; call: Call; tools: Tool[]; earlier: EarlierTurn; renderer: Renderer; kind: string };
+
+const rendered = (cause: RenderCause): Continued => ({ record: { mode: "rendered", cause }, prompt_ids: null });
+
+/** The engine understood the question and would not render that. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof AlidadeError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+/** A turn that was cut off must end in the very text that the harness has of it, or its close would stand elsewhere. */
+async function endsWithItsText(renderer: Renderer, { tokens, promptLength, finished }: Call, turn: Message): Promise<boolean> {
+  const sampled = await renderer.detokenize([...(tokens as Int32Array).subarray(promptLength)]);
+  const last = turn.parts.at(-1);
+  const text = last?.type === "text" ? last.text : textOf(turn);
+  if (typeof finished?.stop === "string") return sampled.includes(text + finished.stop);
+  return sampled.endsWith(text);
+}
+
+function rendererAt(engine: Engine, model: string, call: Call, signal: AbortSignal): Renderer {
+  const { tool_choice, effective_sampling: sampling } = call.begun;
+  return {
+    render: (messages, tools, generation) =>
+      (engine.render as NonNullable<Engine["render"]>)(model, { messages, tools, generation, tool_choice, sampling }, signal),
+    tokenize: (text) => (engine.tokenize as NonNullable<Engine["tokenize"]>)(model, { text }, signal),
+    detokenize: (ids) => (engine.detokenize as NonNullable<Engine["detokenize"]>)(model, ids, signal),
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * May this call go on from the tokens of an earlier one? By the record alone: the last turn that we said is in the
+ * request as we said it, all that stood before it still does, and nothing but other people's words follows. What does
+ * not hold has a name, and the call is rendered anew.
+ */
+import { hashOf } from "../../schema/ids.ts";
+import { type Message, textOf } from "../../schema/message.ts";
+import type { CallBegun, RenderCause, SessionSpec } from "../../schema/session-log.ts";
+import { type Call, messageKey } from "../call.ts";
+import { hasReasoning } from "./kept-reasoning.ts";
+
+export type EarlierTurn = {
+  from: Call;
+  turn: Message;
+  /** What the request has behind the turn. */
+  appended: Message[];
+  /** The turn did not end by itself: the template must close it. */
+  isCutOff: boolean;
+};
+
+/** `calls`: the session's, by id. */
+export function earlierTurn(call: Call, calls: ReadonlyMap<string, Call>, restore: SessionSpec["restore"]): EarlierTurn | RenderCause {
+  const { begun, messages } = call;
+  if (begun.prompt) return "text_prompt";
+  if (messages.some(hasImage)) return "images";
+  if (messages.at(-1)?.role === "assistant") return "prefill";
+  const from = calls.get(begun.parent_call_id ?? "");
+  if (!from) return messages.some(({ role }) => role === "assistant") ? "unknown_turn" : "first_turn";
+  const said = from.turn?.message;
+  if (!said || !from.tokens || from.tokens.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
+    return "no_token_ids";
+  return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, said);
+}
+
+function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCause {
+  const appended = call.messages.slice(from.messages.length + 1);
+  if (appended.some(({ role }) => role === "assistant")) return "unknown_turn";
+  return { from, turn, appended, isCutOff: from.finished?.finish_reason === "length" || typeof from.finished?.stop === "string" };
+}
+
+/** Is the conversation up to the earlier turn, that turn included, the one that the engine had and said? */
+function whatChanged({ begun, messages }: Call, from: Call, restore: SessionSpec["restore"]): RenderCause | null {
+  const place = from.messages.length;
+  const parted = from.messages.findIndex((message, index) => !isSame(message, messages[index]));
+  if (parted !== -1) return howTheyPart(from.messages, messages, parted);
+  if (restore === "off") return "not_restored";
+  const restored = begun.restored.find(({ message_index, from_call_id }) => message_index === place && from_call_id === from.id);
+  if (!restored) return "unknown_turn";
+  if (restored.status === "edited") return "edited";
+  return restored.differences.includes("reasoning_dropped") ? "reasoning_dropped" : null;
+}
+
+function howTheyPart(before: readonly Message[], now: readonly Message[], parted: number): RenderCause {
+  const [old, other] = [before[parted] as Message, now[parted]];
+  const isLeading = before.slice(0, parted + 1).every(({ role }) => role === "system" || role === "developer");
+  if (isLeading || (other?.role === "system" && parted === 0)) return "system_changed";
+  if (
+    other &&
+    old.role === "assistant" &&
+    hasReasoning(old) &&
+    !hasReasoning(other) &&
+    isSame(withoutReasoning(old), withoutReasoning(other))
+  )
+    return "reasoning_dropped";
+  return now.length < before.length ? "compacted" : "edited";
+}
+
+/** What a template may print besides messages: the tools, and what is said to it alone. */
+function settingsChanged(begun: CallBegun, before: CallBegun): RenderCause | null {
+  if (begun.tools_hash !== before.tools_hash) return "tools_changed";
+  return settingsKey(begun) === settingsKey(before) ? null : "settings_changed";
+}
+
+/** Equal for calls of which a template is told the same. */
+export function settingsKey({ effective_sampling: sampling, tool_choice }: Pick<CallBegun, "effective_sampling" | "tool_choice">): string {
+  const { reasoning_effort, chat_template_kwargs, chat_template, documents, response_format } = sampling;
+  return hashOf([reasoning_effort, chat_template_kwargs, chat_template, documents, response_format, tool_choice ?? "auto"]);
+}
+
+/**
+ * A turn that was cut off is closed by the template, as it would be in any other deployment, if it was cut in its text:
+ * half a thought or half a call is printed otherwise than it was sampled. Of a turn that a stop string ended the harness
+ * was never shown that string; only `restore: full` keeps what it did not see.
+ */
+function cutOff({ finished }: Call, restore: SessionSpec["restore"]): RenderCause | null {
+  const isText = finished?.message?.parts.at(-1)?.type === "text" && finished.message.parts.every(({ type }) => type !== "tool_call");
+  if (typeof finished?.stop === "string") return restore === "full" && isText ? null : "stop_string";
+  if (finished?.finish_reason === "length") return isText && textOf(finished.message as Message) !== "" ? null : "truncated";
+  return finished?.finish_reason === "stop" || finished?.finish_reason === "tool_calls" ? null : "truncated";
+}
+
+function hasImage({ parts }: Message): boolean {
+  return parts.some((part) => part.type === "image" || (part.type === "tool_result" && part.content.some(({ type }) => type === "image")));
+}
+
+function withoutReasoning(message: Message): Message {
+  return { ...message, parts: message.parts.filter(({ type }) => type !== "reasoning") };
+}
+
+function isSame(a: Message, b: Message | undefined): boolean {
+  return b !== undefined && (a === b || messageKey(a) === messageKey(b));
+}

@@ -1,0 +1,118 @@
+/**
+ * What a template is asked about a turn and what is appended to it: its shape, with words of ours for the content. Two
+ * turns of one shape are closed alike, so what was found out for one holds for the other.
+ */
+import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
+
+/** Words that stand for content. Letters only, so that no template quotes them; found again in what it prints. */
+export const marks = {
+  instructions: "Alidadeinstructions",
+  tool: "Alidadetool",
+  user: "Alidadeuser",
+  turn: "Alidadeturn",
+  reasoning: "Alidadereasoning",
+} as const;
+
+/** Letters and digits, nine of them: there are templates that refuse any other id. */
+const idOf = (index: number): string => `call${String(index).padStart(5, "0")}`;
+
+export type Shape = {
+  /** Roles of the instructions that the conversation opens with, each role once. */
+  leading: string[];
+  hasTools: boolean;
+  hasText: boolean;
+  /** Names of the turn's calls: some templates print them with the results. */
+  calls: string[];
+  /** Of each appended message its role, and of a result which call it answers (-1: none of this turn). */
+  appended: string[];
+};
+
+export function shapeOf(before: readonly Message[], turn: Message, appended: readonly Message[], hasTools: boolean): Shape {
+  const leading: string[] = [];
+  for (const { role } of before) {
+    if (role !== "system" && role !== "developer") break;
+    if (!leading.includes(role)) leading.push(role);
+  }
+  const ids = toolCallsOf(turn).map(({ id }) => id);
+  return {
+    leading,
+    hasTools,
+    hasText: turn.parts.some((part) => part.type === "text" && part.text !== ""),
+    calls: toolCallsOf(turn).map(({ name }) => name),
+    appended: appended.map(
+      ({ role, parts }) => role + parts.map((part) => (part.type === "tool_result" ? ` ${ids.indexOf(part.call_id)}` : "")).join(""),
+    ),
+  };
+}
+
+/** A conversation of this shape up to the end of the turn, its last call's argument (without calls its text) the mark. */
+export function dummyConversation(
+  shape: Shape,
+  where: "arguments" | "text",
+  ids: string[] = shape.calls.map((_, index) => idOf(index)),
+): Message[] {
+  const [text, value] = where === "text" ? [marks.turn, "a"] : ["a", marks.turn];
+  const last = shape.calls.length - 1;
+  return [
+    ...shape.leading.map((role) => said(role as Message["role"], marks.instructions)),
+    said("user", marks.user),
+    {
+      role: "assistant",
+      parts: [
+        ...(shape.hasText || where === "text" ? [{ type: "text" as const, text }] : []),
+        ...shape.calls.map((name, index) => ({
+          type: "tool_call" as const,
+          id: ids[index] as string,
+          name,
+          arguments: JSON.stringify({ key: index === last ? value : "a" }),
+          kind: "function" as const,
+        })),
+      ],
+    },
+  ];
+}
+
+/** The appended messages with words of ours: what a shape alone says of them. */
+export function dummyAppended(shape: Shape): Message[] {
+  return shape.appended.map((each): Message => {
+    const [role, ...results] = each.split(" ");
+    if (role !== "tool") return said(role as Message["role"], "b");
+    return { role, parts: results.map((index) => resultOf(Number(index) < 0 ? idOf(99) : idOf(Number(index)))) };
+  });
+}
+
+/** The real appended messages, their results under the ids that `dummyConversation` gives its calls. */
+export function withDummyIds(turn: Message, appended: readonly Message[]): Message[] {
+  const dummyOf = new Map(toolCallsOf(turn).map(({ id }, index) => [id, idOf(index)]));
+  return appended.map((message) => ({
+    ...message,
+    parts: message.parts.map((part) =>
+      part.type === "tool_result" ? { ...part, call_id: dummyOf.get(part.call_id) ?? part.call_id } : part,
+    ),
+  }));
+}
+
+/** Do the ids of calls stand in what was printed? */
+export function printsIds(shape: Shape, text: string): boolean {
+  return shape.calls.some((_, index) => text.includes(idOf(index)));
+}
+
+/** Tools of the same names, small: how results are printed has to do with nothing else of them. */
+export function dummyTools(shape: Pick<Shape, "hasTools" | "calls">): Tool[] {
+  if (!shape.hasTools) return [];
+  const names = shape.calls.length > 0 ? [...new Set(shape.calls)] : ["probe"];
+  return names.map((name) => ({
+    name,
+    description: marks.tool,
+    parameters: { type: "object", properties: { key: { type: "string" } } },
+    kind: "function",
+  }));
+}
+
+function said(role: Message["role"], text: string): Message {
+  return { role, parts: [{ type: "text", text }] };
+}
+
+function resultOf(call_id: string): Message["parts"][number] {
+  return { type: "tool_result", call_id, content: [{ type: "text", text: "b" }], is_error: false };
+}

@@ -1,0 +1,115 @@
+/**
+ * What follows a sampled turn, in the engine's own tokens. Where a turn of a shape is closed is found once; afterwards
+ * one rendering of the small conversation with the real appended messages gives their suffix, and that it begins as the
+ * first one did is checked in each.
+ */
+import type { Message, Tool } from "../../schema/message.ts";
+import { toolCallsOf } from "../../schema/message.ts";
+import { startsWith } from "../../tokens/prefix.ts";
+import { type Anchor, type Close, findAnchor, type NoAnchor, type Renderer } from "./anchor.ts";
+import type { Ask } from "./kept-reasoning.ts";
+import { dummyAppended, dummyConversation, dummyTools, printsIds, type Shape, withDummyIds } from "./shape.ts";
+
+/** Templates and tool names of a long-lived proxy come and go; an answer is some hundred ids. */
+const answersKept = 2_000;
+
+export type Asking = {
+  renderer: Renderer;
+  /** Template, tokenizer and what the template is told: answers hold for equal ones. */
+  kind: string;
+  shape: Shape;
+  turn: Message;
+  appended: Message[];
+  tools: Tool[];
+  toolsHash: string | null;
+  close: Close;
+};
+
+/** `ids`: the template prints call ids, so that each turn needs an anchor of its own. */
+type Found = { type: "head"; head: number[]; where: Where } | { type: "ids"; where: Where } | NoAnchor;
+type Where = "arguments" | "text";
+
+export class Suffixes {
+  readonly #answers = new Map<string, Promise<unknown>>();
+
+  /** Token ids that follow the turn's last sampled token. Throws where the engine cannot be asked. */
+  async suffixOf(asking: Asking): Promise<number[] | NoAnchor> {
+    const { renderer, kind, shape, turn, appended, toolsHash, close } = asking;
+    const found = await this.#remembered(["shape", kind, shape, close], () => findShape(asking));
+    if (typeof found === "string") return found;
+    if (
+      shape.hasTools &&
+      !(await this.#remembered(["tools", kind, toolsHash, shape.calls.length > 0, shape.appended, close], () =>
+        isSameWithTools(asking, found.where),
+      ))
+    )
+      return "no_suffix";
+    if (found.type === "head") {
+      const { token_ids } = await renderer.render(
+        [...dummyConversation(shape, found.where), ...withDummyIds(turn, appended)],
+        dummyTools(shape),
+        true,
+      );
+      if (startsWith(token_ids, found.head)) return token_ids.slice(found.head.length);
+    }
+    // The ids matter, or what was appended changes how the turn before it is printed: asked with the very messages.
+    const ids = toolCallsOf(turn).map(({ id }) => id);
+    const anchor = await findAnchor(renderer, {
+      conversation: dummyConversation(shape, found.where, ids),
+      appended,
+      tools: dummyTools(shape),
+      close,
+      hasCalls: shape.calls.length > 0,
+    });
+    return typeof anchor === "string" ? anchor : anchor.suffix;
+  }
+
+  /** A memory for questions about reasoning. */
+  asking(kind: string, hasTools: boolean): Ask {
+    return (build, find) => this.#remembered(["reasoning", kind, hasTools, build], find);
+  }
+
+  /** The answer, found once however many ask for it at a time; a failure is forgotten. */
+  #remembered<T>(question: unknown[], find: () => Promise<T>): Promise<T> {
+    const key = JSON.stringify(question);
+    const known = this.#answers.get(key) as Promise<T> | undefined;
+    // Whoever asked first may have left; that is no answer to the others.
+    if (known) return known.catch(() => this.#remembered(question, find));
+    const answer = find();
+    this.#answers.set(key, answer);
+    answer.catch(() => this.#answers.delete(key));
+    if (this.#answers.size > answersKept) this.#answers.delete(this.#answers.keys().next().value as string);
+    return answer;
+  }
+}
+
+/** The mark stands in a call's arguments where there is a call, else, or where they are not printed, in the text. */
+async function findShape({ renderer, shape, close }: Asking): Promise<Found> {
+  let refused: NoAnchor = "no_suffix";
+  for (const where of shape.calls.length > 0 ? (["arguments", "text"] as const) : (["text"] as const)) {
+    const anchor = await anchorOf(renderer, shape, where, dummyTools(shape), close);
+    if (typeof anchor !== "string")
+      return printsIds(shape, anchor.text) ? { type: "ids", where } : { type: "head", head: anchor.head, where };
+    refused = anchor;
+  }
+  return refused;
+}
+
+/** Does the template print the same behind a turn, whatever tools it lists? */
+async function isSameWithTools({ renderer, shape, tools, close }: Asking, where: Where): Promise<boolean> {
+  const [small, real] = [
+    await anchorOf(renderer, shape, where, dummyTools(shape), close),
+    await anchorOf(renderer, shape, where, tools, close),
+  ];
+  return typeof small !== "string" && typeof real !== "string" && small.suffix.join() === real.suffix.join();
+}
+
+function anchorOf(renderer: Renderer, shape: Shape, where: Where, tools: Tool[], close: Close): Promise<Anchor | NoAnchor> {
+  return findAnchor(renderer, {
+    conversation: dummyConversation(shape, where),
+    appended: dummyAppended(shape),
+    tools,
+    close,
+    hasCalls: shape.calls.length > 0,
+  });
+}
