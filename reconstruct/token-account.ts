@@ -86,13 +86,15 @@ class Account {
   take(node: TreeNode, reason: string | null): void {
     this.#inTree.add(node.call_id);
     const { length } = node.token_ids;
-    const forced = reason === null ? (node.forced?.filter(Boolean).length ?? 0) : 0;
+    // A token without a choice is nobody's to train, whatever was decided about the rest of its call.
+    const isOpen = node.trainable || reason !== node.reason;
+    const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
     this.total.sampled += length;
-    if (reason !== null) this.#exclude(node.call_id, reason, length);
-    else {
+    this.#exclude(node.call_id, "forced", forced);
+    if (reason !== null) this.#exclude(node.call_id, reason, length - forced);
+    else if (length > forced) {
       this.total.trained += length - forced;
-      this.#exclude(node.call_id, "forced", forced);
-      if (length > forced) this.#train(node.call_id);
+      this.#train(node.call_id);
     }
   }
 
@@ -109,7 +111,9 @@ class Account {
   #exclude(callId: string, reason: string, tokens: number): void {
     if (tokens === 0) return;
     this.total.excluded[reason] = (this.total.excluded[reason] ?? 0) + tokens;
-    if (!this.#trained.has(callId) && !this.untrained.has(callId)) this.untrained.set(callId, reason);
+    // What a grammar forced explains a call only where nothing else of it was sampled.
+    const known = this.untrained.get(callId);
+    if (!this.#trained.has(callId) && (known === undefined || known === "forced")) this.untrained.set(callId, reason);
   }
 
   #train(callId: string): void {

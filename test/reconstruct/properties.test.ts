@@ -3,79 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { flatten, reconstruct, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import type { Message } from "../../schema/message.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { assistant, LogBuilder, recognised, system, toolCall, user } from "../fakes/log-builder.ts";
-
-type Move = {
-  /** Which earlier call is continued (modulo their number); with `again`, its own request is repeated. */
-  from: number;
-  how: "continue" | "again" | "fork" | "drift" | "root" | "rewrite" | "bare";
-  words: number[];
-  identity: boolean;
-  delivery: "complete" | "cut" | "none" | "unfinished" | "error";
-  logprobs: "all" | "one missing" | "none";
-  grammar: boolean;
-  overlap: boolean;
-};
-
-const move: fc.Arbitrary<Move> = fc.record({
-  from: fc.nat(50),
-  how: fc.constantFrom("continue", "continue", "continue", "again", "fork", "drift", "root", "rewrite", "bare"),
-  // Few words, so that calls often say the same.
-  words: fc.array(fc.nat(2), { maxLength: 4 }),
-  identity: fc.boolean(),
-  delivery: fc.constantFrom("complete", "complete", "complete", "complete", "cut", "none", "unfinished", "error"),
-  logprobs: fc.constantFrom("all", "all", "all", "one missing", "none"),
-  grammar: fc.boolean(),
-  overlap: fc.boolean(),
-});
-
-/** Plays the moves as a harness would. Every call that the engine finished is also in `log.exchanges`. */
-function play(moves: Move[]): LogBuilder {
-  const log = new LogBuilder();
-  const played: { id: string; messages: Message[]; says: Message }[] = [];
-  for (const [at, { from, how, words, identity, delivery, logprobs, grammar, overlap }] of moves.entries()) {
-    const text = words.map((word) => "xyz"[word]).join(" ");
-    const says = assistant(text, toolCall("1", String(words.length)));
-    const base = played.length === 0 ? undefined : played[from % played.length];
-    const messages = base === undefined || how === "root" ? [system("s"), user(text)] : requestAfter(base, how, text);
-    const named = base !== undefined && identity && how !== "again" && how !== "root";
-    const prompt = how === "drift" ? drifted(log.prompt(messages), from) : log.prompt(messages);
-    const sampled = log.said(says);
-    const id = log.call({
-      messages,
-      prompt,
-      says,
-      grammar,
-      delivery,
-      begin: 2000 + at * 10,
-      finish: 2005 + at * 10 + (overlap ? 17 : 0),
-      logprobs: logprobs === "none" ? null : sampled.map((_, index) => (logprobs === "one missing" && index === 1 ? null : -(index % 3))),
-      parent: named ? base.id : null,
-      restored: named && how !== "rewrite" ? [recognised(base.id, base.messages.length)] : [],
-      error: delivery === "error" ? { code: "engine_error", message: "gone", status: 500 } : null,
-    });
-    played.push({ id, messages, says });
-  }
-  return log;
-}
-
-function requestAfter(base: { messages: Message[]; says: Message }, how: Move["how"], text: string): Message[] {
-  if (how === "again") return base.messages;
-  if (how === "rewrite") return [...base.messages, assistant("rewritten"), user(text)];
-  if (how === "bare") return [...base.messages, base.says];
-  return [...base.messages, base.says, user(how === "fork" ? `fork ${text}` : text)];
-}
-
-/** Another rendering of the same conversation: one token is another one. */
-function drifted(prompt: number[], seed: number): number[] {
-  const at = seed % prompt.length;
-  return prompt.with(at, (prompt[at] as number) + 100);
-}
-
-const moves = fc.array(move, { minLength: 1, maxLength: 25 });
+import { assistant, LogBuilder, system, user } from "../fakes/log-builder.ts";
+import { moves, play } from "./random-sessions.ts";
 
 test("every path is what the engine saw, and every sampled token is there once, trainable or with its reason", () => {
   fc.assert(
