@@ -1,10 +1,11 @@
 /**
  * An exporter writes trajectories in the form that a trainer reads. The parts that most of them are made of stand beside
- * it: `rows.ts` selects the token rows, `alignment.ts` turns a row into what the five families of trainers expect, and
- * `source.ts` reads trajectories one by one or by whole groups, never holding more than one of them in memory.
+ * it: `rows.ts` selects the token rows, `reconstruct/alignment-families.ts` lines them up as the families of trainers
+ * expect, `scored-rows.ts` and `positional.ts` keep the places of rollouts in their groups, and `source.ts` reads trajectories one by one or by whole groups, never holding more than one of them in memory.
  */
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
+import type { SelectOptions } from "../reconstruct/index.ts";
 import type { TrajectorySource } from "./source.ts";
 
 export type ExportReport = {
@@ -30,11 +31,8 @@ export const emptyReport = (): ExportReport => ({
   left_out_groups: {},
 });
 
-export type ExportOptions<Own = Record<string, unknown>> = {
-  /** Tokens a row may have; longer ones keep their exact prefix up to a call boundary. */
-  maxTokens: number | null;
-  /** Take tokens that were sampled under a grammar: their logprobs hold under its mask only. */
-  allowGrammar: boolean;
+/** How rows are selected (`reconstruct/select-rows.ts`), and: */
+export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, "refuse" | "objective" | "aggregation"> & {
   /**
    * By what the trainer divides its logits. A format without a temperature of its own cannot say another one, so calls
    * that were sampled at another are left out (`comparable.ts`).
@@ -52,7 +50,7 @@ export interface Exporter {
   readonly objective: "rl" | "sft" | "any";
   readonly extension: "jsonl" | "parquet";
   readonly docs: {
-    /** Where a mask or logprob stands in relation to its token (`alignment.ts`). */
+    /** Where a mask or logprob stands in relation to its token (`reconstruct/alignment-families.ts`). */
     alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";
     /** What happens where the trainer wants a fixed number of rows: how it pads, selects or refuses; its dummy rows. */
     rows: string;

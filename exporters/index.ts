@@ -2,16 +2,37 @@
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../errors.ts";
+import { defaultSelectOptions } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
+import { miles } from "./miles.ts";
+import { nemoGym } from "./nemo-gym.ts";
+import { nemoRl } from "./nemo-rl.ts";
+import { slime } from "./slime.ts";
 import { toSource } from "./source.ts";
+import { trlGrpo } from "./trl-grpo.ts";
+import { trlSft } from "./trl-sft.ts";
+import { verifiers } from "./verifiers.ts";
+import { verl } from "./verl.ts";
 
 export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
 
-export const exporters = [canonical, flat, chat] as const satisfies readonly Exporter[];
+export const exporters = [
+  canonical,
+  flat,
+  chat,
+  verl,
+  slime,
+  miles,
+  trlGrpo,
+  trlSft,
+  verifiers,
+  nemoGym,
+  nemoRl,
+] as const satisfies readonly Exporter[];
 
 /** The exporter of that name; throws `plugin_unknown` with the names that there are. */
 export function exporterNamed(name: string): Exporter {
@@ -36,15 +57,12 @@ export async function exportTrajectories(
   options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string } = {},
 ): Promise<ExportReport> {
   const report = emptyReport();
-  const settings: ExportOptions = {
-    maxTokens: options.maxTokens ?? null,
-    allowGrammar: options.allowGrammar ?? false,
-    temperature: options.temperature ?? 1,
-    own: options.own ?? {},
-  };
-  const source = toSource(counted(trajectories, report), options.scratch);
+  const { signal, scratch, ...given } = options;
+  const { strategy, maxTokens, allowGrammar, cutOff, leaveOut } = defaultSelectOptions;
+  const settings: ExportOptions = { strategy, maxTokens, allowGrammar, cutOff, leaveOut, temperature: 1, own: {}, ...given };
+  const source = toSource(counted(trajectories, report), scratch);
   const chunks = toChunks(exporter.write(source, settings, report));
-  await pipeline(chunks, output, { end: output !== process.stdout, ...(options.signal && { signal: options.signal }) });
+  await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;
 }
 

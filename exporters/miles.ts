@@ -1,0 +1,20 @@
+/** miles: slime's `Sample` without the fields that miles does not have. */
+import { defineExporter, noOptions } from "./exporter.ts";
+import { samplesOf } from "./sample.ts";
+
+export const miles = defineExporter({
+  name: "miles",
+  title: "miles Sample dicts: tokens, response_length, loss_mask, rollout_log_probs, rollout_id",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "A",
+    rows: "As many rows as a rollout has branches, together, with one `rollout_id`, over which miles normalises once; groups follow each other, with one `group_index`. A rollout that trains nothing is a row of mask 0 with `remove_sample`.",
+    loader: "alidade_slime.py",
+    checked: "its documented fields, not its code",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    for await (const sample of samplesOf(source, options, report)) yield JSON.stringify(sample);
+  },
+});

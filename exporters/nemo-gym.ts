@@ -1,0 +1,128 @@
+/**
+ * NeMo Gym: one result row a line, a response whose items say the rollout. Of the items that a call sampled the last one
+ * carries its tokens, as Gym's own server writes it; NeMo RL takes everything between for what came in.
+ */
+import { z } from "zod";
+import type { FlatRow } from "../reconstruct/index.ts";
+import type { Message, Part, Tool } from "../schema/message.ts";
+import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { defineExporter } from "./exporter.ts";
+import { groupSize, type Place, positionalGroups } from "./positional.ts";
+import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
+import { refusePartlyForced, type WholeTurn, wholeTurnsOf } from "./whole-turns.ts";
+
+export const nemoGym = defineExporter({
+  name: "nemo-gym",
+  title: "NeMo Gym result rows: response items with prompt_token_ids, generation_token_ids, generation_log_probs",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "D",
+    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens, for NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out.",
+    loader: null,
+    checked: "nemo-gym 0.4.0; NeMo RL's side by its documented fields",
+  },
+  options: z.strictObject({ group_size: groupSize }),
+  async *write(source, options, report) {
+    const positional = {
+      groupSize: options.own.group_size,
+      missing: "drop",
+      refuse: (trajectory: Trajectory) => refusePartlyForced(trajectory, options.temperature),
+      toLine,
+    } as const;
+    for await (const lines of positionalGroups(source, options, report, positional)) for (const line of lines) yield JSON.stringify(line);
+  },
+});
+
+type Item = Record<string, unknown>;
+
+function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: Place): Item {
+  const calls = callsOfRow(row, trajectory);
+  const first = calls[0] ?? trajectory.calls[0];
+  const input = first === undefined ? [] : inputOf(first, trajectory);
+  const tools = toolsOf(first, trajectory).map(toTool);
+  return {
+    responses_create_params: { input: input.flatMap(toItems), tools, parallel_tool_calls: true },
+    response: {
+      id: row.trajectory_id,
+      created_at: (first?.times.begun ?? 0) / 1000,
+      model: first?.engine_model ?? "unknown",
+      object: "response",
+      parallel_tool_calls: true,
+      tool_choice: "auto",
+      tools,
+      output: row.dummy ? [placeHolder(wholeTurnsOf(row)[0])] : outputItems(row, calls, trajectory),
+    },
+    reward,
+    mask_sample: row.dummy,
+    _ng_task_index: group_index,
+    _ng_rollout_index: position,
+    alidade: { trajectory_id: row.trajectory_id, rollout_id: row.rollout_id, group_id: row.group_id, agent: row.agent },
+  };
+}
+
+function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): Item[] {
+  const turns = new Map(wholeTurnsOf(row).map((turn) => [turn.call_id, turn]));
+  return calls.flatMap((call, index) => {
+    const before = calls[index - 1];
+    const context = before === undefined ? [] : inputOf(call, trajectory).slice(before.input.length + 1);
+    const said = outputOf(call, trajectory).flatMap(toItems);
+    return [...context.flatMap(toItems), ...withTokens(said.length > 0 ? said : [toOutputMessage("")], turns.get(call.call_id))];
+  });
+}
+
+/** The last item of the turn, as Gym's own converter does it. */
+function withTokens(items: Item[], turn: WholeTurn | undefined): Item[] {
+  if (turn === undefined) return items;
+  return items.map((item, at) => (at === items.length - 1 ? { ...item, ...tokensOf(turn) } : item));
+}
+
+function tokensOf({ prompt_ids, token_ids, logprobs }: WholeTurn): Item {
+  return { prompt_token_ids: prompt_ids, generation_token_ids: token_ids, generation_log_probs: logprobs };
+}
+
+function placeHolder(turn: WholeTurn | undefined): Item {
+  return { ...toOutputMessage(""), ...(turn === undefined ? {} : tokensOf(turn)) };
+}
+
+function toOutputMessage(text: string): Item {
+  return { type: "message", id: "", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
+}
+
+function toItems(message: Message): Item[] {
+  return message.parts.map((part): Item => toItem(part, message));
+}
+
+function toItem(part: Part, { role }: Message): Item {
+  switch (part.type) {
+    case "tool_call":
+      return {
+        type: "function_call",
+        id: part.id,
+        call_id: part.id,
+        name: part.name,
+        // A custom tool is a function with one string to the model.
+        arguments: part.kind === "custom" ? JSON.stringify({ input: part.arguments }) : part.arguments,
+        status: "completed",
+      };
+    case "tool_result":
+      return { type: "function_call_output", call_id: part.call_id, output: textOf(part.content) };
+    case "reasoning":
+      return { type: "reasoning", id: "", summary: [{ type: "summary_text", text: part.text }] };
+    case "image":
+      return { type: "message", role, content: [{ type: "input_image", image_url: part.url, detail: part.detail ?? "auto" }] };
+    case "text":
+      return role === "assistant"
+        ? toOutputMessage(part.text)
+        : { type: "message", role: role === "tool" ? "user" : role, content: part.text };
+  }
+}
+
+/** Gym's tool output is one string: an image in it is named, not shown. */
+function textOf(content: Extract<Part, { type: "tool_result" }>["content"]): string {
+  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
+}
+
+function toTool({ name, description, parameters, strict }: Tool): Item {
+  return { type: "function", name, description: description ?? null, parameters, strict: strict ?? null };
+}

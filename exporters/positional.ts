@@ -1,0 +1,142 @@
+/**
+ * Rows for trainers that know a group by its position: the same number of rows for every group, one for each rollout,
+ * group after group. Such a format has one row a rollout: of several, the one with the most trained tokens is taken.
+ */
+import { z } from "zod";
+import { dummyRow, type FlatRow } from "../reconstruct/index.ts";
+import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import type { ExportOptions, ExportReport } from "./exporter.ts";
+import { addLeftOut, addOne } from "./left-out.ts";
+import { rowsOf, selectOptions } from "./rows.ts";
+import { whyUnscored } from "./scored-rows.ts";
+import type { TrajectoryGroup, TrajectorySource } from "./source.ts";
+
+/** For the schema of a positional format's own options. */
+export const groupSize = z
+  .number()
+  .int()
+  .positive()
+  .optional()
+  .describe("rollouts of a group that the trainer expects; of more the first are taken (default: as many as the group was asked for)");
+
+export type Place = {
+  /** From 0, counting the groups that are written. */
+  group_index: number;
+  /** From 0, in the group. */
+  position: number;
+  /** null: the place belongs to a rollout that was not measured; its row is a dummy. */
+  reward: number | null;
+};
+
+export type Positional<Line> = {
+  groupSize: number | undefined;
+  /**
+   * Where a rollout was not measured: `drop` leaves out its whole group, for the format cannot say so; `unscored` fills
+   * its place with a dummy row without a reward, for a trainer that keeps such a row out of the baseline.
+   */
+  missing: "drop" | "unscored";
+  /** Which calls the format cannot say; default: those of another temperature. */
+  refuse?: (trajectory: Trajectory) => (call: CallRecord) => string | null;
+  toLine(row: FlatRow, trajectory: Trajectory, place: Place): Line;
+};
+
+type Candidate = { row: FlatRow; trajectory: Trajectory; reward: number | null };
+
+/** The lines of each group that can be written whole; the other groups are in the report. Holds the lines of one group. */
+export async function* positionalGroups<Line>(
+  source: TrajectorySource,
+  options: ExportOptions<unknown>,
+  report: ExportReport,
+  positional: Positional<Line>,
+): AsyncIterable<Line[]> {
+  let group_index = 0;
+  for await (const group of source.groups()) {
+    const size = positional.groupSize ?? group.size ?? group.members.length;
+    const lines = await linesOf(group, { size, group_index, options, report, positional });
+    if (typeof lines === "string") addOne(report.left_out_groups, lines);
+    else {
+      group_index++;
+      report.rows += lines.length;
+      yield lines;
+    }
+  }
+}
+
+type Context<Line> = {
+  size: number;
+  group_index: number;
+  options: ExportOptions<unknown>;
+  report: ExportReport;
+  positional: Positional<Line>;
+};
+
+/** The group's lines, or why it has none. */
+async function linesOf<Line>(group: TrajectoryGroup, context: Context<Line>): Promise<Line[] | string> {
+  const { size, group_index, positional } = context;
+  const lines: Line[] = [];
+  let spare: Candidate | null = null;
+  let trained = 0;
+  const put = (candidate: Candidate): void => {
+    const { row, trajectory, reward } = candidate;
+    if (row.dummy) context.report.dummy_rows++;
+    else trained++;
+    lines.push(positional.toLine(row, trajectory, { group_index, position: lines.length, reward }));
+  };
+  for (const member of group.members) {
+    if (lines.length === size) addOne(context.report.left_out_rollouts, "over_group_size");
+    else {
+      const candidate = toCandidate(await member.read(), context);
+      if (typeof candidate === "string") addOne(context.report.left_out_rollouts, candidate);
+      else put(candidate);
+      if (typeof candidate !== "string") spare ??= toSpare(candidate);
+    }
+  }
+  if (trained === 0 || spare === null) return discard(context, lines, "nothing_trained");
+  if (lines.length < size && positional.missing === "drop") return discard(context, lines, "incomplete");
+  while (lines.length < size) put(spare);
+  return lines;
+}
+
+function discard<Line>({ report }: Context<Line>, lines: Line[], reason: string): string {
+  for (const _line of lines) addOne(report.left_out_rollouts, "group_left_out");
+  return reason;
+}
+
+/** The rollout's one row, or why it has none. */
+function toCandidate<Line>(trajectory: Trajectory, { options, report, positional }: Context<Line>): Candidate | string {
+  const over = positional.refuse === undefined ? {} : { refuse: positional.refuse(trajectory) };
+  let best: FlatRow | null = null;
+  for (const row of rowsOf(trajectory, options, report, over)) {
+    const isBetter = best === null || row.trained_tokens > best.trained_tokens;
+    const dropped: FlatRow | null = isBetter ? best : row;
+    if (isBetter) best = row;
+    if (dropped !== null) addLeftOut(report, { other_row_of_rollout: trainedCalls(dropped) });
+  }
+  const row = best ?? dummyRow(trajectory, selectOptions(options));
+  const reason = whyUnscored(row) ?? (row.token_ids.length === 0 ? "no_token_ids" : null);
+  return reason ?? { row, trajectory, reward: row.reward };
+}
+
+function trainedCalls(row: FlatRow): number {
+  return new Set(row.segments.filter((segment) => segment.trainable).map((segment) => segment.call_id)).size;
+}
+
+/** Its tokens hold another's place: mask 0, no reward. */
+function toSpare({ row, trajectory }: Candidate): Candidate {
+  return { row: maskedRow(row), trajectory, reward: null };
+}
+
+function maskedRow(row: FlatRow): FlatRow {
+  const length = Math.min(row.token_ids.length, row.prompt_length + 1);
+  return {
+    ...row,
+    token_ids: row.token_ids.slice(0, length),
+    loss_mask: new Array<0>(length).fill(0),
+    logprobs: new Array<null>(length).fill(null),
+    segments: [],
+    reward: null,
+    trained_tokens: 0,
+    weight: 0,
+    dummy: true,
+  };
+}

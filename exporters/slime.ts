@@ -1,0 +1,20 @@
+/** slime: one `Sample.to_dict()` a line; `alidade_slime.py` makes the file that `--load-debug-rollout-data` reads. */
+import { defineExporter, noOptions } from "./exporter.ts";
+import { samplesOf } from "./sample.ts";
+
+export const slime = defineExporter({
+  name: "slime",
+  title: "slime Sample dicts: tokens, response_length, loss_mask, rollout_log_probs, rollout_id",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "A",
+    rows: "As many rows as a rollout has branches, together, with one `rollout_id`; groups follow each other, with one `group_index`. As soon as one rollout has two rows slime makes the whole batch one group: name the loader's `post_process_rewards` in `--custom-reward-post-process-path`. A rollout that trains nothing is a row of mask 0 with `remove_sample`.",
+    loader: "alidade_slime.py",
+    checked: "its documented fields, not its code",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    for await (const sample of samplesOf(source, options, report)) yield JSON.stringify(sample);
+  },
+});

@@ -1,0 +1,45 @@
+/** TRL's GRPOTrainer: what `rollout_func` returns, one completion a line, the completions of a prompt together. */
+import { z } from "zod";
+import { type FlatRow, responseOnly } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { toChatMessages } from "./chat-messages.ts";
+import { defineExporter } from "./exporter.ts";
+import { groupSize, type Place, positionalGroups } from "./positional.ts";
+import { callsOfRow, inputOf } from "./row-calls.ts";
+
+export const trlGrpo = defineExporter({
+  name: "trl-grpo",
+  title: "TRL GRPO rollout_func rows: prompt_ids, completion_ids, logprobs, env_mask, reward",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "A",
+    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",
+    loader: "alidade_trl.py",
+    checked: "trl 1.16.0",
+  },
+  options: z.strictObject({ group_size: groupSize }),
+  async *write(source, options, report) {
+    const positional = { groupSize: options.own.group_size, missing: "unscored", toLine } as const;
+    for await (const lines of positionalGroups(source, options, report, positional)) for (const line of lines) yield JSON.stringify(line);
+  },
+});
+
+function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: Place): Record<string, unknown> {
+  const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
+  const first = callsOfRow(row, trajectory)[0] ?? trajectory.calls[0];
+  return {
+    prompt: first === undefined ? [] : inputOf(first, trajectory).flatMap(toChatMessages),
+    prompt_ids,
+    completion_ids: response_ids,
+    logprobs,
+    env_mask: mask,
+    reward,
+    group_index,
+    position,
+    group_id: row.group_id,
+    // A place holder is nobody's rollout.
+    rollout_id: reward === null ? null : row.rollout_id,
+    trajectory_id: reward === null ? null : row.trajectory_id,
+  };
+}

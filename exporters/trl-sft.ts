@@ -1,0 +1,38 @@
+/** TRL's SFTTrainer, already tokenised: the tokens as they were sampled, with labels only where the policy spoke. */
+import { defineExporter, noOptions } from "./exporter.ts";
+import { rowsOf } from "./rows.ts";
+
+/** The loss of torch and of TRL's collator skips this label. */
+const ignored = -100;
+
+export const trlSft = defineExporter({
+  name: "trl-sft",
+  title: "TRL SFT rows, tokenised: input_ids, labels",
+  objective: "sft",
+  extension: "jsonl",
+  docs: {
+    alignment: "B",
+    rows: "As many rows as a rollout has branches; each sampled token has a label in one row only. Without token ids use `chat`.",
+    loader: null,
+    checked: "trl 1.16.0",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    for await (const trajectory of source.trajectories()) {
+      for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: undefined })) {
+        // A place holder of a rollout has nothing to imitate.
+        if (row.dummy) continue;
+        report.rows++;
+        const labels = row.token_ids.map((id, at) => (row.loss_mask[at] === 1 ? id : ignored));
+        yield JSON.stringify({
+          input_ids: row.token_ids,
+          labels,
+          reward: row.reward,
+          trajectory_id: row.trajectory_id,
+          rollout_id: row.rollout_id,
+          group_id: row.group_id,
+        });
+      }
+    }
+  },
+});

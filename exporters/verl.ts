@@ -1,0 +1,60 @@
+/**
+ * verl: one unpadded row a line under the names of its TransferQueue fields. `key` is verl's own
+ * `{uid}_{session_id}_{index}`, by which its V1 trainer gives a rollout of several rows one place in the baseline.
+ */
+import { responseOnly } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
+import { numberSessions } from "./numbering.ts";
+import { policyStepsOf } from "./policy-steps.ts";
+import { callsOfRow, turnCount } from "./row-calls.ts";
+import { type ScoredRow, scoredRows } from "./scored-rows.ts";
+
+export const verl = defineExporter({
+  name: "verl",
+  title: "verl rows: prompts, responses, response_mask, rollout_log_probs, reward_score, key",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "A",
+    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0.",
+    loader: "alidade_verl.py",
+    checked: "verl 0.9.1",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    const sessionOf = numberSessions();
+    for await (const trajectory of source.trajectories()) {
+      const uid = trajectory.group.id ?? trajectory.trajectory_id;
+      const session_id = sessionOf(uid, trajectory);
+      for (const row of scoredRows(trajectory, options, report)) {
+        report.rows++;
+        yield JSON.stringify(toVerl(row, uid, session_id, trajectory));
+      }
+    }
+  },
+});
+
+function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Trajectory): Record<string, unknown> {
+  const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
+  const steps = policyStepsOf(row);
+  return {
+    key: `${uid}_${session_id}_${row.row_index}`,
+    uid,
+    session_id,
+    index: row.row_index,
+    prompts: prompt_ids,
+    responses: response_ids,
+    response_mask: mask,
+    rollout_log_probs: logprobs,
+    reward_score: row.reward,
+    num_turns: turnCount(callsOfRow(row, trajectory), trajectory),
+    min_global_steps: steps.min,
+    max_global_steps: steps.max,
+    data_source: trajectory.task.data_source,
+    rollout_id: row.rollout_id,
+    trajectory_id: row.trajectory_id,
+    agent: row.agent,
+    weight: row.weight,
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * The session that every exporter is asked to write: a turn with a tool call, tried twice because the first answer's
+ * client left; the tool's result and the turn after it under new weights; a sub-agent; a compaction and the turn that
+ * goes on from its summary. Its sibling in the group says one turn and fails.
+ */
+import { reconstruct } from "../../reconstruct/index.ts";
+import type { Tool } from "../../schema/message.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "./log-builder.ts";
+
+export const goldenTools: Tool[] = [
+  {
+    name: "bash",
+    description: "runs a command",
+    parameters: { type: "object", properties: { cmd: { type: "string" } } },
+    kind: "function",
+  },
+];
+
+const v1 = { version: "v1", step: 1 };
+const v2 = { version: "v2", step: 2 };
+
+/** Token ids, one a word in the order in which words are first met; 2 ends a turn. See `golden.test.ts`. */
+export function goldenTrajectory(facts: Parameters<typeof reconstruct>[1] = {}): Trajectory {
+  const log = new LogBuilder();
+  const tools = goldenTools;
+  const start = [system("be good"), user("fix it")];
+  const looks = assistant(thinking("hm"), toolCall("t1", '{"cmd":"ls"}'));
+  log.call({ messages: start, says: looks, tools, delivery: "cut", policy: v1 });
+  const first = log.call({ messages: start, says: looks, tools, policy: v1 });
+  log.call({ agent: "helper", request_class: "sub_agent", messages: [system("help"), user("count")], says: assistant("two"), policy: v1 });
+  const seen = [...start, looks, toolResult("t1", "a.txt")];
+  const second = log.call({
+    messages: seen,
+    says: assistant("found"),
+    tools,
+    parent: first,
+    restored: [recognised(first, 2)],
+    policy: v2,
+  });
+  const whole = [...seen, assistant("found"), user("summarise")];
+  const third = log.call({
+    request_class: "compaction",
+    messages: whole,
+    says: assistant("sum up"),
+    tools,
+    parent: second,
+    policy: v2,
+  });
+  log.call({ messages: [system("be good"), user("sum up"), user("go on")], says: assistant("done"), tools, parent: third, policy: v2 });
+  return reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 2 }, ...facts });
+}
+
+export function goldenSibling(facts: Parameters<typeof reconstruct>[1] = {}): Trajectory {
+  const log = new LogBuilder({ rollout_id: "roll2", sample_index: 1 });
+  log.call({ messages: [system("be good"), user("fix it")], says: assistant("no"), tools: goldenTools, policy: v1 });
+  return reconstruct(log.entries, { status: "graded", reward: 0, group: { size: 2 }, ...facts });
+}
