@@ -7,9 +7,9 @@ import type { FlatRow } from "../reconstruct/index.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
+import { type NemoTurn, nemoTurns, refusePartlyForced } from "./nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./positional.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
-import { refusePartlyForced, type WholeTurn, wholeTurnsOf } from "./whole-turns.ts";
 
 export const nemoGym = defineExporter({
   name: "nemo-gym",
@@ -51,7 +51,7 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
       parallel_tool_calls: true,
       tool_choice: "auto",
       tools,
-      output: row.dummy ? [placeHolder(wholeTurnsOf(row)[0])] : outputItems(row, calls, trajectory),
+      output: row.dummy ? [placeHolder(nemoTurns(row)[0])] : outputItems(row, calls, trajectory),
     },
     reward,
     mask_sample: row.dummy,
@@ -62,7 +62,7 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
 }
 
 function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): Item[] {
-  const turns = new Map(wholeTurnsOf(row).map((turn) => [turn.call_id, turn]));
+  const turns = new Map(nemoTurns(row).map((turn) => [turn.call_id, turn]));
   return calls.flatMap((call, index) => {
     const before = calls[index - 1];
     const context = before === undefined ? [] : inputOf(call, trajectory).slice(before.input.length + 1);
@@ -72,16 +72,16 @@ function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory):
 }
 
 /** The last item of the turn, as Gym's own converter does it. */
-function withTokens(items: Item[], turn: WholeTurn | undefined): Item[] {
+function withTokens(items: Item[], turn: NemoTurn | undefined): Item[] {
   if (turn === undefined) return items;
   return items.map((item, at) => (at === items.length - 1 ? { ...item, ...tokensOf(turn) } : item));
 }
 
-function tokensOf({ prompt_ids, token_ids, logprobs }: WholeTurn): Item {
+function tokensOf({ prompt_ids, token_ids, logprobs }: NemoTurn): Item {
   return { prompt_token_ids: prompt_ids, generation_token_ids: token_ids, generation_log_probs: logprobs };
 }
 
-function placeHolder(turn: WholeTurn | undefined): Item {
+function placeHolder(turn: NemoTurn | undefined): Item {
   return { ...toOutputMessage(""), ...(turn === undefined ? {} : tokensOf(turn)) };
 }
 

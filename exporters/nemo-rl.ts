@@ -3,8 +3,8 @@ import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
+import { nemoTurns } from "./nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./positional.ts";
-import { refusePartlyForced, wholeTurnsOf } from "./whole-turns.ts";
 
 export const nemoRl = defineExporter({
   name: "nemo-rl",
@@ -23,8 +23,7 @@ export const nemoRl = defineExporter({
     const positional = {
       groupSize: options.own.group_size,
       missing: "drop",
-      refuse: (trajectory: Trajectory) => refusePartlyForced(trajectory, options.temperature),
-      toLine: (row: FlatRow, trajectory: Trajectory, place: Place) => toDatum(row, trajectory, place),
+      toLine: toDatum,
     } as const;
     for await (const lines of positionalGroups(source, options, report, positional))
       for (const line of lines) yield JSON.stringify({ ...line, idx: idx++ });
@@ -32,7 +31,7 @@ export const nemoRl = defineExporter({
 });
 
 function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: Place): Record<string, unknown> {
-  const message_log = wholeTurnsOf(row).flatMap(({ new_ids, token_ids, logprobs }) => [
+  const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }) => [
     { role: "user", content: "", token_ids: new_ids },
     { role: "assistant", content: "", token_ids, generation_logprobs: logprobs },
   ]);
