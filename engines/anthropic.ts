@@ -5,7 +5,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { toAnthropicMessages, toAnthropicTools } from "./anthropic-conversation.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
 
 export const anthropic: EngineKind = {
   name: "anthropic",
@@ -49,6 +49,7 @@ class AnthropicEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+    refusePromptIds(this.name, request);
     const body = toBody(request);
     const { made } = this.#connections;
     let began = false;

@@ -73,8 +73,8 @@ export type EngineFacts = {
    */
   role_mapping: Record<string, string>;
   missing: string | null;
-  /** Why `token_in` is what it is: the route answers, is there and switched off, or is not there. */
-  token_in_route?: "offered" | "switched off" | "absent";
+  /** Why there is no token-in, and what would give it. */
+  token_in_missing?: string;
   /** Are logprobs of a grammar's call those under its mask (a forced token has 0.0)? null: it could not be asked. */
   grammar_logprobs?: "masked" | "unmasked" | null;
   /** The engine's own name of the weights that it serves now. */

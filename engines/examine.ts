@@ -84,7 +84,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
             "tokens that a grammar forced cannot be told from chosen ones: export without --allow-grammar",
           );
   }
-  yield* tokenIn(facts);
+  yield tokenIn(facts);
   yield facts.weight_version
     ? row("weight version", facts.weight_version, "ok")
     : row(
@@ -108,17 +108,10 @@ const weightAdvice: Record<string, string> = {
   sglang: "set it with POST /update_weight_version after each update, or name the policy yourself: `policy` in the run file",
 };
 
-function* tokenIn(facts: EngineFacts): Generator<Finding> {
-  if (facts.token_in_route === "offered")
-    yield row("token-in", facts.token_in ? "taken as given, on the chat route" : "the server has a route", "ok");
-  else if (facts.token_in_route === "switched off")
-    yield row(
-      "token-in",
-      "the route is there and switched off (403)",
-      "gap",
-      "start vLLM with --enable-scale-out: later turns can then condition on the exact sampled tokens",
-    );
-  else yield row("token-in", "no route", "gap", "later turns are rendered anew; what that costs is row_inflation in the fidelity report");
+function tokenIn(facts: EngineFacts): Finding {
+  if (facts.token_in) return row("token-in", "prompt ids are taken as given, on the chat route", "ok");
+  const why = facts.token_in_missing ?? "it gives no token ids to go on from";
+  return row("token-in", "none: every turn is rendered anew", "gap", `${why}; what it costs is row_inflation in the fidelity report`);
 }
 
 async function lookAtRoles(engine: Engine, model: string, facts: EngineFacts, signal: AbortSignal): Promise<Finding[]> {

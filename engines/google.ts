@@ -10,7 +10,7 @@ import type {
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
 
 export const google: EngineKind = {
   name: "google",
@@ -62,6 +62,7 @@ class GoogleEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+    refusePromptIds(this.name, request);
     const { contents, config } = toRequest(request);
     // The SDK's stream has no way to leave it early but the signal.
     const left = new AbortController();

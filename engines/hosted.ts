@@ -5,7 +5,7 @@
 import { Agent, fetch as undiciFetch } from "undici";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { EngineFacts } from "./engine.ts";
+import type { EngineFacts, SampleRequest } from "./engine.ts";
 import { refusal } from "./refusal.ts";
 
 /** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */
@@ -47,10 +47,16 @@ export function hostedFacts(engine: string, baseUrl: string, models: string[], r
     logprobs: false,
     logprob_semantics: null,
     token_in: false,
-    token_in_route: "absent",
+    token_in_missing: "a hosted API takes messages only",
     role_mapping: roles,
     missing: `the API at ${baseUrl} gives no token ids (engine.kind ${engine}): its text is recorded for distillation or evaluation, and is never trained on as a policy. To train, serve the model yourself with vLLM or SGLang`,
   };
+}
+
+/** Sampling on another prompt than the one that was given would be worse than failing. Throws `request_invalid`. */
+export function refusePromptIds(engine: string, request: SampleRequest): void {
+  if (request.prompt_ids)
+    throw new AlidadeError("request_invalid", `${engine} takes messages only, and no prompt ids`, { param: "prompt_ids" });
 }
 
 /**

@@ -51,8 +51,7 @@ class LlamaCppEngine implements Engine {
       token_in: false,
       role_mapping: {},
       missing: null,
-      // /completion takes ids, but there the server's parsers for tools and reasoning do not run.
-      token_in_route: "offered",
+      token_in_missing: "llama-server takes ids on /completion only, where its parsers for tool calls and reasoning do not run",
     };
     if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
     const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);

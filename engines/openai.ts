@@ -7,7 +7,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
 
 export const openai: EngineKind = {
   name: "openai",
@@ -64,6 +64,7 @@ class OpenAiEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+    refusePromptIds(this.name, request);
     const body = this.#body(request);
     const { made } = this.#connections;
     let began = false;

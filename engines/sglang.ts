@@ -6,14 +6,25 @@
  */
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { FinishReason, Sampling } from "../schema/message.ts";
+import type { FinishReason, Message, Sampling, Tool } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
-import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource, WeightSpan } from "./engine.ts";
+import type {
+  Engine,
+  EngineFacts,
+  EngineKind,
+  Rendered,
+  RenderSource,
+  SampleEvent,
+  SampleRequest,
+  TokenizeSource,
+  WeightSpan,
+} from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { choicePattern, readGrammar } from "./grammar.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
+import { promptComplaint } from "./prompt-echo.ts";
 import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 
 /** Telling the server that nobody wants a generation any more is a courtesy beside the closed connection. */
@@ -70,7 +81,8 @@ class SglangEngine implements Engine {
     }
     const echo = await this.#probeOnce(model.id, 1, { input_ids: [1, 2, 3] }, signal).catch(() => null);
     facts.token_in = echo?.prompt_ids?.join() === "1,2,3";
-    facts.token_in_route = facts.token_in ? "offered" : "absent";
+    if (!facts.token_in)
+      facts.token_in_missing = `the chat route at ${this.baseUrl} did not sample on the "input_ids" that it was given: serve the model with SGLang 0.5.17 or newer, without a router in between`;
     facts.missing = this.#missing(cold);
     return facts;
   }
@@ -100,12 +112,7 @@ class SglangEngine implements Engine {
     const body =
       "text" in source
         ? { model, prompt: source.text, add_special_tokens: false }
-        : {
-            model,
-            messages: toChatMessages(source.messages, source.verbatim ? {} : this.#roles, "reasoning_content"),
-            ...(source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {}),
-            add_generation_prompt: true,
-          };
+        : { ...this.#conversation(model, source, source.verbatim), add_generation_prompt: true };
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
   }
 
@@ -295,10 +302,7 @@ function sampledOf(
       "logprobs of other ids than response_token_ids",
     counted !== null && ids.length > 0 && counted !== ids.length && `${counted} completion tokens and ${ids.length} ids`,
     prompt && promptTokens !== null && prompt.length !== promptTokens && `${promptTokens} prompt tokens and ${prompt.length} prompt ids`,
-    promptIds &&
-      prompt &&
-      (prompt.length !== promptIds.length || prompt.some((id, at) => id !== promptIds[at])) &&
-      "another prompt than asked",
+    promptIds && promptComplaint(promptIds, prompt),
   ].filter((one) => typeof one === "string");
   return { ids, logprobs, misaligned: complaints.length === 0 ? null : `the engine gave ${complaints.join(", and ")}` };
 }

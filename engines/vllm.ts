@@ -5,13 +5,14 @@
  */
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { Prompt, Sampling } from "../schema/message.ts";
+import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
+import { promptComplaint } from "./prompt-echo.ts";
 import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
 
@@ -20,6 +21,16 @@ export const vllm: EngineKind = {
   title: "vLLM's OpenAI-compatible server (and what speaks its wire, such as the practice engine)",
   create: (options) => new VllmEngine(options),
 };
+
+/**
+ * How the chat route is told the prompt's ids, so that it renders nothing and does everything else: its parsers, its
+ * grammars, its stream. 0.32 has them in a field of disaggregated serving; a field of their own is proposed. A server
+ * that knows neither ignores them without a word, and only the prompt that it echoes says so.
+ */
+const tokenInFields: ((ids: number[]) => Record<string, unknown>)[] = [
+  (ids) => ({ kv_transfer_params: { prompt_token_ids: ids } }),
+  (ids) => ({ prompt_token_ids: ids }),
+];
 
 /**
  * Where nobody reads along, vLLM is asked for chunks of so many tokens: a chunk a token costs both sides more than all
@@ -41,6 +52,9 @@ class VllmEngine implements Engine {
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient(options);
+  /** Found by the probe: how this server takes prompt ids; null: it was not seen to. */
+  #tokenIn: ((ids: number[]) => Record<string, unknown>) | null = null;
+  #maxModelLen: number | null = null;
   }
 
   get baseUrl(): string {
@@ -70,7 +84,6 @@ class VllmEngine implements Engine {
     const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
     this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
     facts.fingerprints = await fingerprints(tokenize);
-    facts.token_in_route = await this.#tokenInRoute(signal);
     facts.weight_version = await this.weightVersion(signal);
     const cold = await this.#probeOnce(model.id, 1, signal);
     this.#extras = cold.accepted;
@@ -84,6 +97,10 @@ class VllmEngine implements Engine {
     facts.missing = this.#missing(cold);
     return facts;
   }
+    this.#maxModelLen = facts.max_model_len;
+    this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model.id, signal) : null;
+    facts.token_in = this.#tokenIn !== null;
+    if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     const [path, body] = request.prompt
@@ -94,6 +111,7 @@ class VllmEngine implements Engine {
     let isAccepted = false;
     let isDone = false;
     try {
+    let echoed: number[] | null = null;
       const frames = new SseDecoder();
       for await (const bytes of response.reads()) {
         const events: SampleEvent[] = [];
@@ -110,6 +128,7 @@ class VllmEngine implements Engine {
           // What was sampled before a chunk that is wrong was sampled all the same.
           yield* events;
         }
+          if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
         if (isDone) break;
       }
     } catch (error) {
@@ -119,7 +138,9 @@ class VllmEngine implements Engine {
       if (isDone) response.skipRest();
       else response.abandon();
     }
-    yield* chunks.end();
+    const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);
+    for (const event of chunks.end())
+      yield event.type === "end" && complaint ? { ...event, misaligned: `the engine sampled on ${complaint}` } : event;
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
@@ -162,9 +183,6 @@ class VllmEngine implements Engine {
   }
 
   #chatBody(request: SampleRequest): Record<string, unknown> {
-    // Its chat route takes none, and sampling another prompt than the one that was given would be worse than failing.
-    if (request.prompt_ids)
-      throw new AlidadeError("request_invalid", "vllm takes no prompt ids on its chat route", { param: "prompt_ids" });
     const { reasoning_effort, parallel_tool_calls, ...sampling } = request.sampling;
     const hasTools = request.tools.length > 0;
     return {
@@ -190,9 +208,29 @@ class VllmEngine implements Engine {
       prompt: "text" in prompt ? prompt.text : prompt.token_ids,
       ...withoutUndefined(sampling),
       stream: true,
+      ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
       stream_options: { include_usage: true },
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...(this.#extras ? { return_token_ids: true, logprobs: 0, ...pace(request) } : {}),
+  /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */
+  #promptIds(request: SampleRequest, ids: number[]): Record<string, unknown> {
+    if (!this.#tokenIn)
+      throw new AlidadeError("request_invalid", `the server at ${this.baseUrl} was not seen to take prompt ids on its chat route`, {
+        param: "prompt_ids",
+      });
+    if (request.messages.some(hasImage))
+      throw new AlidadeError("request_invalid", "vllm renders messages with images itself: it ignores prompt ids beside them", {
+        param: "prompt_ids",
+      });
+    // Rendered messages are measured by the server first; ids are, too late, by a check that means something else.
+    if (this.#maxModelLen !== null && ids.length >= this.#maxModelLen)
+      throw new AlidadeError(
+        "context_length_exceeded",
+        `The context length of this model is ${this.#maxModelLen} tokens; requested were ${ids.length + 1}: a prompt of ${ids.length} and at least one token of answer`,
+      );
+    return this.#tokenIn(ids);
+  }
+
     };
   }
 
@@ -209,12 +247,22 @@ class VllmEngine implements Engine {
     return `the engine at ${this.baseUrl} returned no token ids for a request with "return_token_ids": true. Serve the model with a vLLM that knows this field (tested with 0.32; it needs no server flag); where it does, a router in between strips "token_ids": point --engine at the server itself`;
   }
 
-  /** The routes are always there; without `--enable-scale-out` they answer 403. An empty body is refused before it costs anything. */
-  async #tokenInRoute(signal: AbortSignal): Promise<NonNullable<EngineFacts["token_in_route"]>> {
-    const { statusCode, body } = await this.#client.send("POST", "/inference/v1/generate", {}, signal);
-    await body.dump();
-    if (statusCode === 403) return "switched off";
-    return statusCode === 404 || statusCode === 405 ? "absent" : "offered";
+  /** The first way of giving ids that the server takes: its echo is then the ids, and not the rendered messages. */
+  async #findTokenIn(model: string, signal: AbortSignal): Promise<((ids: number[]) => Record<string, unknown>) | null> {
+    const ids = [3, 2, 1];
+    for (const fields of tokenInFields) {
+      const answer = await this.#client
+        .json("POST", "/v1/chat/completions", { ...probeBody(model, 1), ...fields(ids) }, signal)
+        .catch(() => null);
+      const echoed = ProbeAnswer.safeParse(answer).data?.prompt_token_ids ?? null;
+      if (promptComplaint(ids, echoed) === null) return fields;
+    }
+    return null;
+  }
+
+  #noTokenIn(facts: EngineFacts): string {
+    if (!facts.token_ids) return "it gives no token ids, so there are none to go on from";
+    return `the chat route at ${this.baseUrl} rendered the messages and left the prompt ids out: serve the model with a vLLM that takes them (tested with 0.32; it needs no server flag)`;
   }
 
   /** With one choice a token has no alternative: under the mask its logprob is exactly 0. */
@@ -281,6 +329,12 @@ const TokenCount = z.looseObject({ count: z.number().int() });
 const Tokenized = z.looseObject({ tokens: z.array(z.number().int().nonnegative()) });
 const Detokenized = z.looseObject({ prompt: z.string() });
 const WeightInfo = z.looseObject({ weight_version: z.string().nullish() });
+function hasImage(message: Message): boolean {
+  return message.parts.some(
+    (part) => part.type === "image" || (part.type === "tool_result" && part.content.some((one) => one.type === "image")),
+  );
+}
+
 const ProbeAnswer = z.looseObject({
   prompt_token_ids: z.array(z.number()).nullish(),
   choices: z.array(

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Exchange } from "./exchange.ts";
 import { score } from "./generation.ts";
 import type { PracticeModel } from "./practice-model.ts";
-import { ChatRequest, parseBody, room, toSampling } from "./requests.ts";
+import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
 import { type Counted, type Piece, readTurn, toLogprob, toUsage } from "./turn.ts";
@@ -14,7 +14,8 @@ export async function chatCompletions(model: PracticeModel, exchange: Exchange):
   const request = parseBody(ChatRequest, exchange.body);
   model.check(request.model);
   const tools = request.tool_choice === "none" ? [] : (request.tools ?? []);
-  const promptIds = encode(renderChat(request.messages, request.tools ?? []));
+  const given = request.kv_transfer_params?.prompt_token_ids;
+  const promptIds = given ? given.map(knownId) : encode(renderChat(request.messages, request.tools ?? []));
   const usage: Counted = { prompt_tokens: promptIds.length, completion_tokens: 0, cached_tokens: 0 };
   const maxTokens = room(promptIds.length, model.maxModelLen, request.max_completion_tokens ?? request.max_tokens);
   const generation = {

@@ -60,6 +60,8 @@ export const ChatRequest = z.looseObject({
   max_completion_tokens: z.number().int().min(1).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),
+  /** vLLM's place for a prompt that is given as ids: it is sampled on as it stands, and no message is rendered. */
+  kv_transfer_params: z.looseObject({ prompt_token_ids: z.array(TokenId).min(1).nullish() }).nullish(),
 });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { contextOverflow } from "../../dialects/context-overflow.ts";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
@@ -23,6 +24,8 @@ type Case = {
   start: (script: (request: Record<string, unknown>) => ScriptedReply) => Promise<Scripted>;
   /** Gives ids and logprobs. */
   tokens: boolean;
+  /** `prompt_ids` are taken. */
+  tokenIn?: boolean;
   /** The turn comes piece by piece. */
   streams: boolean;
   /** How this server says that a prompt is too long. */
@@ -33,10 +36,11 @@ const on = (wire: Wire) => (script: (request: Record<string, unknown>) => Script
 const vllmOverflow = "This model's maximum context length is 10 tokens. However, you requested 20 tokens";
 
 const cases: Record<string, Case> = {
-  vllm: { start: ScriptedEngine.start, tokens: true, streams: true, overflow: vllmOverflow },
+  vllm: { start: ScriptedEngine.start, tokens: true, tokenIn: true, streams: true, overflow: vllmOverflow },
   sglang: {
     start: on(sglangWire),
     tokens: true,
+    tokenIn: true,
     streams: false,
     overflow: "The input (20 tokens) is longer than the model's context length (10 tokens).",
   },
@@ -292,12 +296,74 @@ test("vllm: a router that strips one of the two lists is told from a server that
   });
 });
 
-test("prompt ids go to an engine that takes them, and no other prompt is sampled in their place", async () => {
-  for (const kind of ["vllm", "llama-cpp"])
-    await withEngine(kind, { text: "x" }, async (engine, server) => {
-      const error = await failureOf(sampleAll(engine, { prompt_ids: [1, 2] }));
-      assert.deepEqual([error.code, error.param, server.requests.length], ["request_invalid", "prompt_ids", 0]);
+for (const [kind, { tokenIn = false }] of Object.entries(cases))
+  test(`${kind}: ${tokenIn ? "prompt ids are sampled on as they are, and the answer is read as ever" : "prompt ids are refused, with the reason in the probe's facts"}`, async () => {
+    const reply = { text: "Two.", reasoning: "Hm.", tool_calls: [{ name: "bash", arguments: '{"command":  "ls"}' }] };
+    await withEngine(kind, reply, async (engine, server) => {
+      const facts = await engine.probe(patience());
+      assert.equal(facts.token_in, tokenIn);
+      assert.equal(facts.token_in_missing === undefined, tokenIn, "a server without token-in says why, and no other does");
+      if (!tokenIn) {
+        const asked = server.requests.length;
+        const error = await failureOf(sampleAll(engine, { prompt_ids: [7, 8, 9] }));
+        // No other prompt is sampled in its place.
+        assert.deepEqual([error.code, error.param, server.requests.length], ["request_invalid", "prompt_ids", asked]);
+        return;
+      }
+      const events = await sampleAll(engine, { prompt_ids: [7, 8, 9] });
+      assert.deepEqual(events.find((event) => event.type === "prompt")?.token_ids, [7, 8, 9]);
+      assert.deepEqual([textOf(events, "text-delta"), textOf(events, "reasoning-delta")], [reply.text, reply.reasoning]);
+      const calls = events.filter((event) => event.type === "tool-call").map(({ name, arguments: text }) => ({ name, arguments: text }));
+      assert.deepEqual(calls, reply.tool_calls);
+      const { ids, logprobs } = tokensOf(events);
+      assert.deepEqual(
+        logprobs,
+        ids.map((id, at) => logprobOf(id, 3 + at)),
+      );
+      const end = endOf(events);
+      assert.deepEqual([end.finish_reason, end.usage.prompt_tokens, end.misaligned], ["tool_calls", 3, undefined]);
     });
+  });
+
+for (const kind of Object.keys(cases).filter((each) => cases[each]?.tokenIn))
+  test(`${kind}: a conversation is rendered with and without the generation prompt, and its text encodes to its ids`, async () => {
+    await withEngine(kind, { text: "x" }, async (engine) => {
+      const render = engine.render?.bind(engine) ?? assert.fail("it takes prompt ids and renders none");
+      const { tools } = request();
+      const open = await render("scripted", { messages, tools, generation: true }, patience());
+      const closed = await render("scripted", { messages, tools, generation: false }, patience());
+      assert.ok(open.text.startsWith(closed.text) && open.text.length > closed.text.length);
+      assert.deepEqual(open.token_ids.slice(0, closed.token_ids.length), closed.token_ids);
+      assert.deepEqual(await engine.tokenize?.("scripted", { text: open.text }, patience()), open.token_ids);
+      const prompt = (await sampleAll(engine)).find((event) => event.type === "prompt")?.token_ids;
+      assert.deepEqual(open.token_ids, prompt, "it is what chat renders");
+    });
+  });
+
+test("a server that leaves prompt ids out, and says nothing, is seen by the probe; one that turns to it later is misaligned", async () => {
+  await using server = await ScriptedEngine.start(() => ({ text: "x" }));
+  const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });
+  server.takesPromptIds = false;
+  const facts = await engine.probe(patience());
+  assert.equal(facts.token_in, false);
+  assert.match(facts.token_in_missing ?? "", /rendered the messages.*0\.32/);
+  server.takesPromptIds = true;
+  await engine.probe(patience());
+  server.takesPromptIds = false;
+  assert.match(endOf(await sampleAll(engine, { prompt_ids: [7, 8, 9] })).misaligned ?? "", /another prompt .* than asked \(3 ids\)/);
+  await engine.close();
+});
+
+test("vllm: ids that fill the context are refused as a conversation that does, and ids beside an image before they are lost", async () => {
+  await withEngine("vllm", { text: "x" }, async (engine, server) => {
+    const { max_model_len } = await engine.probe(patience());
+    const full = await failureOf(sampleAll(engine, { prompt_ids: new Array<number>(max_model_len ?? 0).fill(7) }));
+    assert.deepEqual([full.code, full.status], ["context_length_exceeded", 400]);
+    assert.deepEqual(contextOverflow(full.message), { tokens: "100001", maximum: "100000" });
+    const image: Message = { role: "user", parts: [{ type: "image", url: "data:image/png;base64,AA==" }] };
+    const lost = await failureOf(sampleAll(engine, { messages: [image], prompt_ids: [7] }));
+    assert.deepEqual([lost.code, lost.param, server.requests.length], ["request_invalid", "prompt_ids", 0]);
+  });
 });
 
 test("a stop string is told from the end of a turn", async () => {

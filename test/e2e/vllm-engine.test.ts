@@ -97,7 +97,7 @@ test("the probe sees vLLM as it is: raw logprobs under the grammar's mask, roles
     assert.match(facts.fingerprints?.template ?? "", /^[0-9a-f]{16}$/);
     assert.match(facts.fingerprints?.tokenizer ?? "", /^[0-9a-f]{16}$/);
     assert.deepEqual((await engine.probe(t.signal)).fingerprints, facts.fingerprints);
-    assert.ok(["offered", "switched off"].includes(facts.token_in_route ?? ""));
+    assert.deepEqual([facts.token_in, facts.token_in_missing], [true, undefined]);
   });
 });
 

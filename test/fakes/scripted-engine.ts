@@ -16,6 +16,7 @@ export type WireRequest = {
   model: string;
   messages: WireMessage[];
   prompt?: string | number[];
+  kv_transfer_params?: { prompt_token_ids?: number[] };
   tools?: unknown[];
   stream?: boolean;
   [key: string]: unknown;
@@ -28,7 +29,7 @@ export type ScriptedReply = {
   finish_reason?: string;
   stop_reason?: string | number | null;
   /** HTTP status of a refusal instead of an answer. */
-  refuse?: { status: number; message: string };
+  refuse?: { status: number; message: string; retryAfter?: string };
   /** Break the connection after this many sampled tokens. */
   cutAfter?: number;
   /** Wait for this before the first byte of the answer. */
@@ -55,11 +56,15 @@ export type WireQuirk =
 /** Ends a sampled turn; not a character that texts have. */
 export const endOfTurn = 1;
 
+const endOfTurnShown = "⏹".codePointAt(0) as number;
+
 export const encode = (text: string): number[] => Array.from(text, (character) => character.codePointAt(0) as number);
+/** As a tokenizer reads text: the end of a turn is seen in it. */
+export const encodeShown = (text: string): number[] => encode(text).map((id) => (id === endOfTurnShown ? endOfTurn : id));
 export const decode = (ids: number[]): string => ids.map((id) => (id === endOfTurn ? "⏹" : String.fromCodePoint(id))).join("");
 
 /** The template: what the "model" is prompted with. */
-export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt">): number[] {
+export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt"> & { add_generation_prompt?: unknown }): number[] {
   if (typeof request.prompt === "string") return encode(request.prompt);
   if (Array.isArray(request.prompt)) return request.prompt;
   const ids = request.tools?.length ? encode(`[tools ${request.tools.length}]`) : [];
@@ -82,7 +87,7 @@ export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt
         endOfTurn,
       );
   }
-  return [...ids, ...encode("<assistant>")];
+  return request.add_generation_prompt === false ? ids : [...ids, ...encode("<assistant>")];
 }
 
 /** The characters that the "model" sampled. */
@@ -105,6 +110,8 @@ export class ScriptedEngine implements AsyncDisposable {
   isSick = false;
   /** Added to every token id: another tokenizer. */
   shift = 0;
+  /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
+  takesPromptIds = true;
   models = ["scripted"];
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
   readonly #script: (request: WireRequest, index: number) => ScriptedReply;
@@ -136,7 +143,8 @@ export class ScriptedEngine implements AsyncDisposable {
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as WireRequest;
     if (incoming.url === "/tokenize") {
-      const tokens = typeof body.prompt === "string" ? encode(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
+      const tokens =
+        typeof body.prompt === "string" ? encodeShown(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
       return json(outgoing, 200, { count: tokens.length, tokens: this.#own(tokens) });
     }
     if (incoming.url === "/detokenize")
@@ -160,10 +168,16 @@ export class ScriptedEngine implements AsyncDisposable {
     return this.shift === 0 ? ids : ids.map((id) => id + this.shift);
   }
 
+  /** The prompt as it was given, or as the template prints it. */
+  #promptOf(request: WireRequest): number[] {
+    const given = this.takesPromptIds ? request.kv_transfer_params?.prompt_token_ids : undefined;
+    return given ?? this.#own(render(request));
+  }
+
   #probe(body: WireRequest, outgoing: ServerResponse): void {
     const { quirk } = this.#script({ ...body, probe: true }, -1);
     json(outgoing, 200, {
-      ...(quirk === "no_ids" || quirk === "router_strips_prompt" ? {} : { prompt_token_ids: render(body) }),
+      ...(quirk === "no_ids" || quirk === "router_strips_prompt" ? {} : { prompt_token_ids: this.#promptOf(body) }),
       choices: [
         {
           message: { role: "assistant", content: "x" },
@@ -185,10 +199,14 @@ export class ScriptedEngine implements AsyncDisposable {
     );
     await Promise.race([reply.before, gone]);
     if (outgoing.destroyed) return;
-    if (reply.refuse) return json(outgoing, reply.refuse.status, { error: { message: reply.refuse.message, code: reply.refuse.status } });
+    if (reply.refuse) {
+      const { status, message, retryAfter } = reply.refuse;
+      if (retryAfter !== undefined) outgoing.setHeader("retry-after", retryAfter);
+      return json(outgoing, status, { error: { message, code: status } });
+    }
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);
-    const prompt = this.#own(render(request));
+    const prompt = this.#promptOf(request);
     const withIds = reply.quirk !== "no_ids";
     const isChat = request.prompt === undefined;
     if (isChat)

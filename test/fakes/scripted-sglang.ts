@@ -2,7 +2,7 @@
  * SGLang's wire (0.5.23): no ids while streaming, `response_token_ids`, pairs in the meta info, `top_k` 0 refused. A
  * token is a character, as in scripted-engine.ts.
  */
-import { decode, encode, endOfTurn, logprobOf, render, said, type WireRequest } from "./scripted-engine.ts";
+import { decode, encode, encodeShown, endOfTurn, logprobOf, render, said, type WireRequest } from "./scripted-engine.ts";
 import type { Body, Wire } from "./scripted-wire.ts";
 
 export const sglangWire: Wire = {
@@ -16,7 +16,7 @@ export const sglangWire: Wire = {
       case "/model_info":
         return { model_path: "scripted", weight_version: "w7" };
       case "/tokenize":
-        return { tokens: typeof body.prompt === "string" ? encode(body.prompt) : promptOf(body), count: 0 };
+        return { tokens: typeof body.prompt === "string" ? encodeShown(body.prompt) : promptOf(body), count: 0 };
       case "/detokenize":
         return { text: decode(body.tokens as number[]) };
       case "/abort_request":
@@ -94,5 +94,5 @@ function promptOf(body: Body): number[] {
     ...message,
     reasoning: message.reasoning_content,
   }));
-  return render({ messages, tools: body.tools as unknown[] | undefined });
+  return render({ messages, tools: body.tools as unknown[] | undefined, add_generation_prompt: body.add_generation_prompt });
 }
