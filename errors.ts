@@ -47,18 +47,27 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 export type ErrorOwner = (typeof errorCodes)[ErrorCode];
 
-/** A failure with a stable code. `status` is the HTTP status a caller of the API sees; `param` names the field at fault. */
+/**
+ * A failure with a stable code. `status` is the HTTP status a caller of the API sees; `param` names the field at fault;
+ * `retryAfterSeconds` is when whoever failed said to come back, null where it said nothing.
+ */
 export class AlidadeError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly param: string | null;
+  readonly retryAfterSeconds: number | null;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; status?: number; param?: string | null } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; status?: number | undefined; param?: string | null; retryAfterSeconds?: number | null } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "AlidadeError";
     this.code = code;
     this.status = options.status ?? defaultStatus[code] ?? (errorCodes[code] === "user" ? 400 : 500);
     this.param = options.param ?? null;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
   }
 
   get owner(): ErrorOwner {

@@ -5,10 +5,10 @@ import type { AlidadeError, ErrorCode } from "../errors.ts";
 const final: readonly ErrorCode[] = ["session_sealed", "budget_spent", "policy_gone"];
 
 /** A weight update takes seconds to minutes; a client that comes back sooner only waits at the gate again. */
-const pausedRetryAfterSeconds = "5";
+const pausedRetryAfterSeconds = 5;
 
 /** Codex tries a 429 again only where it is told when; a full engine has room again as soon as one answer is done. */
-const busyRetryAfterSeconds = "1";
+const busyRetryAfterSeconds = 1;
 
 export function isFinal(error: AlidadeError): boolean {
   return final.includes(error.code);
@@ -16,11 +16,23 @@ export function isFinal(error: AlidadeError): boolean {
 
 /** `x-should-retry` is read by both vendors' SDKs, before the status. Only what the infrastructure did is worth a retry. */
 export function errorHeaders(error: AlidadeError): Record<string, string> {
-  const retryable = !isFinal(error) && (error.owner === "infrastructure" || error.status === 429);
+  const retryable = isRetryable(error);
+  const seconds = comeBackAfterSeconds(error);
   return {
     "x-alidade-error": error.code,
     ...(!retryable && { "x-should-retry": "false" }),
-    ...(error.code === "engine_paused" && { "retry-after": pausedRetryAfterSeconds }),
-    ...(retryable && error.status === 429 && { "retry-after": busyRetryAfterSeconds }),
+    ...(seconds !== null && { "retry-after": String(seconds) }),
   };
+}
+
+/** Whole seconds after which a client should ask again: the engine's own word, else ours; null where it should not, or at once. */
+export function comeBackAfterSeconds(error: AlidadeError): number | null {
+  if (!isRetryable(error)) return null;
+  if (error.retryAfterSeconds !== null) return Math.ceil(error.retryAfterSeconds);
+  if (error.code === "engine_paused") return pausedRetryAfterSeconds;
+  return error.status === 429 ? busyRetryAfterSeconds : null;
+}
+
+function isRetryable(error: AlidadeError): boolean {
+  return !isFinal(error) && (error.owner === "infrastructure" || error.status === 429);
 }

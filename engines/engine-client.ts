@@ -2,10 +2,12 @@
  * HTTP to an inference server: connections that live shorter than the server's own, answers read as they come, and
  * failures named by what the server can have seen of the request.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, request as httpRequest } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { refusal } from "./refusal.ts";
+import { retryAfterSeconds } from "./retry-after.ts";
 import { StreamedResponse } from "./streamed-response.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
@@ -38,7 +40,7 @@ export class EngineClient {
   /** A body of JSON. Throws `engine_unreachable`, and the server's refusal typed. */
   async json(method: "GET" | "POST", path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await this.send(method, path, body, signal);
-    if (response.statusCode !== 200) throw this.refusal(response.statusCode, await response.body.text().catch(messageOf));
+    if (response.statusCode !== 200) throw this.refusal(response.statusCode, await response.body.text().catch(messageOf), response.headers);
     return response.body.json();
   }
 
@@ -77,14 +79,14 @@ export class EngineClient {
     const status = await response.status.catch((error: unknown) => {
       throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
     });
-    if (status !== 200) throw this.refusal(status, await response.text().catch(messageOf));
+    if (status !== 200) throw this.refusal(status, await response.text().catch(messageOf), response.headers);
     return response;
   }
 
-  /** The server's own refusal, typed by its status and its words. */
-  refusal(status: number, body: string): AlidadeError {
+  /** The server's own refusal, typed by its status and its words, with its word on when to come back. */
+  refusal(status: number, body: string, headers: IncomingHttpHeaders = {}): AlidadeError {
     const text = body.slice(0, maxErrorBytes);
-    return refusal(this.baseUrl, status, saidBy(text), text);
+    return refusal(this.baseUrl, status, saidBy(text), text, undefined, retryAfterSeconds(headers["retry-after"]));
   }
 
   /** Names what broke in the middle of an answer; an abort and what has a name already stay what they are. */

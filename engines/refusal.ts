@@ -5,8 +5,18 @@ import { AlidadeError } from "../errors.ts";
 const overflow =
   /context length|context window|context size|exceed_context_size|context_length_exceeded|max_model_len|max_seq_len|prompt is too long|token count .*exceeds/i;
 
-/** `said` is the server's own sentence; `body` is all that it sent, for codes that stand beside the sentence. */
-export function refusal(baseUrl: string, status: number, said: string, body: string = said, cause?: unknown): AlidadeError {
+/**
+ * `said` is the server's own sentence; `body` is all that it sent, for codes that stand beside the sentence;
+ * `retryAfterSeconds` is when it said to come back.
+ */
+export function refusal(
+  baseUrl: string,
+  status: number,
+  said: string,
+  body: string = said,
+  cause?: unknown,
+  retryAfterSeconds: number | null = null,
+): AlidadeError {
   if ((status === 400 || status === 413) && overflow.test(body))
     return new AlidadeError("context_length_exceeded", said, { status: 400, cause });
   const message = `the engine at ${baseUrl} answered ${status}: ${said}`;
@@ -19,5 +29,5 @@ export function refusal(baseUrl: string, status: number, said: string, body: str
   if (status === 400 || status === 413 || status === 422) return new AlidadeError("request_invalid", message, { status: 400, cause });
   // Anthropic's 529 is "overloaded", which is what 503 says elsewhere.
   const busy = status === 429 ? 429 : status === 503 || status === 529 ? 503 : 502;
-  return new AlidadeError("engine_error", message, { status: busy, cause });
+  return new AlidadeError("engine_error", message, { status: busy, cause, retryAfterSeconds });
 }

@@ -4,6 +4,7 @@
  *
  * Nothing is ever held back here: whoever samples reads as fast as the engine writes, and never waits for a client.
  */
+import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 
 /** The last bytes of a body come with what ended its content, or right after it. */
@@ -12,6 +13,8 @@ const restOfBodyMs = 1_000;
 export class StreamedResponse implements Dispatcher.DispatchHandler {
   /** The status, when the headers are there. Rejects when there will be none. */
   readonly status: Promise<number>;
+  /** Empty until the status is there. */
+  headers: IncomingHttpHeaders = {};
   readonly #signal: AbortSignal;
   #controller: Dispatcher.DispatchController | null = null;
   #started: (status: number) => void = () => undefined;
@@ -74,8 +77,10 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     if (this.#failure) controller.abort(toError(this.#failure.error));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
-    if (statusCode >= 200) this.#started(statusCode);
+  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number, headers: IncomingHttpHeaders): void {
+    if (statusCode < 200) return;
+    this.headers = headers;
+    this.#started(statusCode);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

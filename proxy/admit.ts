@@ -1,7 +1,7 @@
 /** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
 import { AlidadeError } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { SessionSpec } from "../schema/session-log.ts";
+import type { Budgets, SessionSpec } from "../schema/session-log.ts";
 import type { Session } from "./session.ts";
 
 /**
@@ -23,39 +23,31 @@ export const neutralSampling = {
  * charged to no budget; but time goes by for it too, or a failing engine would keep a patient harness for ever.
  */
 export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
+  const { spent } = session;
   const { budgets } = session.spec;
-  const spent = spentBy(session);
-  const over = (name: keyof typeof budgets, used: number, reached = used >= (budgets[name] ?? Number.POSITIVE_INFINITY)): void => {
-    if (!reached) return;
-    session.stopReason = "budget_spent";
-    // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
-    throw new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${budgets[name]}`, {
-      param: name,
-    });
+  const over = (name: keyof Budgets, used: number): void => {
+    if (used >= (budgets[name] ?? Number.POSITIVE_INFINITY)) throw budgetSpent(session, name, used);
   };
-  over("max_wall_seconds", spent.firstCall === null ? 0 : secondsOf(session, spent.firstCall, now));
+  if (budgets.max_wall_seconds !== undefined) over("max_wall_seconds", secondsSpent(session, now));
   if (isRepetition) return;
-  over("max_turns", session.turns);
+  over("max_turns", spent.turns);
   over("max_prompt_tokens", spent.promptTokens);
   over("max_sampled_tokens", spent.sampledTokens);
   over("max_concurrent_calls", session.inFlight.size);
 }
 
-/** A weight update is nobody's time. */
-function secondsOf(session: Session, from: number, now: number): number {
-  return (now - from - session.pausedSince(from, now)) / 1000;
+/** The refusal that ends a session, noted as the reason why it ended. */
+export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
+  session.stopReason = "budget_spent";
+  const limit = session.spec.budgets[name];
+  // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
+  return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });
 }
 
-function spentBy(session: Session): { promptTokens: number; sampledTokens: number; firstCall: number | null } {
-  let promptTokens = 0;
-  let sampledTokens = 0;
-  let firstCall: number | null = null;
-  for (const call of session.calls.values()) {
-    promptTokens += call.finished?.usage.prompt_tokens ?? call.promptLength;
-    sampledTokens += call.finished?.sampled_ids?.length ?? call.finished?.usage.sampled_tokens ?? 0;
-    firstCall = Math.min(firstCall ?? call.begun.time, call.begun.time);
-  }
-  return { promptTokens, sampledTokens, firstCall };
+/** Seconds since the first call. A weight update is nobody's time. */
+export function secondsSpent(session: Session, now: number): number {
+  const from = session.spent.firstCall;
+  return from === null ? 0 : (now - from - session.pausedSince(from, now)) / 1000;
 }
 
 /**

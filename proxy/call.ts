@@ -3,6 +3,7 @@ import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../schema/message.ts";
 import type { CallBegun, CallFinished, EngineFingerprints } from "../schema/session-log.ts";
+import type { IdText } from "../tokens/id-text.ts";
 import type { OpenPause } from "./engine-lease.ts";
 import { fromErrorRecord } from "./error-record.ts";
 import type { Generation } from "./generation.ts";
@@ -18,7 +19,7 @@ export class Call {
   /** Why it failed, as long as this process lives: the record keeps less of it. */
   failure: AlidadeError | null = null;
   /** prompt ids ‖ sampled ids; null where the engine gave none. */
-  tokens: Int32Array | null = null;
+  idText: IdText | null = null;
   promptLength = 0;
   /** Of the template and the tokenizer whose ids they are; null where nobody knows them. */
   fingerprints: EngineFingerprints | null = null;
@@ -57,10 +58,15 @@ export class Call {
     return this.finished?.message ? [...this.messages, this.finished.message] : this.messages;
   }
 
-  finish(finished: CallFinished, promptIds: number[] | null): void {
+  /** The same as numbers, made anew for whoever asks. */
+  get tokens(): Int32Array | null {
+    return this.idText && Int32Array.from(this.idText.toIds());
+  }
+
+  finish(finished: CallFinished, prompt: IdText | null): void {
     this.finished = finished;
-    this.tokens = promptIds && joined(promptIds, finished.sampled_ids ?? []);
-    this.promptLength = promptIds?.length ?? 0;
+    this.idText = prompt && prompt.append(finished.sampled_ids ?? []);
+    this.promptLength = prompt?.length ?? 0;
   }
 
   /** Writes down what was sampled, once, however many ask for it; after a failure the next one tries again. */
@@ -81,14 +87,6 @@ export class Call {
     const error = this.failure ?? this.finished?.error;
     if (error) throw error instanceof AlidadeError ? error : fromErrorRecord(error);
   }
-}
-
-/** Kept for as long as the session is: half the memory of an array, and none of it for the garbage collector to walk. */
-function joined(promptIds: number[], sampledIds: number[]): Int32Array {
-  const ids = new Int32Array(promptIds.length + sampledIds.length);
-  ids.set(promptIds);
-  ids.set(sampledIds, promptIds.length);
-  return ids;
 }
 
 /** Equal messages give equal keys; order of JSON keys does not count. */

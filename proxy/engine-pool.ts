@@ -144,6 +144,16 @@ export class EnginePool implements AsyncDisposable {
     return pick(this.#candidates(wish), wish, new Set());
   }
 
+  /** Is there an engine that could take the call at once and is none of those that have just failed it? */
+  offersAnother(wish: Wish, avoid: ReadonlySet<EngineSlot>): boolean {
+    try {
+      return this.#candidates(wish).some((slot) => !avoid.has(slot) && slot.gate === null && slot.breaker.isWelcoming);
+    } catch {
+      // No engine at all: entering says so.
+      return false;
+    }
+  }
+
   /** Waits at the gate where there is one, and takes a place at an engine. Throws as `choose`, and `engine_paused`. */
   async enter(wish: Wish, options: EnterOptions): Promise<EngineLease> {
     let limit: AbortSignal | null = null;
@@ -268,8 +278,9 @@ export function moveToFront(names: string[], name: string): string[] {
 /** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */
 const cancelledWithinMs = 10_000;
 
-/** The engine refused this request and is well. */
+/** The engine refused this request and is well. A budget that was spent meanwhile says nothing of it. */
 function meansAlive(failure: AlidadeError): boolean {
+  if (failure.code === "budget_spent") return false;
   return failure.owner !== "infrastructure" || failure.status === 429;
 }
 

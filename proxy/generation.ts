@@ -3,21 +3,29 @@
  * goes on when its client leaves, for harnesses come back for it; after a while without any client it is cancelled.
  */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines/index.ts";
-import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
-import type { CallFinished, ErrorRecord, Tried } from "../schema/session-log.ts";
+import type { CallFinished, Tried } from "../schema/session-log.ts";
 import { startsWith } from "../tokens/prefix.ts";
+import type { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import type { Continued } from "./continuity/continuity.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
+import { toErrorRecord } from "./error-record.ts";
+import { type PromptTokens, promptTokens } from "./storage-base.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
 const abandonedAfterMs = 60_000;
 /** DESIGN §3.6: a second try only for faults that cannot depend on the sample, and at most twice. */
 const maxTries = 3;
+/** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
+const firstWaitMs = 200;
+/** Beyond this the client waits better by itself, for it knows how to. */
+const longestWaitMs = 2_000;
 
 export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
 
@@ -29,12 +37,16 @@ export type Engines = {
   pool: EnginePool;
   wish: Wish;
   pauses: EnterOptions["pauses"];
+  /** Earlier calls with whose tokens the prompt may begin. */
+  bases: readonly Call[];
   /** Of a session with continuity: the prompt as ids at this engine, or why it is rendered. */
   continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
 };
 
 export type GenerationResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses"> & {
-  prompt_ids: number[] | null;
+  /** What `error` is the record of. */
+  failure: AlidadeError | null;
+  prompt: PromptTokens | null;
   tries: Tried[];
   /** The engine of the last try; null where none was entered. */
   slot: EngineSlot | null;
@@ -47,13 +59,20 @@ export class Generation {
   readonly result: Promise<GenerationResult>;
   /** Everything that may be shown so far; a live relay reads on from its own position. */
   readonly events: LiveEvent[] = [];
+  /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
+  sampledTokens = 0;
+  readonly #engines: Engines;
+  readonly #onSampled: () => void;
   #isAccepted = false;
   #isOver = false;
   readonly #abort = new AbortController();
   #next = Promise.withResolvers<void>();
   #abandoned: NodeJS.Timeout | null = null;
 
-  constructor(engines: Engines, request: GenerationRequest) {
+  /** `onSampled` is called whenever `sampledTokens` has grown. */
+  constructor(engines: Engines, request: GenerationRequest, onSampled: () => void) {
+    this.#engines = engines;
+    this.#onSampled = onSampled;
     let accept = (): void => undefined;
     this.accepted = new Promise((resolve) => {
       accept = resolve;
@@ -79,9 +98,13 @@ export class Generation {
     return this.#isOver;
   }
 
+  cancel(reason: string): Promise<void> {
+    return this.stop(new AlidadeError("cancelled", reason));
+  }
+
   /** Stops it at the engine; what was sampled until then is kept. Resolves when the result is there. */
-  async cancel(reason: string): Promise<void> {
-    this.#abort.abort(new AlidadeError("cancelled", reason));
+  async stop(error: AlidadeError): Promise<void> {
+    this.#abort.abort(error);
     await this.result;
   }
 
@@ -122,15 +145,30 @@ export class Generation {
       try {
         lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, pauses, onCancel });
       } catch (error) {
-        return { ...new Sample(null, request).result(asAlidadeError(error, "engine_unreachable"), tries), policy: null, slot: null };
+        return { ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries), policy: null, slot: null };
       }
       const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
       pool.leave(lease, failure);
       tries.push(tried);
-      if (!failure || !mayTryAgain(failure, tried, tries.length) || this.#abort.signal.aborted)
-        return { ...sample.result(failure, tries), policy: lease.policyNow, slot: lease.slot };
       avoid.add(lease.slot);
+      if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
+        return { ...sample.result(failure, tries), policy: lease.policyNow, slot: lease.slot };
     }
+  }
+
+  /**
+   * Waits before the next try, unless another engine can take it. False where the engine asked for more time than a
+   * harness should be kept waiting without a word: it is told when to come back. Never throws.
+   */
+  async #worthWaiting(failure: AlidadeError, tries: number, avoid: ReadonlySet<EngineSlot>): Promise<boolean> {
+    const { signal } = this.#abort;
+    const { pool, wish } = this.#engines;
+    if (!signal.aborted && !pool.offersAnother(wish, avoid)) {
+      const waitMs = beforeNextTryMs(failure, tries);
+      if (waitMs > longestWaitMs) return false;
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    }
+    return !signal.aborted;
   }
 
   /** One try at one engine. Never throws. */
@@ -139,7 +177,7 @@ export class Generation {
     request: GenerationRequest,
     { number, accept, continued }: { number: number; accept: () => void; continued: Engines["continued"] },
   ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
-    const sample = new Sample(lease, request);
+    const sample = new Sample(lease, request, this.#engines.bases);
     const tried = newTry(lease, request.call_id, number);
     let failure: AlidadeError | null = null;
     // The weights change and the engine's cache does not know it: under another salt nothing of the old ones is found.
@@ -152,6 +190,10 @@ export class Generation {
           tried.status = event.status;
           accept();
         } else if (sample.take(event)) tried.first_token ??= Date.now();
+        if (event.type === "tokens") {
+          this.sampledTokens += event.token_ids.length;
+          this.#onSampled();
+        }
         if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") this.#emit(event);
       }
     } catch (error) {
@@ -198,9 +240,10 @@ function mayTryAgain(failure: AlidadeError, tried: Tried, count: number): boolea
   return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
 }
 
-export function toErrorRecord(error: unknown): ErrorRecord {
-  const ours = asAlidadeError(error, "internal");
-  return { code: ours.code, message: messageOf(ours), status: ours.status };
+/** What the engine asked for, else longer each time. A kept connection that was closed is gone: the next one is made at once. */
+function beforeNextTryMs(failure: AlidadeError, tries: number): number {
+  if (failure.retryAfterSeconds !== null) return failure.retryAfterSeconds * 1000;
+  return failure.code === "engine_unreachable" && tries === 1 ? 0 : firstWaitMs * 2 ** (tries - 1);
 }
 
 /** What one try has sampled so far. */
@@ -208,7 +251,8 @@ class Sample {
   readonly #engine: string | null;
   readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
-  #promptIds: number[] | null = null;
+  readonly #bases: readonly Call[];
+  #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
@@ -216,7 +260,8 @@ class Sample {
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
   /** No lease: the call never came to an engine. */
-  constructor(lease: EngineLease | null, request: GenerationRequest) {
+  constructor(lease: EngineLease | null, request: GenerationRequest, bases: readonly Call[]) {
+    this.#bases = bases;
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
     // Fields under which an engine masks the logits with a grammar, ours and the standard ones.
@@ -235,7 +280,7 @@ class Sample {
   take(event: Exclude<SampleEvent, { type: "accepted" }>): boolean {
     switch (event.type) {
       case "prompt":
-        this.#promptIds = event.token_ids;
+        this.#prompt = promptTokens(this.#bases, event);
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -264,11 +309,11 @@ class Sample {
   }
 
   result(failure: AlidadeError | null, tries: Tried[]): Omit<GenerationResult, "policy" | "slot"> {
-    const hasIds = this.#promptIds !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
+    const hasIds = this.#prompt !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
     const missing = this.#missing(hasIds);
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
     return {
-      prompt_ids: hasIds ? this.#promptIds : null,
+      prompt: hasIds ? this.#prompt : null,
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
       logprob_semantics: { kind: this.#facts?.logprob_semantics ?? null, grammar: this.#grammar },
@@ -282,6 +327,7 @@ class Sample {
       ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
       ...(this.#continued ? { continuity: this.#continued.record } : {}),
       error: failure && toErrorRecord(failure),
+      failure,
       tries,
     };
   }
@@ -303,7 +349,7 @@ class Sample {
   /** Of the ids that were given the engine's own word is held against them. */
   get #tookThePrompt(): boolean {
     const given = this.#continued?.prompt_ids;
-    return !given || (this.#promptIds?.length === given.length && startsWith(given, this.#promptIds));
+    return !given || (this.#prompt?.whole.length === given.length && startsWith(given, this.#prompt.whole.toIds()));
   }
 
   #grow(type: "text" | "reasoning", text: string): void {

@@ -8,20 +8,22 @@ import type { NeutralRequest } from "../schema/message.ts";
 import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
+import { endIfOverSampled, wallClock } from "./budget-watch.ts";
 import { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import { continueFrom } from "./continue-from.ts";
 import type { Continuity } from "./continuity/continuity.ts";
 import { decodeDifference } from "./decode-difference.ts";
 import type { EnginePool } from "./engine-pool.ts";
+import { toErrorRecord } from "./error-record.ts";
 import type { Exchange } from "./exchange.ts";
-import { Generation, type GenerationResult, toErrorRecord } from "./generation.ts";
+import { Generation, type GenerationResult } from "./generation.ts";
 import { fingerprintOf, match } from "./match.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
-import { messageDelta, storageBases, tokenDelta } from "./storage-base.ts";
+import { messageDelta, storageBases } from "./storage-base.ts";
 
 /** What the call needs of the proxy around it. */
 export type CallSurroundings = {
@@ -89,7 +91,9 @@ async function findOrBegin(
   if (matched.type === "join") return { call: await joined(matched.call), replayed: true };
 
   // From here to `session.add` nothing waits, so that concurrent calls cannot both take the last of a budget.
-  assertWithinBudgets(session, Date.now(), matched.retryOf !== null);
+  // What a spent budget cut is no failure of an engine: to ask for it again is to ask for more.
+  const isRepetition = matched.retryOf !== null && matched.retryOf.finished?.error?.code !== "budget_spent";
+  assertWithinBudgets(session, Date.now(), isRepetition);
   const wish = { session, model: request.model, agent: said.agent, request_class: said.request_class };
   const slot = around.pool.choose(wish);
   const turn = mainTurn(session, said.agent, said.request_class);
@@ -155,8 +159,9 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
     });
     call.generation = generate(session, call, work, around);
     if (session.ending !== null) void call.generation.cancel(session.ending);
+    using _ = wallClock(session, call);
     const result = await call.generation.result;
-    call.unsaved = () => finish(session, call, result, work.bases, around);
+    call.unsaved = () => finish(session, call, result, around);
     await call.save();
   } finally {
     call.generation = null;
@@ -165,12 +170,13 @@ async function perform(session: Session, call: Call, work: Work, around: CallSur
   call.assertSampled();
 }
 
-function generate(session: Session, call: Call, { request, wish }: Work, { pool, continuity }: CallSurroundings): Generation {
+function generate(session: Session, call: Call, { request, wish, bases }: Work, { pool, continuity }: CallSurroundings): Generation {
   return new Generation(
     {
       pool,
       wish,
       pauses: call.pauses,
+      bases,
       ...(session.spec.continuity === "auto" && {
         continued: (lease, signal) => continuity.promptOf(session, call, request.tools, lease, signal),
       }),
@@ -184,12 +190,13 @@ function generate(session: Session, call: Call, { request, wish }: Work, { pool,
       call_id: call.id,
       live: session.spec.relay === "live",
     },
+    () => endIfOverSampled(session, call),
   );
 }
 
 /** Writes down what came of the generation, and only then lets the session's tables know it. */
-async function finish(session: Session, call: Call, result: GenerationResult, bases: Call[], around: CallSurroundings): Promise<void> {
-  const { prompt_ids, tries, slot, ...rest } = result;
+async function finish(session: Session, call: Call, result: GenerationResult, around: CallSurroundings): Promise<void> {
+  const { prompt, tries, slot, failure, ...rest } = result;
   const now = Date.now();
   const pauses = call.pauses.filter((pause) => pause.to !== pause.from).map(({ from, to }) => ({ from, to: to ?? now }));
   const finished: CallFinished = {
@@ -197,11 +204,12 @@ async function finish(session: Session, call: Call, result: GenerationResult, ba
     time: now,
     call_id: call.id,
     ...rest,
-    prompt_ids: prompt_ids && tokenDelta(bases, prompt_ids),
+    prompt_ids: prompt && prompt.delta,
     ...(pauses.length > 0 ? { pauses } : {}),
   };
   await session.record(...tries, finished);
-  call.finish(finished, prompt_ids);
+  call.finish(finished, prompt && prompt.whole);
+  call.failure = failure;
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);
   if (!slot) return;

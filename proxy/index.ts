@@ -1,6 +1,6 @@
 export { neutralSampling } from "./admit.ts";
 export type { EngineSpec } from "./engine-slot.ts";
-export { toErrorRecord } from "./generation.ts";
+export { toErrorRecord } from "./error-record.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { rebuildSession } from "./rebuild.ts";
 export { EngineRoute } from "./routes.ts";

@@ -1,9 +1,9 @@
 /** What of a session its harness may ask for and refer to: a dialect's own calls, and the conversations it opened. */
 import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../dialects/dialect.ts";
-import { AlidadeError } from "../errors.ts";
 import { mintToolCallId, newId } from "../schema/ids.ts";
 import { type Message, toolCallsOf } from "../schema/message.ts";
 import type { Call } from "./call.ts";
+import { fromErrorRecord } from "./error-record.ts";
 import { contextOf, mintedTurn } from "./relay.ts";
 import type { Session } from "./session.ts";
 
@@ -51,7 +51,7 @@ function storedCall(session: Session, call: Call): StoredCall {
     context: contextOf(session, call),
     messages: withOurIds(session, call),
     turn: call.turn && mintedTurn(call),
-    error: error && new AlidadeError(error.code as AlidadeError["code"], error.message, { status: error.status ?? undefined }),
+    error: error && fromErrorRecord(error),
   };
 }
 

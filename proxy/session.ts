@@ -11,6 +11,7 @@ import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { SaidTurns } from "./said-turns.ts";
+import { Spent } from "./spent.ts";
 import { UnansweredCalls } from "./unanswered-calls.ts";
 
 /** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
@@ -24,6 +25,7 @@ export class Session {
   /** Emptied when the session is sealed: from then on its log is all there is. */
   readonly calls = new Map<string, Call>();
   readonly unanswered = new UnansweredCalls();
+  readonly spent = new Spent();
   /** Finished turns by what they said: for assistant turns that carry no id of ours. */
   readonly said = new SaidTurns();
   readonly tools = new Map<string, Tool[]>();
@@ -87,19 +89,22 @@ export class Session {
       const earlier = this.calls.get(id ?? "");
       if (earlier) this.unanswered.delete(earlier);
     }
+    this.spent.begun(call);
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
 
   /** Takes back a call that could not be written down: as far as anybody knows it never was. */
   forget(call: Call): void {
     this.calls.delete(call.id);
+    this.spent.forgotten(call);
     this.unanswered.delete(call);
     const failed = this.calls.get(call.begun.retry_of ?? "");
     if (failed) this.unanswered.add(failed);
   }
 
-  /** Makes a finished call findable by what it said. */
+  /** A call is finished: it can be found by what it said, and its tokens are spent. */
   learn(call: Call): void {
+    this.spent.finished(call);
     this.said.add(call);
   }
 
@@ -125,11 +130,6 @@ export class Session {
 
   assertOpen(): void {
     if (this.sealed !== null) throw new AlidadeError("session_sealed", `this session is sealed (${this.sealed}): it takes no more calls`);
-  }
-
-  /** Calls that count as turns: not the harness's repetition of one that failed. */
-  get turns(): number {
-    return countIf(this.calls.values(), (call) => call.begun.retry_of === null);
   }
 
   /**
@@ -203,12 +203,6 @@ export class Session {
 function wentOnFrom({ begun }: Call): string | null {
   const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
   return turn && turn.evidence !== "content" ? turn.from_call_id : null;
-}
-
-function countIf<T>(items: Iterable<T>, test: (item: T) => boolean): number {
-  let count = 0;
-  for (const item of items) if (test(item)) count++;
-  return count;
 }
 
 async function withinTime(work: Promise<unknown>, milliseconds: number): Promise<void> {

@@ -2,6 +2,7 @@
 import type { AlidadeError } from "../../errors.ts";
 import type { Usage } from "../../schema/message.ts";
 import type { AnswerContext } from "../dialect.ts";
+import { comeBackAfterSeconds } from "../error-answer.ts";
 import { conversationIdOf, responseId } from "./stored-id.ts";
 
 /**
@@ -59,7 +60,12 @@ export function usageOf(usage: Usage): Record<string, unknown> | null {
  */
 export function failure(error: AlidadeError): { code: string; message: string } {
   if (error.code === "context_length_exceeded") return { code: error.code, message: error.message };
-  if (error.status === 429) return { code: "rate_limit_exceeded", message: error.message };
+  if (error.status === 429) return { code: "rate_limit_exceeded", message: `${error.message}. ${comeBack(error)}` };
   const retryable = error.owner === "infrastructure";
   return { code: retryable ? "server_error" : "invalid_prompt", message: `${error.code}: ${error.message}` };
+}
+
+/** A stream has no header for it either: Codex reads this sentence. */
+function comeBack(error: AlidadeError): string {
+  return `Please try again in ${comeBackAfterSeconds(error) ?? 1}s.`;
 }

@@ -6,12 +6,12 @@ import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 const hi = [{ role: "user", content: "hi" }];
 const more = [{ role: "user", content: "more" }];
 
-/** Each is spent by one call, the last one while it runs. */
+/** Each is spent by one call when it is whole, the last one while it runs. */
 const spentByOneCall: Budgets[] = [
   { max_turns: 1 },
   { max_prompt_tokens: 1 },
-  { max_sampled_tokens: 1 },
-  { max_wall_seconds: 0.001 },
+  { max_sampled_tokens: "ok".length + 1 },
+  { max_wall_seconds: 0.5 },
   { max_concurrent_calls: 1 },
 ];
 
@@ -24,7 +24,7 @@ for (const budgets of spentByOneCall)
     const first = client.say(hi);
     if (isHeld) while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     else await first;
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await new Promise((resolve) => setTimeout(resolve, 1_000 * (budgets.max_wall_seconds ?? 0)));
     for (const [path, body, status] of [
       ["/v1/chat/completions", { model: "m", messages: more }, 400],
       ["/v1/responses", { model: "m", input: "more" }, 400],
@@ -49,9 +49,9 @@ test("a repetition is charged to no budget but time: a failing engine does not k
   await using at = await proxyAt(() => ({ refuse: { status: 500, message: "boom" } }));
   const patient = await at.open({ budgets: { max_turns: 1, max_prompt_tokens: 1 } });
   for (let time = 0; time < 3; time++) assert.equal(await statusOf(patient), 502);
-  const timed = await at.open({ budgets: { max_wall_seconds: 0.05 } });
+  const timed = await at.open({ budgets: { max_wall_seconds: 0.5 } });
   assert.equal(await statusOf(timed), 502);
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal(await statusOf(timed), 400);
 });
 

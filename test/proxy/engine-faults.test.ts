@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dialects } from "../../dialects/index.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
@@ -100,4 +101,55 @@ test("sealing a session cancels what runs at the engine", async () => {
   await at.proxy.session(client.sessionId).seal("stop");
   assert.ok((await waiting).status >= 400);
   while (at.engine.aborted === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+});
+
+for (const { name, routes } of dialects)
+  test(`${name}: the engine's own word on when to come back reaches the harness, and is not overruled by second tries`, async () => {
+    const path = routes.find((route) => route.kind === "generate")?.path ?? assert.fail(name);
+    const bodies: Record<string, unknown> = {
+      "openai-responses": { input: "hi" },
+      "google-generate-content": { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
+      "openai-completions": { prompt: "hi" },
+    };
+    for (const status of [429, 503]) {
+      await using at = await proxyAt(() => ({ refuse: { status, message: "come back later", retryAfter: "7" } }));
+      const client = await at.open();
+      const address = path.replace(/:[A-Za-z]+\{[^}]*\}/g, "m:generateContent").replace(/:model\b/, "m");
+      const refused = await client.post(address, { model: "m", max_tokens: 9, ...((bodies[name] as object) ?? { messages: hi }) });
+      assert.equal(refused.headers.get("retry-after"), "7", `${refused.status} ${await refused.text()}`);
+      assert.equal(refused.headers.get("x-should-retry"), null);
+      assert.equal(at.engine.requests.length, 1);
+    }
+  });
+
+test("a streamed Responses failure says in its words when to come back, for it has no headers any more", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ refuse: { status: 429, message: "full", retryAfter: "90" }, before: hold.promise }));
+  const client = await at.open();
+  const response = await client.post("/v1/responses", { model: "m", input: "hi", stream: true });
+  hold.resolve();
+  assert.match(await response.text(), /"code":"rate_limit_exceeded","message":"[^"]*Please try again in 90s\."/);
+});
+
+test("a second try waits as long as the engine asked for, where that is short", async () => {
+  const asked: number[] = [];
+  await using at = await proxyAt((_, index) => {
+    if (index >= 0) asked.push(performance.now());
+    return index === 0 ? { refuse: { status: 503, message: "busy", retryAfter: "1" } } : { text: "ok" };
+  });
+  const client = await at.open();
+  assert.equal((await client.say(hi)).content, "ok");
+  assert.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 990, String(asked));
+});
+
+test("a seal ends the wait before a second try", async () => {
+  await using at = await proxyAt(() => ({ refuse: { status: 503, message: "busy", retryAfter: "2" } }));
+  const client = await at.open();
+  const waiting = client.chat({ messages: hi });
+  while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const sealed = performance.now();
+  await at.proxy.session(client.sessionId).seal("stop");
+  assert.ok(performance.now() - sealed < 1_900, "it did not wait for the two seconds");
+  assert.ok((await waiting).status >= 400);
+  assert.equal(at.engine.requests.length, 1);
 });

@@ -1,0 +1,28 @@
+/** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
+import type { Call } from "./call.ts";
+
+export class Spent {
+  /** Calls that count as turns: not the harness's repetition of one that failed. */
+  turns = 0;
+  promptTokens = 0;
+  /** Of finished calls; what runs is counted by its generation. */
+  sampledTokens = 0;
+  /** When the first call was begun; null before there is one. */
+  firstCall: number | null = null;
+
+  begun({ begun }: Call): void {
+    if (begun.retry_of === null) this.turns++;
+    this.firstCall = Math.min(this.firstCall ?? begun.time, begun.time);
+  }
+
+  /** As far as anybody knows it was never begun. */
+  forgotten({ begun }: Call): void {
+    if (begun.retry_of === null) this.turns--;
+    if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
+  }
+
+  finished({ finished, promptLength }: Call): void {
+    this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;
+    this.sampledTokens += finished?.sampled_ids?.length ?? finished?.usage.sampled_tokens ?? 0;
+  }
+}
