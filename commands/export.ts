@@ -1,50 +1,107 @@
 /** `alidade export`: a run's trajectories in a trainer's form. */
 import { createWriteStream } from "node:fs";
-import type { Command } from "commander";
+import { dirname } from "node:path";
+import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
-import { exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
+import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
+import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
+import { RequestClass } from "../schema/session-log.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say } from "./command-line.ts";
+import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
 import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
+type Flags = {
+  run?: string;
+  format: string;
+  out?: string;
+  select?: string;
+  maxTokens?: number;
+  temperature?: number;
+  allowGrammar?: boolean;
+  cutOff?: string[];
+  leaveOut?: string[];
+  json?: boolean;
+};
+
 export function exportCommand(program: Command): void {
-  program
+  const command = program
     .command("export")
     .summary("write a run's trajectories in a trainer's format")
     .description(
-      `Writes one JSON object a line. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(10)} ${one.title} (${one.objective})`).join("\n")}`,
+      `Writes one JSON object a line, or a binary file. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(15)} ${one.title} (${one.objective})`).join("\n")}`,
     )
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .option("-f, --format <name>", exporters.map((one) => one.name).join(", "), "flat")
     .option("-o, --out <file>", "file to write (default: standard output)")
+    .addOption(new Option("--select <name>", "which paths of the token tree become rows").choices(selections.map((one) => one.name)))
     .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", Number)
+    .option("--temperature <number>", "of the trainer; calls that were sampled at another are left out (default: 1)", Number)
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
+    .option("--cut-off <rule...>", "CAUSE=train, CAUSE=mask or CAUSE=penalise:NUMBER for rollouts that were cut off")
+    .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)
     .option("--json", "with --out: print the report as one JSON object")
     .addHelpText(
       "after",
-      "\nExamples:\n  alidade export --format flat --out rows.jsonl\n  alidade export --run runs/run1abc --format chat > sft.jsonl",
+      "\nExamples:\n  alidade export --format flat --out rows.jsonl\n  alidade export --format trl-grpo --group-size 8 --max-tokens 32768 -o grpo.jsonl\n  alidade export --run runs/run1abc --format chat > sft.jsonl",
     )
-    .action(async (flags: { run?: string; format: string; out?: string; maxTokens?: number; allowGrammar?: boolean; json?: boolean }) => {
-      const exporter = exporterNamed(flags.format);
-      if (flags.maxTokens !== undefined && !(Number.isInteger(flags.maxTokens) && flags.maxTokens > 0))
-        throw new AlidadeError("config_invalid", `--max-tokens is ${flags.maxTokens}: give a whole number of 1 or more`, {
-          param: "max_tokens",
-        });
-      const trajectories = trajectoriesOf(await runFolderOf(flags.run));
-      const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
-      const report = await exportTrajectories(exporter, trajectories, sink, {
-        maxTokens: flags.maxTokens ?? null,
-        allowGrammar: flags.allowGrammar === true,
-      }).catch((error: NodeJS.ErrnoException) => {
-        // Of the system's own errors only the output can be the cause: reading names its file itself.
-        throw error.syscall === undefined ? error : toStoreError(flags.out ?? "standard output", error);
-      });
-      if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
-      else {
-        const leftOut = Object.entries(report.left_out).map(([reason, count]) => `${count} ${reason}`);
-        say(
-          `alidade: ${report.rows} rows of ${report.trajectories} trajectories${leftOut.length > 0 ? `; left out: ${leftOut.join(", ")}` : ""}`,
-        );
-      }
-    });
+    .action(async (flags: Flags) => writeExport(flags));
+  addOwnFlags(command);
+}
+
+async function writeExport(flags: Flags): Promise<void> {
+  const exporter = exporterNamed(flags.format);
+  const options = {
+    strategy: selectionNamed(flags.select ?? "strict"),
+    maxTokens: flags.maxTokens === undefined ? null : wholeNumber("max_tokens", flags.maxTokens),
+    temperature: temperatureOf(flags.temperature),
+    allowGrammar: flags.allowGrammar === true,
+    cutOff: parseCutOffRules(flags.cutOff ?? []),
+    leaveOut: (flags.leaveOut ?? []).map(requestClass),
+    own: ownOptionsOf(exporter, flags),
+  };
+  const trajectories = trajectoriesOf(await runFolderOf(flags.run));
+  const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
+  // The copy that groups are read from is as large as the run: beside the output there is room for such a file.
+  const scratch = flags.out === undefined ? {} : { scratch: dirname(flags.out) };
+  const report = await exportTrajectories(exporter, trajectories, sink, { ...options, ...scratch }).catch(
+    (error: NodeJS.ErrnoException) => {
+      // Of the system's own errors only the output can be the cause: reading names its file itself.
+      throw error.syscall === undefined ? error : toStoreError(flags.out ?? "standard output", error);
+    },
+  );
+  if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
+  else say(`alidade: ${inWords(report)}`);
+}
+
+function inWords(report: ExportReport): string {
+  const dummies = report.dummy_rows > 0 ? ` (${report.dummy_rows} of them dummies)` : "";
+  const leftOut = [
+    ...counted(report.left_out, ""),
+    ...counted(report.left_out_rollouts, "rollouts "),
+    ...counted(report.left_out_groups, "groups "),
+  ];
+  return `${report.rows} rows${dummies} of ${report.trajectories} trajectories${leftOut.length > 0 ? `; left out: ${leftOut.join(", ")}` : ""}`;
+}
+
+function counted(counts: Record<string, number>, what: string): string[] {
+  return Object.entries(counts).map(([reason, count]) => `${count} ${what}${reason}`);
+}
+
+function wholeNumber(param: string, value: number): number {
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new AlidadeError("config_invalid", `--${param.replaceAll("_", "-")} is ${value}: give a whole number of 1 or more`, { param });
+}
+
+function temperatureOf(value = 1): number {
+  if (value > 0 && value < Number.POSITIVE_INFINITY) return value;
+  throw new AlidadeError("config_invalid", `--temperature is ${value}: give a number above 0`, { param: "temperature" });
+}
+
+function requestClass(word: string): RequestClass {
+  const parsed = RequestClass.safeParse(word);
+  if (parsed.success) return parsed.data;
+  throw new AlidadeError("config_invalid", `--leave-out knows no "${word}"; there are: ${RequestClass.options.join(", ")}`, {
+    param: "leave_out",
+  });
 }

@@ -11,6 +11,7 @@ export const flat = defineExporter({
   title: "one token sequence a line: token_ids, loss_mask, logprobs, segments, reward",
   objective: "rl",
   extension: "jsonl",
+  saysPackedRows: true,
   docs: {
     alignment: "B",
     rows: "As many rows as a rollout has branches with trained tokens; nothing is padded. Logprobs are null where there is none.",

@@ -2,17 +2,25 @@
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../errors.ts";
-import { defaultSelectOptions } from "../reconstruct/index.ts";
+import { defaultSelectOptions, selectionNamed } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { agentLightning } from "./agent-lightning.ts";
+import { areal } from "./areal.ts";
+import { atif } from "./atif.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
+import { harbor } from "./harbor.ts";
 import { miles } from "./miles.ts";
 import { nemoGym } from "./nemo-gym.ts";
 import { nemoRl } from "./nemo-rl.ts";
+import { openenv } from "./openenv.ts";
+import { openrlhf } from "./openrlhf.ts";
+import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
 import { toSource } from "./source.ts";
+import { tinker } from "./tinker.ts";
 import { trlGrpo } from "./trl-grpo.ts";
 import { trlSft } from "./trl-sft.ts";
 import { verifiers } from "./verifiers.ts";
@@ -32,6 +40,14 @@ export const exporters = [
   verifiers,
   nemoGym,
   nemoRl,
+  skyrl,
+  openrlhf,
+  areal,
+  tinker,
+  openenv,
+  agentLightning,
+  atif,
+  harbor,
 ] as const satisfies readonly Exporter[];
 
 /** The exporter of that name; throws `plugin_unknown` with the names that there are. */
@@ -60,10 +76,19 @@ export async function exportTrajectories(
   const { signal, scratch, ...given } = options;
   const { strategy, maxTokens, allowGrammar, cutOff, leaveOut } = defaultSelectOptions;
   const settings: ExportOptions = { strategy, maxTokens, allowGrammar, cutOff, leaveOut, temperature: 1, own: {}, ...given };
+  assertSayable(exporter, settings);
   const source = toSource(counted(trajectories, report), scratch);
   const chunks = toChunks(exporter.write(source, settings, report));
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;
+}
+
+function assertSayable(exporter: Exporter, { strategy }: ExportOptions): void {
+  const selection = typeof strategy === "string" ? selectionNamed(strategy) : strategy;
+  if (!selection.packed || exporter.saysPackedRows || exporter.objective === "any") return;
+  throw new AlidadeError("config_invalid", `the export format ${exporter.name} cannot say rows of the selection ${selection.name}`, {
+    param: "select",
+  });
 }
 
 async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, report: ExportReport): AsyncIterable<Trajectory> {

@@ -7,6 +7,7 @@ export const miles = defineExporter({
   title: "miles Sample dicts: tokens, response_length, loss_mask, rollout_log_probs, rollout_id",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "A",
     rows: "As many rows as a rollout has branches, together, with one `rollout_id`, over which miles normalises once; groups follow each other, with one `group_index`. A rollout that trains nothing is a row of mask 0 with `remove_sample`.",

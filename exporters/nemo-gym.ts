@@ -16,6 +16,7 @@ export const nemoGym = defineExporter({
   title: "NeMo Gym result rows: response items with prompt_token_ids, generation_token_ids, generation_log_probs",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens, for NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out.",

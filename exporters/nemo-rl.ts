@@ -11,6 +11,7 @@ export const nemoRl = defineExporter({
   title: "NeMo RL message logs: user and assistant token_ids, generation_logprobs, loss_multiplier",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out.",

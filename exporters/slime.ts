@@ -7,6 +7,7 @@ export const slime = defineExporter({
   title: "slime Sample dicts: tokens, response_length, loss_mask, rollout_log_probs, rollout_id",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "A",
     rows: "As many rows as a rollout has branches, together, with one `rollout_id`; groups follow each other, with one `group_index`. As soon as one rollout has two rows slime makes the whole batch one group: name the loader's `post_process_rewards` in `--custom-reward-post-process-path`. A rollout that trains nothing is a row of mask 0 with `remove_sample`.",

@@ -12,6 +12,7 @@ export const trlGrpo = defineExporter({
   title: "TRL GRPO rollout_func rows: prompt_ids, completion_ids, logprobs, env_mask, reward",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "A",
     rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",

@@ -1,0 +1,81 @@
+"""TRL's trainers on rows that Alidade exported.
+
+    rows = GrpoRows("grpo.jsonl")                  # alidade export --format trl-grpo --group-size 8
+    GRPOTrainer(model=..., train_dataset=rows.dataset(), rollout_func=rows.rollout_func, reward_funcs=rows.reward,
+                args=GRPOConfig(num_generations=rows.num_generations, ...)).train()
+
+    for sample in rollout_samples("async.jsonl"):  # alidade export --format trl-async
+        queue.put(sample)                          # the queue of RolloutQueueDataset
+
+Rows of `trl-sft` and `trl-dpo` are data sets as they stand: datasets.load_dataset("json", data_files=...).
+"""
+import json
+
+from alidade_read import read
+
+
+class GrpoRows:
+    """Plays recorded groups back: what a `rollout_func` would have sampled for each prompt. Reads rows when they are asked for."""
+
+    def __init__(self, file):
+        self._file, self._offsets, self._next = file, [], {}
+        with open(file, "rb") as lines:
+            offset = 0
+            for line in lines:
+                if json.loads(line)["position"] == 0:
+                    self._offsets.append([])
+                self._offsets[-1].append(offset)
+                offset += len(line)
+        sizes = sorted({len(group) for group in self._offsets})
+        if len(sizes) != 1:
+            raise ValueError(f"{file}: groups of {sizes or 'no'} rows; export with --group-size, for TRL wants one size")
+        self.num_generations = sizes[0]
+
+    def dataset(self):
+        """One prompt a group. It only names the group: the tokens of the prompt are in the rows."""
+        from datasets import Dataset
+
+        return Dataset.from_list([{"prompt": f"group {index}"} for index in range(len(self._offsets))])
+
+    def rollout_func(self, prompts, trainer):
+        """The rows of each prompt's group in their order, a new epoch from the start of the group."""
+        every, first = list(prompts), 0
+        accelerator = getattr(trainer, "accelerator", None)
+        if accelerator is not None and accelerator.num_processes > 1:
+            # The places of a group are shared out among the processes.
+            from accelerate.utils import gather_object
+
+            every = gather_object(list(prompts))
+            first = accelerator.process_index * len(prompts)
+        chosen = [self._place(prompt) for prompt in every][first : first + len(prompts)]
+        rows = list(self._rows(chosen))
+        out = {key: [row[key] for row in rows] for key in ("prompt_ids", "completion_ids", "logprobs", "env_mask")}
+        return {**out, "alidade_reward": [row["reward"] for row in rows]}
+
+    def _place(self, prompt):
+        group = int(prompt.removeprefix("group "))
+        place = self._next.get(group, 0)
+        self._next[group] = (place + 1) % self.num_generations
+        return self._offsets[group][place]
+
+    def _rows(self, offsets):
+        with open(self._file, "rb") as lines:
+            for offset in offsets:
+                lines.seek(offset)
+                yield json.loads(lines.readline())
+
+    @staticmethod
+    def reward(completions, alidade_reward, **_):
+        """None where nobody measured one: TRL keeps such a row out of the baseline."""
+        return list(alidade_reward)
+
+
+def rollout_samples(file):
+    """TRL's own `RolloutSample` for each row."""
+    import numpy as np
+    from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
+
+    for row in read(file):
+        arrays = {key: np.array(row[key]) for key in ("input_ids", "completion_mask", "old_log_probs")}
+        rest = {key: row[key] for key in ("prompt", "completion", "advantage", "model_version", "group_id", "metrics")}
+        yield RolloutSample(**arrays, **rest)

@@ -1,0 +1,96 @@
+"""verl's own objects of rows that Alidade exported (alidade export --format verl).
+
+    rows = list(read("verl.jsonl"))
+    batch = data_proto(rows, prompt_length=1024, response_length=8192, pad_token_id=0)    # the classic trainer's batch
+    put(tq, rows, global_steps=7)                                                          # the V1 trainers' queue
+
+A rollout of several rows has one `uid_session` in `key`. verl's V1 trainers count it once; for a classic trainer do the
+same with `advantages(batch, rows)`.
+"""
+from alidade_read import read  # noqa: F401  (for who imports this file alone)
+
+
+def data_proto(rows, prompt_length, response_length, pad_token_id):
+    """A DataProto as verl's agent loop makes it: prompts padded left, responses right. Longer rows are refused, not cut."""
+    import numpy as np
+    import torch
+    from tensordict import TensorDict
+    from verl import DataProto
+
+    for row in rows:
+        for name, length in (("prompts", prompt_length), ("responses", response_length)):
+            if len(row[name]) > length:
+                raise ValueError(f"{row['key']}: {name} has {len(row[name])} tokens, more than {length}: export with --max-tokens")
+
+    def left(values, fill):
+        return torch.tensor([[fill] * (prompt_length - len(value)) + value for value in values])
+
+    def right(values, fill):
+        return torch.tensor([value + [fill] * (response_length - len(value)) for value in values])
+
+    prompts, responses = left([row["prompts"] for row in rows], pad_token_id), right([row["responses"] for row in rows], pad_token_id)
+    attention = torch.cat([left([[1] * len(row["prompts"]) for row in rows], 0), right([[1] * len(row["responses"]) for row in rows], 0)], 1)
+    scores = torch.zeros(len(rows), response_length)
+    for at, row in enumerate(rows):
+        scores[at, len(row["responses"]) - 1] = row["reward_score"]
+    tensors = {
+        "prompts": prompts,
+        "responses": responses,
+        "response_mask": right([row["response_mask"] for row in rows], 0),
+        "input_ids": torch.cat([prompts, responses], 1),
+        "attention_mask": attention,
+        "position_ids": (attention.cumsum(1) - 1).clamp(0),
+        "rollout_log_probs": right([[float(each) for each in row["rollout_log_probs"]] for row in rows], 0.0),
+        "rm_scores": scores,
+    }
+    columns = {"uid": "uid", "__num_turns__": "num_turns", "min_global_steps": "min_global_steps", "max_global_steps": "max_global_steps", "data_source": "data_source", "alidade_key": "key"}
+    others = {}
+    for name, key in columns.items():
+        others[name] = np.empty(len(rows), dtype=object)
+        others[name][:] = [row[key] for row in rows]
+    return DataProto(batch=TensorDict(tensors, batch_size=len(rows)), non_tensor_batch=others, meta_info={"reward_extra_keys": []})
+
+
+def advantages(batch, **settings):
+    """GRPO advantages with one baseline entry a rollout, however many rows it has; `settings` as verl's function takes them."""
+    from verl.trainer.ppo.core_algos import AdvantageEstimator
+    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+
+    if "token_level_rewards" not in batch.batch:
+        batch.batch["token_level_rewards"] = batch.batch["rm_scores"]
+    return compute_advantage_for_multi_trajectories(batch, list(batch.non_tensor_batch["alidade_key"]), AdvantageEstimator.GRPO, **settings)
+
+
+def transfer_queue(rows, global_steps):
+    """Keys, unpadded fields and tags of TransferQueue, as verl's `agent_loop_tq` puts them. `global_steps`: the trainer's own."""
+    import torch
+
+    keys, fields, tags = [], [], []
+    for row in rows:
+        if row["min_global_steps"] is None:
+            raise ValueError(f"{row['key']}: nobody recorded by which step of the policy it was sampled; verl's queue wants to know")
+        prompts, responses = torch.tensor(row["prompts"]), torch.tensor(row["responses"])
+        mask, scores = torch.tensor(row["response_mask"]), torch.zeros(len(row["responses"]))
+        scores[-1] = row["reward_score"]
+        ids = torch.cat([prompts, responses])
+        keys.append(row["key"])
+        fields.append({
+            "prompts": prompts, "responses": responses, "response_mask": mask, "loss_mask": mask, "input_ids": ids,
+            "position_ids": torch.arange(len(ids)), "rollout_log_probs": torch.tensor(row["rollout_log_probs"], dtype=torch.float32),
+            "rm_scores": scores, "num_turns": row["num_turns"], "uid": row["uid"], "data_source": row["data_source"],
+        })
+        tags.append({
+            "status": "success", "prompt_len": len(prompts), "response_len": len(responses), "seq_len": len(ids),
+            "global_steps": global_steps, "min_global_steps": row["min_global_steps"], "max_global_steps": row["max_global_steps"],
+        })
+    return keys, fields, tags
+
+
+def put(queue, rows, global_steps, partition_id="train"):
+    """Puts the rows and says that their prompts are done. `queue`: the transfer_queue module."""
+    from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+    keys, fields, tags = transfer_queue(rows, global_steps)
+    queue.kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition_id)
+    for uid in dict.fromkeys(row["uid"] for row in rows):
+        queue.kv_put(key=uid, partition_id=partition_id, tag={"status": "finished"})
