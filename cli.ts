@@ -1,5 +1,6 @@
 /** The command line. One file a verb in commands/; this list is the help. */
 import { Command, CommanderError } from "commander";
+import { audit } from "./commands/audit.ts";
 import { check } from "./commands/check.ts";
 import { fail } from "./commands/command-line.ts";
 import { config } from "./commands/config.ts";
@@ -12,7 +13,7 @@ import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
 import { version } from "./version.ts";
 
-const verbs = [serve, record, run, doctor, check, show, exportCommand, reap, config] as const;
+const verbs = [serve, record, run, doctor, check, show, audit, exportCommand, reap, config] as const;
 
 // A reader that has seen enough (`alidade export | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -102,6 +102,11 @@ export interface Engine {
   weightVersion?(signal: AbortSignal): Promise<string | null>;
   /** How many requests the server is at; null where it does not say. */
   running?(signal: AbortSignal): Promise<number | null>;
+  /**
+   * Logprob of each of these tokens after those before it, from a prefill: in nats, at temperature 1, without a mask;
+   * null for the first. For audits.
+   */
+  score?(model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]>;
   /** Text of token ids, special tokens shown. */
   detokenize?(model: string, tokenIds: number[], signal: AbortSignal): Promise<string>;
   close(): Promise<void>;

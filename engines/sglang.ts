@@ -116,6 +116,14 @@ class SglangEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
   }
 
+  async score(_model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
+    // One token must be sampled; its logprob is of no interest.
+    const body = { input_ids: tokenIds, sampling_params: { max_new_tokens: 1, temperature: 0 }, return_logprob: true, logprob_start_len: 0 };
+    const answer = Scored.parse(await this.#client.json("POST", "/generate", body, signal));
+    const pairs = answer.meta_info.input_token_logprobs;
+    return tokenIds.map((id, at) => (pairs[at]?.[1] === id ? (pairs[at]?.[0] ?? null) : null));
+  }
+
   async detokenize(model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
     const body = { model, tokens: tokenIds, skip_special_tokens: false };
     return Detokenized.parse(await this.#client.json("POST", "/detokenize", body, signal)).text;
@@ -394,4 +402,7 @@ const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), 
 const ServerInfo = z.looseObject({ version: z.string().nullish() });
 const ModelInfo = z.looseObject({ weight_version: z.string().nullish() });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });
+const Scored = z.looseObject({
+  meta_info: z.looseObject({ input_token_logprobs: z.array(z.tuple([z.number().nullable(), z.number()], z.unknown())) }),
+});
 const Detokenized = z.looseObject({ text: z.string() });

@@ -167,6 +167,14 @@ class VllmEngine implements Engine {
     return gauge(this.#client, "vllm:num_requests_running", signal);
   }
 
+  async score(model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
+    // One token must be sampled; its logprob is of no interest.
+    const body = { model, prompt: tokenIds, max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
+    const answer = Scored.parse(await this.#client.json("POST", "/v1/completions", body, signal));
+    const entries = answer.choices[0]?.prompt_logprobs ?? [];
+    return tokenIds.map((id, at) => entries[at]?.[id]?.logprob ?? null);
+  }
+
   async detokenize(model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
     return Detokenized.parse(await this.#client.json("POST", "/detokenize", { model, tokens: tokenIds }, signal)).prompt;
   }
@@ -328,6 +336,9 @@ const Version = z.looseObject({ version: z.string().nullish() });
 const TokenCount = z.looseObject({ count: z.number().int() });
 const Tokenized = z.looseObject({ tokens: z.array(z.number().int().nonnegative()) });
 const Detokenized = z.looseObject({ prompt: z.string() });
+const Scored = z.looseObject({
+  choices: z.array(z.looseObject({ prompt_logprobs: z.array(z.record(z.string(), Logprob).nullable()).nullish() })),
+});
 const WeightInfo = z.looseObject({ weight_version: z.string().nullish() });
 function hasImage(message: Message): boolean {
   return message.parts.some(

@@ -1,5 +1,6 @@
 /** Session log -> token tree -> rows; pure functions, no I/O. */
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
+export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
 export { type FlatRows, type FlattenOptions, flatten, flattenLazily } from "./flatten.ts";
 export {

@@ -18,6 +18,7 @@ import type { Harness } from "../harnesses/harness.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
+import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
 type NeedKind = {
@@ -34,6 +35,7 @@ const kinds = {
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
+  "llama-cpp": { missing: llamaCppMissing, add: "bash test/interop/llama-cpp/install.sh" },
   /** The trainers' own code, in Python. */
   consumers: { missing: consumersMissing, add: "bash test/interop/consumers/install.sh" },
   "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },

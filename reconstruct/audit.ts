@@ -1,0 +1,142 @@
+/**
+ * The audit of a trajectory: every sampled token is scored again by teacher forcing, in the context that the tree says
+ * it was sampled in, and compared with its recorded logprob. A context that was never there, a token that was edited,
+ * a logprob that belongs to its neighbour: all show as a difference. What was not sampled from the plain distribution
+ * (a grammar's mask, processed logprobs at another temperature) is reported as not comparable and never as passed.
+ */
+import type { Sampling } from "../schema/message.ts";
+import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import { TokenPaths } from "./token-paths.ts";
+
+/** Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. */
+export type Score = (tokenIds: number[]) => Promise<(number | null)[]>;
+
+export type AuditOptions = {
+  /** Nats. 1e-4 is what two f32 implementations of the same weights stay within; bf16 needs about 0.05. */
+  tolerance: number;
+  /** Only calls of this policy version; others are not comparable. */
+  policyVersion?: string | undefined;
+};
+
+export type CallAudit = {
+  call_id: string;
+  ordinal: number;
+  status: "ok" | "mismatch" | "not_comparable";
+  /** Tokens that were compared, and how many of them differ. */
+  compared: number;
+  wrong: number;
+  /** The largest |recorded - scored| in nats, at this position of the call's sample; null where nothing was compared. */
+  worst: { difference: number; at: number; token_id: number; recorded: number; scored: number | null } | null;
+  /** Why it is not comparable. */
+  reason: string | null;
+};
+
+/** Those without logprobs count as not comparable too: an audit that compared nothing has shown nothing. */
+export type Audit = { compared: number; worst: number | null; calls: CallAudit[] };
+
+export const defaultTolerance = 1e-4;
+
+/** Audits every call that sampled. `score` is asked once a path of the tree, with all of its tokens. */
+export async function auditTrajectory(trajectory: Trajectory, score: Score, options: AuditOptions): Promise<Audit> {
+  const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, options)]));
+  for (const path of pathsToScore(trajectory, calls)) {
+    const scored = await score(path.flatMap((node) => node.token_ids));
+    let start = 0;
+    for (const node of path) {
+      const audited = calls.get(node.call_id);
+      if (audited && !audited.done.has(node.node_id) && isCompared(node, audited)) {
+        audited.done.add(node.node_id);
+        compare(audited, node, scored.slice(start, start + node.token_ids.length), options.tolerance);
+      }
+      start += node.token_ids.length;
+    }
+  }
+  const audits = [...calls.values()].filter((call) => call.sampled).map(close);
+  const differences = audits.flatMap(({ worst }) => (worst ? [worst.difference] : []));
+  return {
+    compared: audits.reduce((sum, call) => sum + call.compared, 0),
+    worst: differences.length === 0 ? null : differences.reduce((one, other) => Math.max(one, other)),
+    calls: audits,
+  };
+}
+
+type Audited = Omit<CallAudit, "status"> & {
+  sampled: boolean;
+  /** Nodes that were compared: a node stands on many paths. */
+  done: Set<string>;
+  /** Sampled tokens of this call in nodes before the one at hand, for positions. */
+  seen: number;
+};
+
+function open(call: CallRecord, trajectory: Trajectory, options: AuditOptions): Audited {
+  const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
+  return {
+    call_id: call.call_id,
+    ordinal: call.ordinal,
+    compared: 0,
+    wrong: 0,
+    worst: null,
+    reason: whyNot(call, nodes, options),
+    sampled: (call.sampled_length ?? 0) > 0 || nodes.length > 0,
+    done: new Set(),
+    seen: 0,
+  };
+}
+
+function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit {
+  const reason = call.reason ?? (call.compared === 0 ? "no_logprob" : null);
+  return { ...call, reason, status: reason !== null ? "not_comparable" : call.wrong > 0 ? "mismatch" : "ok" };
+}
+
+/** Why a call's recorded logprobs are not those of the plain distribution over the tree's context; null: they are. */
+function whyNot(call: CallRecord, nodes: TreeNode[], { policyVersion }: AuditOptions): string | null {
+  const { kind, grammar } = call.logprob_semantics;
+  if (nodes.length === 0) return "no_token_ids";
+  if (nodes.some((node) => node.reason === "misaligned")) return "misaligned";
+  if (nodes.every((node) => (node.logprobs ?? []).every((one) => one === null))) return "no_logprob";
+  if (grammar) return "sampled_under_grammar";
+  if (kind !== "raw" && !isPlain(call.sampling)) return kind === null ? "logprob_kind_unknown" : "processed_sampling";
+  if (policyVersion !== undefined && nodes.some((node) => node.policy_version !== policyVersion)) return "other_policy_version";
+  return null;
+}
+
+/** Did nothing stand between the softmax at temperature 1 and the sample? What is not said may be a default of the server's. */
+function isPlain(sampling: Sampling): boolean {
+  const { temperature, top_p, top_k, min_p } = sampling;
+  const isUncut = top_p === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;
+  const isUnpenalised = ["presence_penalty", "frequency_penalty"].every((name) => (sampling[name] ?? 0) === 0);
+  const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && (sampling.logit_bias ?? null) === null;
+  return temperature === 1 && isUncut && isUnpenalised && isUnbiased;
+}
+
+function isCompared(node: TreeNode, audited: Audited): boolean {
+  return node.kind === "sampled" && audited.reason === null && node.logprobs !== null;
+}
+
+/** The shortest set of paths over which each node that is to be compared stands at least once. */
+function pathsToScore(trajectory: Trajectory, calls: Map<string, Audited>): TreeNode[][] {
+  const paths = new TokenPaths(trajectory);
+  const wanted = trajectory.nodes.filter((node) => {
+    const audited = calls.get(node.call_id);
+    return audited !== undefined && isCompared(node, audited);
+  });
+  const parents = new Map(trajectory.nodes.map((node) => [node.node_id, node.parent_id]));
+  const covered = new Set<string>();
+  for (const node of wanted) for (let id = node.parent_id; id !== null && !covered.has(id); id = parents.get(id) ?? null) covered.add(id);
+  return wanted.filter((node) => !covered.has(node.node_id)).map((node) => paths.nodes(node.node_id));
+}
+
+function compare(audited: Audited, node: TreeNode, scored: (number | null)[], tolerance: number): void {
+  for (const [index, token_id] of node.token_ids.entries()) {
+    const recorded = node.logprobs?.[index] ?? null;
+    if (recorded === null) continue;
+    const again = scored[index] ?? null;
+    // The first token of all has no context to score it in, which a sampled one never lacks: a difference like any other.
+    const difference = again === null ? Number.POSITIVE_INFINITY : Math.abs(recorded - again);
+    audited.compared++;
+    if (!(difference <= tolerance)) audited.wrong++;
+    if (audited.worst === null || difference > audited.worst.difference)
+      audited.worst = { difference, at: audited.seen + index, token_id, recorded, scored: again };
+  }
+  audited.seen += node.token_ids.length;
+}
