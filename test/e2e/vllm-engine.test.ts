@@ -5,56 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import type { SampleRequest } from "../../engines/engine.ts";
 import { AlidadeError } from "../../errors.ts";
-import { startVllm, type Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
-
-/** Sampled and scored in float32 by the same server, in batches of other shapes. */
-const tolerance = 1e-4;
-
-const tool = {
-  name: "bash",
-  parameters: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
-  kind: "function" as const,
-};
-const neutral = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1 };
-
-function request(vllm: Vllm, fields: Partial<SampleRequest>): SampleRequest {
-  return {
-    model: vllm.model,
-    messages: [{ role: "user", parts: [{ type: "text", text: "Tell me about the sea." }] }],
-    tools: [],
-    tool_choice: null,
-    sampling: { ...neutral, max_tokens: 64 },
-    call_id: `call${Math.random().toString(36).slice(2)}`,
-    ...fields,
-  };
-}
-
-async function withVllm(signal: AbortSignal, body: (engine: Engine, vllm: Vllm) => Promise<void>): Promise<void> {
-  await using vllm = await startVllm(signal);
-  const engine = engineNamed("vllm").create({ baseUrl: vllm.url, apiKey: null });
-  try {
-    await body(engine, vllm);
-  } finally {
-    await engine.close();
-  }
-}
-
-function read(events: SampleEvent[]) {
-  const tokens = events.filter((event) => event.type === "tokens");
-  const end = events.at(-1);
-  assert.ok(end?.type === "end");
-  return {
-    prompt: [...(events.find((event) => event.type === "prompt")?.token_ids ?? [])],
-    ids: tokens.flatMap((event) => [...event.token_ids]),
-    logprobs: tokens.flatMap((event) => [...event.logprobs]),
-    calls: events.filter((event) => event.type === "tool-call"),
-    end,
-  };
-}
+import { neutral, read, request, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
 
 test("what was recorded of free samples is what vLLM scores for the same ids", async (t) => {
   if (!(await need(t, "vllm"))) return;
@@ -158,17 +112,3 @@ test("the signal stops the generation at vLLM", async (t) => {
     while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
   });
 });
-
-type Scored = Record<string, { logprob: number }> | null;
-
-/** The logprob of each of `ids` after those before it, from a prefill and not from sampling. */
-async function score(vllm: Vllm, ids: number[], signal: AbortSignal): Promise<Scored[]> {
-  const response = await fetch(`${vllm.url}/v1/completions`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: vllm.model, prompt: ids, max_tokens: 1, temperature: 0, prompt_logprobs: 0 }),
-    signal,
-  });
-  const answer = (await response.json()) as { choices?: { prompt_logprobs?: Scored[] }[] };
-  return answer.choices?.[0]?.prompt_logprobs ?? assert.fail(JSON.stringify(answer).slice(0, 500));
-}

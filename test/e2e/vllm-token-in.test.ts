@@ -1,0 +1,206 @@
+/**
+ * Token-in on vLLM itself: the prompt's ids are sampled on as they were sent, the answer is read as chat reads it, and
+ * everything else about a call (errors, cache, cancel, grammars, stop strings) is what it is on messages.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, SampleRequest } from "../../engines/engine.ts";
+import { AlidadeError } from "../../errors.ts";
+import type { Sampling } from "../../schema/message.ts";
+import type { Vllm } from "../interop/vllm/start.ts";
+import { need } from "../needs.ts";
+import { bashTool, neutral, type ReadTurn, read, request, score, tolerance, withVllm } from "./vllm-samples.ts";
+
+const call = (json: string): string => `<tool_call>\n${json}\n</tool_call>`;
+const bash = (args: string, name = "bash"): string => call(`{"name": "${name}", "arguments": ${args}}`);
+const ls = bash('{"command": "ls"}');
+
+/** What models say, well and badly: each is forced on the model, and cut off at several lengths. */
+const turns: Record<string, string> = {
+  text: "The sea is blue.",
+  "text of many bytes": "naïve 日本 🦀",
+  "one call": ls,
+  "a call in its own spacing": bash('{"command":  "ls",   "x":1.0}'),
+  "escapes in a call": bash('{"command": "echo \\"naïve\\" \\u00e9\\n日本"}'),
+  "parallel calls": `${ls}\n${bash('{"command": "pwd"}')}`,
+  "parallel calls without a break": ls + bash('{"command": "pwd"}'),
+  "text before a call": `I will look.\n${ls}`,
+  "text between calls": `${ls}\nand then\n${bash('{"command": "pwd"}')}`,
+  "text after a call": `${ls}\nThat was it.`,
+  "thinking and text": "<think>\nI look.\n</think>\n\nFine.",
+  "thinking and a call": `<think>\nI look.\n</think>\n\n${ls}`,
+  "thinking that does not end": "<think>\nI look and look",
+  "a call while thinking": `<think>\n${ls}\n</think>\n\nFine.`,
+  "an unknown tool": bash('{"command": "ls"}', "rm"),
+  "arguments that are a string": bash('"ls"'),
+  "arguments that are null": bash("null"),
+  "a call without arguments": call('{"name": "bash"}'),
+  "a call that is no JSON": bash('{"command": ls}'),
+  "a call with a brace too few": call('{"name": "bash", "arguments": {"command": "ls"}'),
+  "a call that does not end": '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}',
+  "a bad call, then a good one": `${call('{"name": "bash", oops}')}\n${ls}`,
+  "a good call, then a bad one": `${ls}\n${call('{"name": "bash", oops}')}`,
+  "a closing tag in an argument": bash('{"command": "echo </tool_call>"}'),
+  "nothing but an opening tag": "<tool_call>",
+  "an empty call": "<tool_call>\n</tool_call>",
+  blanks: " \n",
+};
+
+const said = ({ text, reasoning, calls, end }: ReadTurn) => ({
+  text,
+  reasoning,
+  calls: calls.map(({ name, arguments: args }) => [name, args]),
+  finish: [end.finish_reason, end.stop],
+});
+
+const sample = async (engine: Engine, asked: SampleRequest, signal: AbortSignal): Promise<ReadTurn> =>
+  read(await Array.fromAsync(engine.sample(asked, signal)));
+
+test("for the same ids vLLM says the same, whether it rendered the prompt or was given it", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    assert.ok((await engine.probe(t.signal)).token_in);
+    const forced = Object.entries(turns).flatMap(([name, text]): [string, Sampling][] =>
+      [undefined, 4, 12].map((max_tokens) => [
+        `${name}, ${max_tokens ?? "whole"}`,
+        { structured_outputs: { choice: [text] }, max_tokens: max_tokens ?? 200 },
+      ]),
+    );
+    const free = Array.from({ length: 12 }, (_, at): [string, Sampling] => [`free ${at}`, { max_tokens: 48 }]);
+    const stopped: [string, Sampling][] = [
+      ["a stop string in text", { structured_outputs: { choice: ["one STOP two"] }, stop: ["STOP"], max_tokens: 50 }],
+      ["a stop string in a call", { structured_outputs: { choice: [bash('{"command": "STOP"}')] }, stop: ["STOP"], max_tokens: 50 }],
+      ["a stop token", { structured_outputs: { choice: ["abc abc abc"] }, stop_token_ids: [100], max_tokens: 50 }],
+    ];
+    const outcome = { compared: 0, otherIds: 0, byTheParser: 0 };
+    const cases = [...forced, ...free, ...stopped].map(([name, sampling], seed) => ({ name, sampling, seed }));
+    // A few at a time: the server works on them together.
+    await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        for (let one = cases.pop(); one; one = cases.pop()) await compare(engine, vllm, one, outcome, t.signal);
+      }),
+    );
+    t.diagnostic(JSON.stringify(outcome));
+    // Seeds make the samples equal but for what batches of another shape round.
+    assert.ok(outcome.otherIds <= outcome.compared / 20, JSON.stringify(outcome));
+    assert.ok(outcome.compared > 90);
+  });
+});
+
+type Outcome = { compared: number; otherIds: number; byTheParser: number };
+
+async function compare(
+  engine: Engine,
+  vllm: Vllm,
+  { name, sampling, seed }: { name: string; sampling: Sampling; seed: number },
+  outcome: Outcome,
+  signal: AbortSignal,
+): Promise<void> {
+  const asked = () => request(vllm, { tools: [bashTool], sampling: { ...neutral, ...sampling, seed } });
+  const rendered = await sample(engine, asked(), signal);
+  const given = await sample(engine, { ...asked(), prompt_ids: rendered.prompt }, signal);
+  assert.deepEqual(given.prompt, rendered.prompt, name);
+  assert.equal(given.end.misaligned, undefined, name);
+  outcome.compared++;
+  if (given.ids.join() !== rendered.ids.join()) return void outcome.otherIds++;
+  for (const [at, logprob] of given.logprobs.entries())
+    assert.ok(Math.abs((logprob ?? Number.NaN) - (rendered.logprobs[at] ?? Number.NaN)) <= tolerance, `${name}: logprob ${at}`);
+  assert.equal(given.end.usage.sampled_tokens, given.ids.length, name);
+  const expected = [said(rendered)];
+  // vLLM's parser reads chunk by chunk, and a broken call differently where the chunks fall differently.
+  while (!expected.some((each) => JSON.stringify(each) === JSON.stringify(said(given))) && expected.length < 6) {
+    outcome.byTheParser++;
+    expected.push(said(await sample(engine, asked(), signal)));
+  }
+  assert.ok(
+    expected.some((each) => JSON.stringify(each) === JSON.stringify(said(given))),
+    `${name}: ${JSON.stringify({ expected, given: said(given) })}`,
+  );
+}
+
+test("a second turn goes on from the sampled ids themselves, is scored as it was recorded, and finds its prefix cached", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    await engine.probe(t.signal);
+    const long = [{ role: "user" as const, parts: [{ type: "text" as const, text: "Tell me about the sea. ".repeat(60) }] }];
+    const salt = `salt ${Math.random()}`;
+    const first = await sample(engine, request(vllm, { messages: long, cache_salt: salt }), t.signal);
+    const suffix =
+      (await engine.tokenize?.(vllm.model, { text: "\n<|im_start|>user\nmore<|im_end|>\n<|im_start|>assistant\n" }, t.signal)) ?? [];
+    const prompt_ids = [...first.prompt, ...first.ids, ...suffix];
+    const second = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: salt }), t.signal);
+    assert.deepEqual(second.prompt, prompt_ids);
+    assert.ok((second.end.usage.cached_tokens ?? 0) >= first.prompt.length - 128, `cached ${second.end.usage.cached_tokens}`);
+    const other = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: "another" }), t.signal);
+    assert.ok((other.end.usage.cached_tokens ?? 0) < 128, "another salt shares no prefix");
+    const scored = await score(vllm, [...prompt_ids, ...second.ids], t.signal);
+    const worst = (from: number, turn: ReadTurn) =>
+      Math.max(
+        ...turn.ids.map((id, at) => Math.abs((scored[from + at]?.[String(id)]?.logprob ?? Number.NaN) - (turn.logprobs[at] ?? Number.NaN))),
+      );
+    // One sequence holds both turns: the first one's logprobs are still those of its tokens.
+    const distances = [worst(first.prompt.length, first), worst(prompt_ids.length, second)];
+    t.diagnostic(`max |recorded - scored| = ${distances.map((each) => each.toExponential(2)).join(", ")} nats`);
+    assert.ok(distances.every((each) => each <= tolerance));
+  });
+});
+
+test("a conversation is rendered as chat renders it, with tools, and its text encodes to its ids", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const conversation: Partial<SampleRequest> = {
+      messages: [
+        { role: "system", parts: [{ type: "text", text: "Be brief." }] },
+        { role: "user", parts: [{ type: "text", text: "naïve 日本" }] },
+        { role: "assistant", parts: [{ type: "tool_call", id: "c1", name: "bash", arguments: '{"command":  "ls"}', kind: "function" }] },
+        { role: "tool", parts: [{ type: "tool_result", call_id: "c1", content: [{ type: "text", text: "a.txt" }], is_error: false }] },
+      ],
+      tools: [bashTool],
+    };
+    const asked = request(vllm, { ...conversation, sampling: { ...neutral, max_tokens: 1 } });
+    const { prompt } = await sample(engine, asked, t.signal);
+    const render = engine.render?.bind(engine) ?? assert.fail();
+    const open = await render(vllm.model, { ...asked, generation: true }, t.signal);
+    const closed = await render(vllm.model, { ...asked, generation: false }, t.signal);
+    assert.deepEqual(open.token_ids, prompt);
+    assert.ok(open.text.startsWith(closed.text) && open.text.endsWith("assistant\n") && closed.text.includes("<|im_end|>"));
+    assert.deepEqual(await engine.tokenize?.(vllm.model, { text: open.text }, t.signal), open.token_ids);
+  });
+});
+
+test("what vLLM refuses about ids is typed as it is for messages, and costs it nothing", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const { max_model_len } = await engine.probe(t.signal);
+    const refused: [Partial<SampleRequest>, string][] = [
+      [{ prompt_ids: new Array<number>(max_model_len ?? 0).fill(5) }, "context_length_exceeded"],
+      [{ prompt_ids: new Array<number>((max_model_len ?? 0) + 100).fill(5) }, "context_length_exceeded"],
+      [{ prompt_ids: [5, 999_999] }, "request_invalid"],
+      [{ prompt_ids: [5], model: "nobody" }, "model_unknown"],
+      [{ prompt_ids: [5], sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
+    ];
+    for (const [fields, code] of refused) {
+      const error = await sample(engine, request(vllm, fields), t.signal).catch((thrown: unknown) => thrown);
+      assert.ok(error instanceof AlidadeError, `${code}: ${JSON.stringify(error)}`);
+      assert.equal(error.code, code, error.message);
+    }
+    const last = await sample(engine, request(vllm, { prompt_ids: [5, 6, 7], sampling: { ...neutral, max_tokens: 3 } }), t.signal);
+    assert.deepEqual([last.prompt, last.end.finish_reason], [[5, 6, 7], "length"]);
+  });
+});
+
+test("the signal stops a generation on ids at vLLM too", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    await engine.probe(t.signal);
+    const leave = new AbortController();
+    const sampling = { ...neutral, max_tokens: 20_000, ignore_eos: true };
+    await assert.rejects(async () => {
+      for await (const event of engine.sample(request(vllm, { prompt_ids: [5, 6, 7], sampling, live: true }), leave.signal))
+        if (event.type === "tokens") leave.abort(new AlidadeError("cancelled", "enough"));
+    });
+    const limit = AbortSignal.timeout(20_000);
+    while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
+  });
+});
