@@ -64,12 +64,13 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
 
 function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): Item[] {
   const turns = new Map(nemoTurns(row).map((turn) => [turn.call_id, turn]));
-  return calls.flatMap((call, index) => {
+  const items = calls.flatMap((call, index) => {
     const before = calls[index - 1];
     const context = before === undefined ? [] : inputOf(call, trajectory).slice(before.input.length + 1);
     const said = outputOf(call, trajectory).flatMap(toItems);
     return [...context.flatMap(toItems), ...withTokens(said.length > 0 ? said : [toOutputMessage("")], turns.get(call.call_id))];
   });
+  return items.map((item, at) => (item.id === "" ? { ...item, id: `item_${at}` } : item));
 }
 
 /** The last item of the turn, as Gym's own converter does it. */

@@ -1,0 +1,43 @@
+"""slime's and miles' own samples of rows that Alidade exported (alidade export --format slime, or miles).
+
+    write_debug_dump("slime.jsonl", "rollout_0.pt", rollout_id=0)     # then: --load-debug-rollout-data rollout_0.pt
+    for sample in samples("slime.jsonl"): ...                          # slime.utils.types.Sample
+
+Where a rollout gave several samples, slime takes the whole batch for one group. Name this in its place:
+
+    --custom-reward-post-process-path alidade_slime.post_process_rewards
+"""
+from alidade_read import read
+
+
+def samples(file, package="slime"):
+    """`package`: slime or miles."""
+    from importlib import import_module
+
+    Sample = import_module(f"{package}.utils.types").Sample
+    return [Sample.from_dict(row) for row in read(file)]
+
+
+def write_debug_dump(file, out, rollout_id):
+    """The file that `--load-debug-rollout-data` reads. `rollout_id`: the trainer's number of the whole batch."""
+    import torch
+
+    torch.save({"rollout_id": rollout_id, "samples": list(read(file))}, out)
+
+
+def post_process_rewards(args, samples):
+    """GRPO rewards with one baseline entry a rollout, however many samples it has. Returns (raw, normalised), in order."""
+    groups = {}
+    for sample in samples:
+        groups.setdefault(sample.group_index, {})[sample.rollout_id] = float(sample.get_reward_value(args))
+    return [sample.get_reward_value(args) for sample in samples], [
+        _centred(list(groups[sample.group_index].values()), float(sample.get_reward_value(args)), args) for sample in samples
+    ]
+
+
+def _centred(rewards, reward, args):
+    mean = sum(rewards) / len(rewards)
+    if not getattr(args, "grpo_std_normalization", True) or len(rewards) < 2:
+        return reward - mean
+    deviation = (sum((each - mean) ** 2 for each in rewards) / (len(rewards) - 1)) ** 0.5
+    return (reward - mean) / (deviation + 1e-6)

@@ -1,0 +1,132 @@
+/** The contract that every exporter in the list keeps. What each one says of the golden session: `test/exporters/`. */
+import assert from "node:assert/strict";
+import { access } from "node:fs/promises";
+import { Writable } from "node:stream";
+import { test } from "node:test";
+import { emptyReport } from "../../exporters/exporter.ts";
+import { exporters, exportTrajectories } from "../../exporters/index.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
+import type { Sampling } from "../../schema/message.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { exported } from "../fakes/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+import { assistant, LogBuilder, user } from "../fakes/log-builder.ts";
+
+const group = (): Trajectory[] => [goldenTrajectory(), goldenSibling()];
+
+/** A rollout of a group of one, whose second call is like no trained one. */
+function withOddCall(odd: Parameters<LogBuilder["call"]>[0], sampling?: Sampling): Trajectory {
+  const log = new LogBuilder();
+  log.call({ messages: [user("one")], says: assistant("fine") });
+  const begun = log.entries.length;
+  log.call(odd);
+  for (const entry of log.entries.slice(begun)) if (entry.type === "call_begun" && sampling) entry.effective_sampling = sampling;
+  return reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 1 } });
+}
+
+for (const exporter of exporters) {
+  const isRl = exporter.objective === "rl";
+
+  test(`${exporter.name}: counts the rows that it writes, and each line is one JSON object`, async () => {
+    const { report, rows } = await exported(exporter, group());
+    assert.equal(report.trajectories, 2);
+    assert.ok(report.rows > 0);
+    if (exporter.extension === "jsonl") assert.equal(rows.length, report.rows);
+    for (const row of rows) assert.equal(Object.prototype.toString.call(row), "[object Object]");
+  });
+
+  test(`${exporter.name}: nothing in gives no rows out`, async () => {
+    const { report, bytes } = await exported(exporter, []);
+    assert.deepEqual(report, emptyReport());
+    if (exporter.extension === "jsonl") assert.equal(bytes.length, 0);
+  });
+
+  test(`${exporter.name}: a reward that nobody measured is never a zero`, async () => {
+    const { rows } = await exported(exporter, [goldenTrajectory({ reward: null }), goldenSibling({ reward: null })]);
+    for (const row of rows) assert.deepEqual(zeroRewards(row), []);
+  });
+
+  if (!exporter.wholeGroups)
+    test(`${exporter.name}: reads one trajectory at a time and obeys a slow output`, async () => {
+      let read = 0;
+      let written = 0;
+      let ahead = 0;
+      async function* source(): AsyncIterable<Trajectory> {
+        for (let at = 0; at < 20; at++) {
+          read++;
+          yield* group();
+        }
+      }
+      const slow = new Writable({
+        highWaterMark: 1,
+        write: (_chunk, _encoding, done) => {
+          written++;
+          setImmediate(() => {
+            ahead = Math.max(ahead, read - written);
+            done();
+          });
+        },
+      });
+      await exportTrajectories(exporter, source(), slow);
+      assert.equal(read, 20);
+      if (exporter.extension === "jsonl") assert.ok(ahead <= 3, `${ahead} groups were read ahead of the output`);
+    });
+
+  test(`${exporter.name}: a broken output and an aborted signal end the export with an error`, async () => {
+    const broken = new Writable({ write: (_chunk, _encoding, done) => done(new Error("disk full")) });
+    await assert.rejects(exportTrajectories(exporter, group(), broken), /disk full/);
+    const sink = new Writable({ write: (_chunk, _encoding, done) => done() });
+    await assert.rejects(exportTrajectories(exporter, group(), sink, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  });
+
+  test(`${exporter.name}: has no option of another format`, async () => {
+    await assert.rejects(exported(exporter, group(), { own: { no_such_option: 1 } }), { code: "config_invalid", param: "no_such_option" });
+  });
+
+  test(`${exporter.name}: says in its docs how it fills, selects or refuses rows, and its loader exists`, async () => {
+    assert.match(exporter.docs.rows, /^[A-Z].*\.$/);
+    assert.ok(exporter.title.length < 120);
+    if (exporter.docs.loader) await access(new URL(`../../clients/python/${exporter.docs.loader}`, import.meta.url));
+  });
+
+  if (isRl) {
+    test(`${exporter.name}: leaves out a call without logprobs, with the reason`, async () => {
+      const trajectory = withOddCall({ messages: [user("two")], says: assistant("unknown word"), logprobs: null });
+      const { report } = await exported(exporter, [trajectory]);
+      assert.equal(report.left_out.no_logprob, 1);
+      assert.ok(report.rows > 0);
+    });
+
+    test(`${exporter.name}: leaves out what was sampled under a grammar unless it is allowed`, async () => {
+      const odd = { messages: [user("two")], says: assistant("yes sir"), logprobs: [-0.5, -0.25, -1], grammar: true };
+      assert.equal((await exported(exporter, [withOddCall(odd)])).report.left_out.grammar, 1);
+      const allowed = await exported(exporter, [withOddCall(odd)], { allowGrammar: true });
+      assert.equal(allowed.report.left_out.grammar, undefined);
+    });
+
+    test(`${exporter.name}: leaves out a call that was sampled from a cut distribution`, async () => {
+      const trajectory = withOddCall({ messages: [user("two")], says: assistant("cut") }, { temperature: 1, top_p: 0.5 });
+      assert.equal((await exported(exporter, [trajectory])).report.left_out.truncated_sampling, 1);
+    });
+
+    test(`${exporter.name}: ends a row that is too long at an earlier call`, async () => {
+      const [whole, cut] = [await exported(exporter, group()), await exported(exporter, group(), { maxTokens: 27 })];
+      assert.equal(whole.report.left_out.over_length, undefined);
+      assert.equal(cut.report.left_out.over_length, 1);
+    });
+
+    test(`${exporter.name}: refuses rows of a packed tree unless it can say them`, async () => {
+      const packed = exported(exporter, group(), { strategy: "tree" });
+      if (exporter.saysPackedRows) await packed;
+      else await assert.rejects(packed, { code: "config_invalid", param: "select" });
+    });
+  }
+}
+
+/** Where something is named like a reward and is 0. */
+function zeroRewards(value: unknown, path = ""): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    /reward|score/.test(key) && inner === 0 ? [`${path}.${key}`] : zeroRewards(inner, `${path}.${key}`),
+  );
+}
