@@ -1,0 +1,14 @@
+"""OpenEnv: `alidade export --format openenv` as its validated `TrainingTrace`s.
+
+    for row, trace in training_traces("rows.jsonl"):
+        row["reward"], row["group_id"], trace.turns
+
+The reward is None where nobody measured one.
+"""
+from alidade_read import read
+from openenv.core.harness.training import TrainingTrace
+
+
+def training_traces(file):
+    for row in read(file):
+        yield row, TrainingTrace.model_validate(row["training_trace"])

@@ -1,0 +1,22 @@
+"""SkyRL: `alidade export --format skyrl` as the `GeneratorOutput` that a generator returns.
+
+    output = generator_output("rows.jsonl", step_wise=True)     # what `GeneratorInterface.generate` gives the trainer
+
+A rollout whose context forked has several rows: they need `step_wise_trajectories`, which counts them as one.
+"""
+from alidade_read import read
+from skyrl.train.generators.base import GeneratorOutput, TrajectoryID
+
+COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs")
+
+
+def generator_output(file, step_wise=False):
+    rows = list(read(file))
+    if not step_wise and not all(row["is_last_step"] for row in rows):
+        raise ValueError(f"{file} has rollouts of several rows: train with step_wise=True, or export with --select main-agent")
+    return GeneratorOutput(
+        **{column: [row[column] for row in rows] for column in COLUMNS},
+        rollout_metrics=None,
+        trajectory_ids=[TrajectoryID(**row["trajectory_ids"]) for row in rows],
+        is_last_step=[row["is_last_step"] for row in rows] if step_wise else None,
+    )

@@ -1,0 +1,55 @@
+/**
+ * agent-lightning: one `CompletedRollout` a line, a triplet for each turn. Its adapter joins triplets whose prompt goes
+ * on from the one before, or makes a row of each: both give every trained token once.
+ */
+import { defineExporter, noOptions } from "./exporter.ts";
+import { addOne } from "./left-out.ts";
+import { numberSessions } from "./numbering.ts";
+import { type ScoredRow, scoredRows } from "./scored-rows.ts";
+import { trainedRuns } from "./trained-runs.ts";
+
+export const agentLightning = defineExporter({
+  name: "agent-lightning",
+  title: "agent-lightning CompletedRollout: triplets of prompt, response and logprobs, final_reward",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "D",
+    rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it.",
+    loader: "alidade_agent_lightning.py",
+    checked: "agentlightning 1.0.2",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    const sessionOf = numberSessions();
+    for await (const trajectory of source.trajectories()) {
+      const rows = [...scoredRows(trajectory, options, report)];
+      const triplets = rows.flatMap(toTriplets);
+      if (rows.length > 0 && triplets.length === 0) {
+        report.dummy_rows -= rows.length;
+        addOne(report.left_out_rollouts, "nothing_trained");
+      }
+      if (triplets.length === 0) continue;
+      const data_id = trajectory.group.id ?? trajectory.trajectory_id;
+      report.rows++;
+      yield JSON.stringify({
+        rollout_id: trajectory.rollout_id ?? trajectory.trajectory_id,
+        data_id,
+        step: 0,
+        sample_idx_in_step: sessionOf(data_id, trajectory),
+        enqueue_time: Math.min(...trajectory.calls.map((call) => call.times.begun)) / 1000,
+        final_reward: rows[0]?.reward,
+        triplets,
+      });
+    }
+  },
+});
+
+function toTriplets(row: ScoredRow): Record<string, unknown>[] {
+  return trainedRuns(row).map(({ prompt_ids, token_ids, logprobs, call_id, policy_version }) => ({
+    prompt: { token_ids: prompt_ids },
+    response: { token_ids, log_probs: logprobs },
+    reward: null,
+    metadata: { call_id, server: { version: policy_version } },
+  }));
+}

@@ -1,0 +1,46 @@
+/**
+ * AReaL: the tensors of one row a line, under the names of `to_tensor_dict`. Its group normalisation goes by position,
+ * so groups are written whole, one after the other, with one row a rollout.
+ */
+import { z } from "zod";
+import { fullLength, perToken } from "../reconstruct/index.ts";
+import { defineExporter } from "./exporter.ts";
+import { groupSize, positionalGroups } from "./positional.ts";
+
+export const areal = defineExporter({
+  name: "areal",
+  title: "AReaL rows: input_ids, loss_mask, logprobs, versions, rewards",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "B",
+    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `group_size`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row of mask 0. `versions` is null where a trained token's step is unknown, and the loader leaves it out then.",
+    loader: "alidade_areal.py",
+    checked: "areal 1.0.4",
+  },
+  options: z.strictObject({ group_size: groupSize }),
+  async *write(source, options, report) {
+    const { group_size } = options.own;
+    const groups = positionalGroups(source, options, report, {
+      groupSize: group_size,
+      missing: "drop",
+      toLine: (row, _trajectory, { group_index, reward }) => {
+        const { mask, logprobs } = fullLength(row);
+        const steps = perToken(row, (segment) => segment.policy_step);
+        const known = mask.every((each, at) => each === 0 || typeof steps[at] === "number");
+        return {
+          input_ids: row.token_ids,
+          loss_mask: mask,
+          logprobs,
+          // -1 is AReaL's word for a token that was not generated.
+          versions: known ? mask.map((each, at) => (each === 1 ? steps[at] : -1)) : null,
+          rewards: reward,
+          group_index,
+          rollout_id: row.rollout_id,
+          trajectory_id: row.trajectory_id,
+        };
+      },
+    });
+    for await (const lines of groups) for (const line of lines) yield JSON.stringify(line);
+  },
+});

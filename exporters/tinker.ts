@@ -1,0 +1,42 @@
+/**
+ * tinker: one `Datum` a line, inputs without the last token and targets without the first. Advantages need the whole
+ * group, and tinker-cookbook computes them its own way: the loader hands it the rewards, and fills them in.
+ */
+import { shifted } from "../reconstruct/index.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
+import { numberSessions } from "./numbering.ts";
+import { scoredRows } from "./scored-rows.ts";
+
+export const tinker = defineExporter({
+  name: "tinker",
+  title: "tinker Datum: model_input, target_tokens, logprobs, mask; reward and group beside it",
+  objective: "rl",
+  extension: "jsonl",
+  docs: {
+    alignment: "C",
+    rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0.",
+    loader: "alidade_tinker.py",
+    checked: "tinker 0.38.0, tinker-cookbook 0.6.1",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    const sessionOf = numberSessions();
+    for await (const trajectory of source.trajectories()) {
+      const group_id = trajectory.group.id ?? trajectory.trajectory_id;
+      const index = sessionOf(group_id, trajectory);
+      for (const row of scoredRows(trajectory, options, report)) {
+        const { input_ids, target_ids, mask, logprobs } = shifted(row);
+        report.rows++;
+        yield JSON.stringify({
+          model_input: input_ids,
+          loss_fn_inputs: { target_tokens: target_ids, logprobs, mask },
+          reward: row.reward,
+          group_id,
+          sample_index: index,
+          rollout_id: row.rollout_id,
+          trajectory_id: row.trajectory_id,
+        });
+      }
+    }
+  },
+});
