@@ -9,8 +9,8 @@ import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
 
 export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google];
-export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
+export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */
 export function engineNamed(name: string): EngineKind {
