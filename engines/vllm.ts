@@ -49,12 +49,12 @@ class VllmEngine implements Engine {
   #roles: Record<string, string> = {};
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
-
-  constructor(options: { baseUrl: string; apiKey: string | null }) {
-    this.#client = new EngineClient(options);
   /** Found by the probe: how this server takes prompt ids; null: it was not seen to. */
   #tokenIn: ((ids: number[]) => Record<string, unknown>) | null = null;
   #maxModelLen: number | null = null;
+
+  constructor(options: { baseUrl: string; apiKey: string | null }) {
+    this.#client = new EngineClient(options);
   }
 
   get baseUrl(): string {
@@ -94,13 +94,13 @@ class VllmEngine implements Engine {
       facts.logprob_semantics = logprobKind(cold.logprob, warm.logprob);
     }
     if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model.id, signal);
-    facts.missing = this.#missing(cold);
-    return facts;
-  }
     this.#maxModelLen = facts.max_model_len;
     this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model.id, signal) : null;
     facts.token_in = this.#tokenIn !== null;
     if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
+    facts.missing = this.#missing(cold);
+    return facts;
+  }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     const [path, body] = request.prompt
@@ -108,10 +108,10 @@ class VllmEngine implements Engine {
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
     const chunks = new ChunkReader(this.baseUrl);
+    let echoed: number[] | null = null;
     let isAccepted = false;
     let isDone = false;
     try {
-    let echoed: number[] | null = null;
       const frames = new SseDecoder();
       for await (const bytes of response.reads()) {
         const events: SampleEvent[] = [];
@@ -125,10 +125,10 @@ class VllmEngine implements Engine {
           // The first thing that a 200 says can be a refusal (see ChunkReader).
           if (chunks.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
           isAccepted = chunks.hasBegun;
+          if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
           // What was sampled before a chunk that is wrong was sampled all the same.
           yield* events;
         }
-          if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
         if (isDone) break;
       }
     } catch (error) {
@@ -205,21 +205,10 @@ class VllmEngine implements Engine {
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
+      ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
     };
   }
 
-  /** `logprobs: 0` is the sampled token's alone here. What is about tools and templates has no place without them. */
-  #promptBody(request: SampleRequest, prompt: Prompt): Record<string, unknown> {
-    const { reasoning_effort: _, parallel_tool_calls: __, ...sampling } = request.sampling;
-    return {
-      model: request.model,
-      prompt: "text" in prompt ? prompt.text : prompt.token_ids,
-      ...withoutUndefined(sampling),
-      stream: true,
-      ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
-      stream_options: { include_usage: true },
-      ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
-      ...(this.#extras ? { return_token_ids: true, logprobs: 0, ...pace(request) } : {}),
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */
   #promptIds(request: SampleRequest, ids: number[]): Record<string, unknown> {
     if (!this.#tokenIn)
@@ -239,6 +228,17 @@ class VllmEngine implements Engine {
     return this.#tokenIn(ids);
   }
 
+  /** `logprobs: 0` is the sampled token's alone here. What is about tools and templates has no place without them. */
+  #promptBody(request: SampleRequest, prompt: Prompt): Record<string, unknown> {
+    const { reasoning_effort: _, parallel_tool_calls: __, ...sampling } = request.sampling;
+    return {
+      model: request.model,
+      prompt: "text" in prompt ? prompt.text : prompt.token_ids,
+      ...withoutUndefined(sampling),
+      stream: true,
+      stream_options: { include_usage: true },
+      ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
+      ...(this.#extras ? { return_token_ids: true, logprobs: 0, ...pace(request) } : {}),
     };
   }
 
@@ -326,6 +326,12 @@ function probeBody(model: string, temperature: number): Record<string, unknown> 
   };
 }
 
+function hasImage(message: Message): boolean {
+  return message.parts.some(
+    (part) => part.type === "image" || (part.type === "tool_result" && part.content.some((one) => one.type === "image")),
+  );
+}
+
 function bestLogprob(entries: { logprob?: number | null | undefined }[]): number | null {
   const known = entries.flatMap(({ logprob }) => (typeof logprob === "number" ? [logprob] : []));
   return known.length === 0 ? null : Math.max(...known);
@@ -340,12 +346,6 @@ const Scored = z.looseObject({
   choices: z.array(z.looseObject({ prompt_logprobs: z.array(z.record(z.string(), Logprob).nullable()).nullish() })),
 });
 const WeightInfo = z.looseObject({ weight_version: z.string().nullish() });
-function hasImage(message: Message): boolean {
-  return message.parts.some(
-    (part) => part.type === "image" || (part.type === "tool_result" && part.content.some((one) => one.type === "image")),
-  );
-}
-
 const ProbeAnswer = z.looseObject({
   prompt_token_ids: z.array(z.number()).nullish(),
   choices: z.array(
