@@ -32,7 +32,8 @@ export type SampleRequest = {
 export type SampleEvent =
   /** The engine took the request: its status is known, errors from here on are mid-stream. */
   | { type: "accepted"; status: number }
-  | { type: "prompt"; token_ids: number[] }
+  /** `text`: the ids as they came, with commas between. Where it is there they may be parsed only when they are asked for. */
+  | { type: "prompt"; readonly token_ids: number[]; text?: Buffer }
   | { type: "text-delta"; text: string }
   | { type: "reasoning-delta"; text: string }
   /** One whole tool call; `arguments` is the raw string as the engine's parser cut it out. */

@@ -4,6 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
+import { isIds, parseIds } from "../tokens/id-text.ts";
 import { isMeasured } from "./alignment.ts";
 import type { SampleEvent } from "./engine.ts";
 import { refusal } from "./refusal.ts";
@@ -30,11 +31,16 @@ export class ChunkReader {
    * Adds what a chunk says to `events`, joined to what came in the same read, so that a burst costs one event and not
    * hundreds. Throws `engine_error` for a chunk of another shape and for an error of the engine's own.
    */
-  read(data: string, events: SampleEvent[]): void {
-    const chunk = this.#parse(data);
+  read(data: Buffer, events: SampleEvent[]): void {
+    const prompt = this.#sawPrompt ? null : cutPrompt(data);
+    const chunk = this.#parse(prompt?.rest ?? data);
     if (chunk.error !== undefined && chunk.error !== null) throw this.#failure(chunk.error);
     this.hasBegun = true;
     try {
+      if (prompt) {
+        this.#sawPrompt = true;
+        events.push(this.#promptEvent(prompt.ids));
+      }
       this.#take(chunk, events);
     } catch (error) {
       throw error instanceof WrongShape ? this.#notOurs(data, `: ${error.message}`) : error;
@@ -61,10 +67,25 @@ export class ChunkReader {
     return events;
   }
 
-  #parse(data: string): Fields {
+  /** The ids are parsed only for who asks for them: whoever knows the conversation compares the text with what it has. */
+  #promptEvent(text: Buffer): SampleEvent {
+    const fault = (): AlidadeError => this.#notOurs(text, ": prompt_token_ids");
+    let ids: number[] | null = null;
+    return {
+      type: "prompt",
+      text,
+      get token_ids() {
+        ids ??= parseIds(text);
+        if (ids === null) throw fault();
+        return ids;
+      },
+    };
+  }
+
+  #parse(data: Buffer): Fields {
     let value: unknown;
     try {
-      value = JSON.parse(data);
+      value = JSON.parse(data.toString("utf8"));
     } catch {
       value = undefined;
     }
@@ -72,10 +93,10 @@ export class ChunkReader {
     return value;
   }
 
-  #notOurs(data: string, why: string): AlidadeError {
+  #notOurs(data: Buffer, why: string): AlidadeError {
     return new AlidadeError(
       "engine_error",
-      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${data.slice(0, 200)}`,
+      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${data.toString("utf8", 0, 200)}`,
     );
   }
 
@@ -137,6 +158,23 @@ export class ChunkReader {
       events.push({ type: "tool-call", id: this.#pending.id, name: this.#pending.name, arguments: this.#pending.arguments });
     this.#pending = null;
   }
+}
+
+const promptKey = Buffer.from('"prompt_token_ids":[');
+const [comma, space, openingBrace, closingBracket] = [0x2c, 0x20, 0x7b, 0x5d];
+
+/**
+ * The text of the prompt's ids, and the chunk without them: a long prompt is nearly all of what an engine says, and
+ * nearly all of it is known. Null where they are not there in vLLM's own compact form; JSON is parsed whole then.
+ */
+function cutPrompt(data: Buffer): { ids: Buffer; rest: Buffer } | null {
+  const key = data.indexOf(promptKey);
+  const start = key + promptKey.length;
+  const end = key === -1 ? -1 : data.indexOf(closingBracket, start);
+  // Only a key stands behind a brace or a comma: in a string its quotation mark would be escaped.
+  if (end <= start || (data[key - 1] !== comma && data[key - 1] !== openingBrace)) return null;
+  const ids = data.subarray(start, end);
+  return ids.includes(space) ? null : { ids, rest: Buffer.concat([data.subarray(0, start), data.subarray(end)]) };
 }
 
 function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", text: string): void {
@@ -203,10 +241,3 @@ const isNumber = (value: unknown): value is number => typeof value === "number";
 const isStringOrNumber = (value: unknown): value is string | number => isString(value) || isNumber(value);
 const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isFields = (value: unknown): value is Fields => value !== null && typeof value === "object" && !Array.isArray(value);
-
-function isIds(value: unknown): value is number[] {
-  if (!Array.isArray(value)) return false;
-  // A vocabulary fits into 32 bits, and so do the arrays that ids are kept in.
-  for (const id of value as unknown[]) if (!isNatural(id) || id > 0x7fff_ffff) return false;
-  return true;
-}

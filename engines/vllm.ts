@@ -39,6 +39,9 @@ const tokenInFields: ((ids: number[]) => Record<string, unknown>)[] = [
  */
 const tokensAChunk = 64;
 
+/** What vLLM's streams end with. */
+const doneMarker = Buffer.from("[DONE]");
+
 const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
 class VllmEngine implements Engine {
@@ -117,7 +120,7 @@ class VllmEngine implements Engine {
         const events: SampleEvent[] = [];
         try {
           for (const frame of frames.feed(bytes)) {
-            isDone = frame.data === "[DONE]";
+            isDone = frame.data.equals(doneMarker);
             if (isDone) break;
             chunks.read(frame.data, events);
           }

@@ -2,7 +2,6 @@
  * Where a call's prompt parts from its parent's tokens, both sides are decoded by the engine's own tokenizer and
  * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
  */
-import { commonPrefix } from "../tokens/prefix.ts";
 import type { Call } from "./call.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import type { Session } from "./session.ts";
@@ -16,18 +15,22 @@ const shownCharacters = 400;
 
 export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call, signal: AbortSignal): Promise<void> {
   const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
-  if (!engine.detokenize || !parent?.tokens || !call.tokens || !call.finished) return;
+  if (!engine.detokenize || !parent?.idText || !call.idText || !call.finished) return;
   // Ids of another tokenizer say other words: what this engine would make of them means nothing.
   if (parent.fingerprints?.tokenizer !== call.fingerprints?.tokenizer) return;
-  const position = Math.min(commonPrefix(parent.tokens, call.tokens), call.promptLength);
-  if (position === parent.tokens.length) return;
-  const prompt = call.tokens.subarray(0, call.promptLength);
+  const { prompt_ids } = call.finished;
+  if (prompt_ids?.base_call_id === parent.id && prompt_ids.base_len === parent.idText.length) return;
+  const shared = call.idText.commonHead(parent.idText.bytes).ids;
+  if (shared === parent.idText.length) return;
+  const before = parent.idText.toIds();
+  const prompt = call.idText.toIds().slice(0, call.promptLength);
+  const position = Math.min(shared, prompt.length);
   const at = Math.max(0, position - backUp);
-  if (parent.tokens.length - at > maxDecodedTokens || prompt.length === 0) return;
+  if (before.length - at > maxDecodedTokens || prompt.length === 0) return;
   const model = call.finished.engine_model ?? call.begun.model;
   const [parentText, childText] = await Promise.all([
-    engine.detokenize(model, [...parent.tokens.subarray(at)], signal),
-    at < prompt.length ? engine.detokenize(model, [...prompt.subarray(at, at + maxDecodedTokens)], signal) : "",
+    engine.detokenize(model, before.slice(at), signal),
+    at < prompt.length ? engine.detokenize(model, prompt.slice(at, at + maxDecodedTokens), signal) : "",
   ]);
   await session.record({
     type: "decoded",

@@ -2,6 +2,7 @@
 import { AlidadeError } from "../errors.ts";
 import type { LogEntry } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
+import { IdText } from "../tokens/id-text.ts";
 import { Call } from "./call.ts";
 import { moveToFront } from "./engine-pool.ts";
 import { LazyLog } from "./lazy-log.ts";
@@ -36,7 +37,7 @@ function replay(session: Session, entry: LogEntry): void {
     );
   else if (entry.type === "call_finished") {
     const call = session.calls.get(entry.call_id);
-    call?.finish(entry, entry.prompt_ids && unfold(session, entry.prompt_ids, (base) => Array.from(base.tokens ?? [])));
+    call?.finish(entry, entry.prompt_ids && unfoldIds(session, entry.prompt_ids));
     if (call) session.learn(call);
     call?.pauses.push(...(entry.pauses ?? []));
   } else if (entry.type === "tried") {
@@ -55,7 +56,16 @@ function replay(session: Session, entry: LogEntry): void {
 
 function unfold<T>(session: Session, delta: Delta<T>, listOf: (call: Call) => readonly T[]): T[] {
   if (delta.base_call_id === null) return delta.new;
-  const base = session.calls.get(delta.base_call_id);
-  if (!base) throw new AlidadeError("store_error", `session ${session.id}: the log names call ${delta.base_call_id} before it was begun`);
-  return [...listOf(base).slice(0, delta.base_len), ...delta.new];
+  return [...listOf(baseOf(session, delta.base_call_id)).slice(0, delta.base_len), ...delta.new];
+}
+
+function unfoldIds(session: Session, delta: Delta<number>): IdText {
+  const base = delta.base_call_id === null ? null : baseOf(session, delta.base_call_id).idText;
+  return base ? base.extend(base.head(delta.base_len), delta.new) : IdText.of(delta.new);
+}
+
+function baseOf(session: Session, callId: string): Call {
+  const base = session.calls.get(callId);
+  if (!base) throw new AlidadeError("store_error", `session ${session.id}: the log names call ${callId} before it was begun`);
+  return base;
 }

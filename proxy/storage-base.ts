@@ -4,7 +4,7 @@
  */
 
 import type { Message } from "../schema/message.ts";
-import { commonPrefix } from "../tokens/prefix.ts";
+import { type Head, IdText, parseIds } from "../tokens/id-text.ts";
 import { type Call, messageKey } from "./call.ts";
 import type { Session } from "./session.ts";
 
@@ -28,11 +28,34 @@ export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta
   };
 }
 
-export function tokenDelta(bases: Call[], ids: number[]): Delta<number> {
-  const best = longest(bases, (call) => (call.tokens ? commonPrefix(call.tokens, ids) : 0));
-  return best
-    ? { base_call_id: best.call.id, base_len: best.length, new: ids.slice(best.length) }
-    : { base_call_id: null, base_len: 0, new: ids };
+/** A prompt as the log stores it, and whole. */
+export type PromptTokens = { delta: Delta<number>; whole: IdText };
+
+/** Only what no base has is parsed. Throws what asking the engine's event for its ids throws, where they are none. */
+export function promptTokens(bases: readonly Call[], prompt: { readonly token_ids: number[]; text?: Buffer }): PromptTokens {
+  const text = prompt.text ?? Buffer.from(prompt.token_ids.join(","));
+  const best = longestHead(bases, text);
+  if (!best) {
+    const { token_ids } = prompt;
+    return { delta: { base_call_id: null, base_len: 0, new: token_ids }, whole: IdText.ofText(text, token_ids.length) };
+  }
+  const { call, known, head } = best;
+  const tail = text.subarray(Math.min(head.bytes + 1, text.length));
+  const fresh = parseIds(tail) ?? prompt.token_ids.slice(head.ids);
+  return { delta: { base_call_id: call.id, base_len: head.ids, new: fresh }, whole: known.extendText(head, tail, fresh.length) };
+}
+
+function longestHead(bases: readonly Call[], text: Buffer): { call: Call; known: IdText; head: Head } | null {
+  let best: { call: Call; known: IdText; head: Head } | null = null;
+  for (const call of bases) {
+    const known = call.idText;
+    const head = known?.commonHead(text);
+    if (!known || !head || head.ids <= (best?.head.ids ?? 0)) continue;
+    best = { call, known, head };
+    // It goes on from all of that call: a longer one is not looked for.
+    if (head.ids === known.length) break;
+  }
+  return best;
 }
 
 function commonMessages(a: readonly Message[], b: readonly Message[]): number {

@@ -11,9 +11,22 @@ const token = (id: number, logprob: number | null, delta: unknown = {}) =>
 function readAll(...chunks: string[]): SampleEvent[] {
   const reader = new ChunkReader("http://engine");
   const events: SampleEvent[] = [];
-  for (const chunk of chunks) reader.read(chunk, events);
+  for (const chunk of chunks) reader.read(Buffer.from(chunk), events);
   return events;
 }
+
+const promptOf = (events: SampleEvent[]) => events.find((event) => event.type === "prompt")?.token_ids;
+
+test("prompt ids are read in every form of JSON, and only where they are a field of the chunk or its choice", () => {
+  const compact = '{"model":"m","prompt_token_ids":[1,22,333],"choices":[]}';
+  assert.deepEqual(promptOf(readAll(compact)), [1, 22, 333]);
+  assert.deepEqual(promptOf(readAll(compact.replace(/([,:])/g, "$1 "))), [1, 22, 333]);
+  assert.deepEqual(promptOf(readAll(choice({ prompt_token_ids: [4, 5] }))), [4, 5]);
+  assert.equal(promptOf(readAll('{"prompt_token_ids":[],"choices":[]}', '{"prompt_token_ids":null,"choices":[]}')), undefined);
+  // A model that writes about it: the quotation mark is escaped there.
+  const [text] = readAll(choice({ delta: { content: '{"prompt_token_ids":[1,2],"x":[3]}' } }));
+  assert.deepEqual(text, { type: "text-delta", text: '{"prompt_token_ids":[1,2],"x":[3]}' });
+});
 
 test("chunks that came together are one event of tokens and one of text", () => {
   const events = readAll(token(1, -0.1, { content: "a" }), token(2, -0.2, { content: "b" }), token(3, -0.3));
@@ -56,7 +69,7 @@ for (const [field, chunk] of [
 ] as const)
   test(`a chunk of another shape is an error that names ${field}: ${chunk}`, () => {
     assert.throws(
-      () => readAll(chunk),
+      () => promptOf(readAll(chunk)),
       (error) => error instanceof AlidadeError && error.code === "engine_error" && error.message.includes(`: ${field}: `),
     );
   });
@@ -72,8 +85,8 @@ test("what is no JSON object is an error of the engine", () => {
 test("an error chunk is told in the engine's words, and what came before it stays", () => {
   const reader = new ChunkReader("http://engine");
   const events: SampleEvent[] = [];
-  reader.read(token(1, -0.5), events);
-  assert.throws(() => reader.read('{"error":{"message":"out of memory"}}', events), /out of memory/);
+  reader.read(Buffer.from(token(1, -0.5)), events);
+  assert.throws(() => reader.read(Buffer.from('{"error":{"message":"out of memory"}}'), events), /out of memory/);
   assert.deepEqual(events, [{ type: "tokens", token_ids: [1], logprobs: [-0.5] }]);
 });
 

@@ -13,9 +13,9 @@ async function* chunksOf(bytes: Uint8Array, sizes: number[]): AsyncGenerator<Uin
   }
 }
 
-async function decode(text: string, sizes = [text.length + 1], maxEventLength?: number): Promise<SseFrame[]> {
+async function decode(text: string, sizes = [text.length + 1], maxEventBytes?: number): Promise<SseFrame[]> {
   const frames: SseFrame[] = [];
-  for await (const frame of decodeSse(chunksOf(new TextEncoder().encode(text), sizes), { maxEventLength })) frames.push(frame);
+  for await (const frame of decodeSse(chunksOf(new TextEncoder().encode(text), sizes), { maxEventBytes })) frames.push(frame);
   return frames;
 }
 
