@@ -116,9 +116,36 @@ class SglangEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
   }
 
+  async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
+    const { reasoning_effort, chat_template_kwargs } = source.sampling ?? {};
+    const body = {
+      ...this.#conversation(model, source),
+      ...(source.tools.length > 0 ? { tool_choice: toChatToolChoice(source.tool_choice ?? null) } : {}),
+      ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
+      ...(chat_template_kwargs === undefined ? {} : { chat_template_kwargs }),
+      // Said aloud, the messages are printed as they are; left out, an assistant turn at the end would be a prefix.
+      add_generation_prompt: source.generation,
+    };
+    const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
+    return { token_ids, text: await this.detokenize(model, token_ids, signal) };
+  }
+
+  #conversation(model: string, source: { messages: Message[]; tools: Tool[] }, verbatim = false): Record<string, unknown> {
+    return {
+      model,
+      messages: toChatMessages(source.messages, verbatim ? {} : this.#roles, "reasoning_content"),
+      ...(source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {}),
+    };
+  }
+
   async score(_model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
     // One token must be sampled; its logprob is of no interest.
-    const body = { input_ids: tokenIds, sampling_params: { max_new_tokens: 1, temperature: 0 }, return_logprob: true, logprob_start_len: 0 };
+    const body = {
+      input_ids: tokenIds,
+      sampling_params: { max_new_tokens: 1, temperature: 0 },
+      return_logprob: true,
+      logprob_start_len: 0,
+    };
     const answer = Scored.parse(await this.#client.json("POST", "/generate", body, signal));
     const pairs = answer.meta_info.input_token_logprobs;
     return tokenIds.map((id, at) => (pairs[at]?.[1] === id ? (pairs[at]?.[0] ?? null) : null));
