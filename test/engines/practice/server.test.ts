@@ -154,6 +154,24 @@ for (const [title, body] of requests) {
   });
 }
 
+for (const [title, body] of requests) {
+  test(`${title}: a prompt given as ids is sampled on as it stands, and read as chat reads it`, async () => {
+    const rendered = await ask(body);
+    const ids = [...(rendered.prompt_token_ids ?? [])];
+    const given = await ask({ ...body, messages: [{ role: "user", content: "unread" }], kv_transfer_params: { prompt_token_ids: ids } });
+    const said = ({ choices: [choice] }: z.infer<typeof Reply>) => [
+      choice.token_ids,
+      choice.logprobs?.content.map(({ logprob }) => logprob),
+      [choice.message.content, choice.message.reasoning, choice.message.tool_calls?.map((one) => one.function)],
+      [choice.finish_reason, choice.stop_reason],
+    ];
+    assert.deepEqual(given.prompt_token_ids, ids);
+    assert.deepEqual(said(given), said(rendered));
+    const onward = await ask({ ...body, kv_transfer_params: { prompt_token_ids: [...ids, ...(rendered.choices[0].token_ids ?? []), 7] } });
+    assert.deepEqual(onward.prompt_token_ids?.length, ids.length + rendered.usage.completion_tokens + 1);
+  });
+}
+
 test("a turn says why it ended", async () => {
   const end = async (body: object) => {
     const [choice] = (await ask({ ...hello, ...body })).choices;
