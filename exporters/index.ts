@@ -17,6 +17,7 @@ import { nemoGym } from "./nemo-gym.ts";
 import { nemoRl } from "./nemo-rl.ts";
 import { openenv } from "./openenv.ts";
 import { openrlhf } from "./openrlhf.ts";
+import { parquet } from "./parquet.ts";
 import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
 import { toSource } from "./source.ts";
@@ -31,6 +32,7 @@ export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
 export const exporters = [
   canonical,
   flat,
+  parquet,
   chat,
   verl,
   slime,

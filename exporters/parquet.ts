@@ -1,0 +1,74 @@
+/** Parquet: the flat rows (`reconstruct/flat-row.ts`) as columns, for tools that read tables. */
+import { ByteWriter, ParquetWriter } from "hyparquet-writer";
+import type { FlatRow } from "../reconstruct/index.ts";
+import { defineExporter, noOptions } from "./exporter.ts";
+import { columns, schema } from "./parquet-columns.ts";
+import { rowsOf } from "./rows.ts";
+
+/** What a row group may hold: columns are built in memory, about 60 bytes a token; readers load a group at a time. */
+const tokensOfGroup = 500_000;
+
+export const parquet = defineExporter({
+  name: "parquet",
+  title: "the flat rows in a Parquet file: lists of token_ids, loss_mask, logprobs, segments",
+  objective: "rl",
+  extension: "parquet",
+  saysPackedRows: true,
+  docs: {
+    alignment: "B",
+    rows: "As many rows as a rollout has branches with trained tokens; nothing is padded. Logprobs are null where there is none.",
+    loader: null,
+    checked: "pyarrow 26.0.1",
+  },
+  options: noOptions,
+  async *write(source, options, report) {
+    const file = new RowGroups();
+    for await (const trajectory of source.trajectories()) {
+      for (const row of rowsOf(trajectory, options, report)) {
+        report.rows++;
+        file.add(row);
+        if (file.isFull) yield file.takeGroup();
+      }
+    }
+    yield file.finish();
+  },
+});
+
+class RowGroups {
+  readonly #bytes = new ByteWriter();
+  readonly #writer = new ParquetWriter({ writer: this.#bytes, schema, createdBy: "alidade" });
+  #rows: FlatRow[] = [];
+  #tokens = 0;
+
+  get isFull(): boolean {
+    return this.#tokens >= tokensOfGroup;
+  }
+
+  add(row: FlatRow): void {
+    this.#rows.push(row);
+    this.#tokens += row.token_ids.length;
+  }
+
+  takeGroup(): Uint8Array {
+    const rows = this.#rows;
+    const columnData = columns.map((name) => ({ name, data: rows.map((row) => row[name]) }));
+    // Statistics of token ids tell nobody anything.
+    this.#writer.write({ columnData, rowGroupSize: rows.length });
+    this.#rows = [];
+    this.#tokens = 0;
+    return this.#take();
+  }
+
+  finish(): Uint8Array {
+    const last = this.#rows.length > 0 ? this.takeGroup() : new Uint8Array();
+    this.#writer.finish();
+    return Buffer.concat([last, this.#take()]);
+  }
+
+  /** The library counts offsets on its own, so that its buffer may start anew. */
+  #take(): Uint8Array {
+    const taken = this.#bytes.getBytes().slice();
+    this.#bytes.index = 0;
+    return taken;
+  }
+}
