@@ -33,8 +33,11 @@ try {
   const rows: Row[] = [];
   const before = surroundings();
   for (const kind of ["append", "drift"] as const)
-    for (const calls of [60, 120, 240]) rows.push(await measure({ calls, tokens: calls * 1000, kind }, 1, rounds));
-  rows.push(await measure({ calls: 60, tokens: 60_000, kind: "append" }, many, 1));
+    for (const calls of options.quick ? [6, 12, 24] : [60, 120, 240])
+      rows.push(await measure({ calls, tokens: calls * 1000, kind }, 1, rounds));
+  rows.push(
+    await measure(options.quick ? { calls: 6, tokens: 6000, kind: "append" } : { calls: 60, tokens: 60_000, kind: "append" }, many, 1),
+  );
   const report = { ...before, loadAfter: surroundings().load, rounds, rows };
   console.log(options.json ? JSON.stringify(report, null, 2) : render(report));
 } finally {
