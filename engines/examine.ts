@@ -138,7 +138,9 @@ async function lookAtTools(engine: Engine, model: string, signal: AbortSignal): 
   const parsed: string[] = [];
   let refused: string | null = null;
   for (const [name, text] of Object.entries(toolForms)) {
-    const sampling = { temperature: 1, max_tokens: 128, structured_outputs: { choice: [text] } };
+    // Servers put no grammar on reasoning; where the template can close it, what is forced is what comes after it.
+    const chat_template_kwargs = { enable_thinking: false };
+    const sampling = { temperature: 1, max_tokens: 128, structured_outputs: { choice: [text] }, chat_template_kwargs };
     const events = await sampleSome(engine, model, [tool], sampling, signal);
     if (!Array.isArray(events)) refused ??= events.failed;
     else if (events.some((event) => event.type === "tool-call" && event.name === tool.name)) parsed.push(name);

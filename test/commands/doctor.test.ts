@@ -24,8 +24,7 @@ test("doctor finds all that training needs in the practice engine, and prints it
   assert.equal(result.code, 0, result.stderr);
   for (const line of [/ok +token ids +prompt and sampled/, /ok +tool calls +parsed, when written as hermes/, /ok +abort +stopped \d+ ms/])
     assert.match(result.stdout, line);
-  assert.match(result.stdout, /gap +token-in/);
-  assert.match(result.stdout, /\ntoken-in: .*row_inflation/);
+  assert.match(result.stdout, /ok +token-in +prompt ids are taken as given/);
   assert.match(result.stderr, /practice can be trained on/);
 });
 
@@ -35,7 +34,7 @@ test("doctor ends with 1 at a router that strips ids, and names it", async () =>
   assert.match(found(looked, "token ids").todo ?? "", /router/);
 });
 
-test("doctor says of SGLang and llama-server what their logprobs are", async () => {
+test("doctor says of SGLang and llama-server what their logprobs are, and whether they take prompt ids", async () => {
   const sglang = await doctor(sglangWire, "sglang", { text: "x" });
   assert.deepEqual([sglang.code, sglang.looked.trainable], [0, true]);
   assert.match(found(sglang.looked, "logprobs are").found, /^processed/);
@@ -43,6 +42,9 @@ test("doctor says of SGLang and llama-server what their logprobs are", async () 
   const llama = await doctor(llamaCppWire, "llama-cpp", { text: "x" });
   assert.equal(llama.looked.trainable, true);
   assert.match(found(llama.looked, "logprobs are").found, /^raw/);
+  assert.equal(found(sglang.looked, "token-in").status, "ok");
+  const none = found(llama.looked, "token-in");
+  assert.deepEqual([none.status, /parsers.*do not run.*row_inflation/.test(none.todo ?? "")], ["gap", true]);
 });
 
 test("doctor ends with an error for nobody there, and for a kind that there is not", async () => {
