@@ -2,11 +2,13 @@
  * Chat messages for SFT: one conversation a line. It needs no token ids, so it works for every engine. An assistant
  * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
  */
+import { z } from "zod";
 import { exclusionOfCall } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
-import { defineExporter, noOptions } from "./exporter.ts";
+import { defineExporter } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
+import { isGoodEnough, minReward } from "./min-reward.ts";
 
 export const chat = defineExporter({
   name: "chat",
@@ -19,9 +21,10 @@ export const chat = defineExporter({
     loader: null,
     checked: "its documented fields",
   },
-  options: noOptions,
-  async *write(source, _options, report) {
+  options: z.strictObject({ min_reward: minReward }),
+  async *write(source, { own }, report) {
     for await (const trajectory of source.trajectories()) {
+      if (!isGoodEnough(trajectory, own.min_reward, report)) continue;
       const { rows, left_out } = toConversations(trajectory);
       addLeftOut(report, left_out);
       for (const row of rows) {

@@ -9,6 +9,7 @@ import { areal } from "./areal.ts";
 import { atif } from "./atif.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
+import { dpo } from "./dpo.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
@@ -22,6 +23,7 @@ import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
 import { toSource } from "./source.ts";
 import { tinker } from "./tinker.ts";
+import { trlDpo } from "./trl-dpo.ts";
 import { trlGrpo } from "./trl-grpo.ts";
 import { trlSft } from "./trl-sft.ts";
 import { verifiers } from "./verifiers.ts";
@@ -34,11 +36,13 @@ export const exporters = [
   flat,
   parquet,
   chat,
+  dpo,
   verl,
   slime,
   miles,
   trlGrpo,
   trlSft,
+  trlDpo,
   verifiers,
   nemoGym,
   nemoRl,

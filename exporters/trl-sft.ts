@@ -1,5 +1,7 @@
 /** TRL's SFTTrainer, already tokenised: the tokens as they were sampled, with labels only where the policy spoke. */
-import { defineExporter, noOptions } from "./exporter.ts";
+import { z } from "zod";
+import { defineExporter } from "./exporter.ts";
+import { isGoodEnough, minReward } from "./min-reward.ts";
 import { rowsOf } from "./rows.ts";
 
 /** The loss of torch and of TRL's collator skips this label. */
@@ -16,9 +18,10 @@ export const trlSft = defineExporter({
     loader: null,
     checked: "trl 1.16.0",
   },
-  options: noOptions,
+  options: z.strictObject({ min_reward: minReward }),
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
+      if (!isGoodEnough(trajectory, options.own.min_reward, report)) continue;
       for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: undefined })) {
         // A place holder of a rollout has nothing to imitate.
         if (row.dummy) continue;

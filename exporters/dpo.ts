@@ -1,0 +1,35 @@
+/**
+ * Preference pairs: two rollouts of one prompt, the better and the worse, as whole conversations. Tool results stand in
+ * them too; `weight` says which turns are the policy's, for a trainer that can leave the others out of its loss.
+ */
+import { defineExporter } from "./exporter.ts";
+import { pairFacts, pairOptions, pairsOf } from "./preference-pairs.ts";
+
+export const dpo = defineExporter({
+  name: "dpo",
+  title: "preference pairs of whole conversations: prompt, chosen, rejected, rewards",
+  objective: "sft",
+  extension: "jsonl",
+  wholeGroups: true,
+  docs: {
+    alignment: "none",
+    rows: "One line a pair; a group whose rewards do not differ has none, nor have rollouts that were asked different things. Of a rollout that was compacted the conversation before it is taken.",
+    loader: null,
+    checked: "its documented fields",
+  },
+  options: pairOptions,
+  async *write(source, options, report) {
+    for await (const group of source.groups())
+      for await (const pair of pairsOf(group, options.own, report)) {
+        report.rows++;
+        const { chosen, rejected } = pair;
+        yield JSON.stringify({
+          prompt: chosen.prompt,
+          chosen: chosen.messages,
+          rejected: rejected.messages,
+          tools: chosen.tools,
+          ...pairFacts(pair),
+        });
+      }
+  },
+});

@@ -1,0 +1,103 @@
+/**
+ * TRL's DPOTrainer: the first turn in which two rollouts of one prompt differ. TRL puts every token of a completion in
+ * its loss, so that a whole rollout, tool results and all, is nothing that it could be given.
+ */
+
+import { TokenPaths } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { type ChatMessage, toChatMessages } from "./chat-messages.ts";
+import { defineExporter } from "./exporter.ts";
+import { addOne } from "./left-out.ts";
+import { type Answer, type Pair, pairFacts, pairOptions, pairsOf } from "./preference-pairs.ts";
+import { inputOf } from "./row-calls.ts";
+
+export const trlDpo = defineExporter({
+  name: "trl-dpo",
+  title: "TRL DPO rows: prompt, chosen, rejected (one turn each), with their token ids",
+  objective: "sft",
+  extension: "jsonl",
+  wholeGroups: true,
+  docs: {
+    alignment: "none",
+    rows: "One line a pair; a group whose rewards do not differ has none, nor have rollouts that differ first in what a tool said. The ids are those that were sampled, and null where the two prompts were not the same tokens; TRL tokenises the messages itself unless the loader's trainer is used.",
+    loader: "alidade_trl.py",
+    checked: "trl 1.16.0",
+  },
+  options: pairOptions,
+  async *write(source, options, report) {
+    for await (const group of source.groups())
+      for await (const pair of pairsOf(group, options.own, report)) {
+        const row = firstDifference(pair);
+        if (typeof row === "string") addOne(report.left_out_groups, row);
+        else {
+          report.rows++;
+          yield JSON.stringify({ ...row, ...pairFacts(pair) });
+        }
+      }
+  },
+});
+
+/** The row, or why there is no turn to compare. */
+function firstDifference({ chosen, rejected }: Pair): Record<string, unknown> | string {
+  const at = chosen.messages.findIndex((message, index) => withoutIds(message) !== withoutIds(rejected.messages[index]));
+  const [good, bad] = [chosen.messages[at], rejected.messages[at]];
+  if (good === undefined || bad === undefined) return "no_difference";
+  if (good.role !== "assistant" || bad.role !== "assistant") return "different_observations";
+  return {
+    prompt: [...chosen.prompt, ...chosen.messages.slice(0, at)].map(toTrl),
+    chosen: [toTrl(good)],
+    rejected: [toTrl(bad)],
+    tools: chosen.tools,
+    ...idsOf(turnIds(chosen, at), turnIds(rejected, at)),
+  };
+}
+
+/** Two rollouts never share the ids of their calls. */
+function withoutIds(message: ChatMessage | undefined): string {
+  return JSON.stringify(message, (key, value: unknown) => (key === "id" || key === "tool_call_id" ? undefined : value));
+}
+
+type TurnIds = { prompt_ids: number[]; token_ids: number[] } | null;
+
+function idsOf(chosen: TurnIds, rejected: TurnIds): Record<string, number[] | null> {
+  if (chosen === null || rejected === null || chosen.prompt_ids.join() !== rejected.prompt_ids.join())
+    return { prompt_ids: null, chosen_ids: null, rejected_ids: null };
+  return { prompt_ids: chosen.prompt_ids, chosen_ids: chosen.token_ids, rejected_ids: rejected.token_ids };
+}
+
+/** What the engine saw and sampled for the conversation's message at `at`, counted after the prompt. */
+function turnIds({ trajectory, row, prompt }: Answer, at: number): TurnIds {
+  const call_id = callOfMessage(trajectory, row.call_id, prompt.length + at);
+  const sampled = trajectory.nodes.filter((node) => node.kind === "sampled" && node.call_id === call_id);
+  const [last] = sampled.slice(-1);
+  if (last === undefined) return null;
+  const length = sampled.reduce((sum, node) => sum + node.token_ids.length, 0);
+  const ids = new TokenPaths(trajectory).nodes(last.node_id).flatMap((node) => node.token_ids);
+  return { prompt_ids: ids.slice(0, -length), token_ids: ids.slice(-length) };
+}
+
+/** The call that said it: of those from the leaf to the root, the one whose own input ends where it stands. */
+function callOfMessage(trajectory: Trajectory, leaf: string, position: number): string | null {
+  const calls = new Map(trajectory.calls.map((call) => [call.call_id, call]));
+  for (let call = calls.get(leaf); call !== undefined; call = call.parent_call_id === null ? undefined : calls.get(call.parent_call_id))
+    if (inputOf(call, trajectory).flatMap(toChatMessages).length === position) return call.call_id;
+  return null;
+}
+
+/** Chat templates want a call's arguments as an object; what is none stays as the model wrote it. */
+function toTrl({ weight: _, ...message }: ChatMessage): Record<string, unknown> {
+  const { tool_calls } = message;
+  if (tool_calls === undefined) return { ...message, content: message.content ?? "" };
+  const calls = tool_calls.map((call) =>
+    call.type === "custom" ? call : { ...call, function: { ...call.function, arguments: parsed(call.function.arguments) } },
+  );
+  return { ...message, content: message.content ?? "", tool_calls: calls };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
