@@ -21,6 +21,7 @@ import { type Cell, type Report, type Row, renderReport } from "./proxy-overhead
 const { values: options } = parseArgs({
   options: {
     payload: { type: "string", multiple: true, default: payloads.map(({ name }) => name) },
+    shape: { type: "string", multiple: true, default: ["growing", "one-shot"] },
     rounds: { type: "string", default: "5" },
     seconds: { type: "string", default: "1" },
     json: { type: "boolean", default: false },
@@ -35,7 +36,7 @@ const concurrent = options.quick ? 2 : 16;
 type Shape = Play["shape"];
 type Contestant = { name: Cell["contestant"]; child: Child; url: string };
 
-const shapes: readonly Shape[] = ["growing", "one-shot"];
+const shapes = (["growing", "one-shot"] as const).filter((shape) => options.shape.includes(shape));
 const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
 
 const report = await measure();

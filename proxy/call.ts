@@ -1,4 +1,5 @@
 /** A call as the proxy holds it: its log entries, with the deltas unfolded, and the generation while it runs. */
+import { hash } from "node:crypto";
 import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../schema/message.ts";
@@ -65,7 +66,7 @@ export class Call {
 
   finish(finished: CallFinished, prompt: IdText | null): void {
     this.finished = finished;
-    this.idText = prompt && prompt.append(finished.sampled_ids ?? []);
+    this.idText = prompt?.append(finished.sampled_ids ?? []) ?? null;
     this.promptLength = prompt?.length ?? 0;
   }
 
@@ -93,7 +94,8 @@ export class Call {
 export function messageKey(message: Message): string {
   const known = keys.get(message);
   if (known !== undefined) return known;
-  const key = canonicalJson(message);
+  // Hashed, for it is kept as long as the message: its text would be in memory twice.
+  const key = hash("sha256", canonicalJson(message), "base64");
   keys.set(message, key);
   return key;
 }

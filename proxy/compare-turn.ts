@@ -54,7 +54,8 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   if (dropped) differences.push(policy === "full" ? "reasoning_restored" : "reasoning_dropped");
 
   const parts: Part[] = dropped && policy !== "full" ? said.parts.filter((part) => part.type !== "reasoning") : said.parts;
-  const message: Message = { role: "assistant", parts };
+  // The very object where nothing is left out of it: its identity and its place in the record are known already.
+  const message: Message = parts === said.parts ? said : { role: "assistant", parts };
   return { status: differences.length === 0 ? "identical" : "restored", differences, message, renamed };
 }
 

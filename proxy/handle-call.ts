@@ -2,6 +2,7 @@
  * One LLM call, from the harness's request to its answer: parse, restore, match, admit, begin (durable), sample,
  * finish (durable), answer. Each step lives in its own file.
  */
+import type { CallLabels } from "../dialects/dialect.ts";
 import { asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
@@ -51,8 +52,9 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   try {
     session.assertOpen();
     const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
-    const restored = continueFrom(session, request, restore(session, request.messages));
-    const found = await findOrBegin(session, exchange, request, restored, around);
+    const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
+    const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
+    const found = await findOrBegin(session, exchange, { request, said, restored }, around);
     call = found.call;
     await answer(
       session,
@@ -67,17 +69,16 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   }
 }
 
+type Asked = { request: NeutralRequest; said: CallLabels; restored: RestoreResult };
 type Found = { call: Call; replayed: boolean };
 
 async function findOrBegin(
   session: Session,
   exchange: Exchange,
-  request: NeutralRequest,
-  restored: RestoreResult,
+  { request, said, restored }: Asked,
   around: CallSurroundings,
 ): Promise<Found> {
   const toolsHash = await session.rememberTools(request.tools);
-  const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
   const fingerprint = fingerprintOf({
     agent: said.agent,
     messages: restored.messages,
@@ -204,11 +205,11 @@ async function finish(session: Session, call: Call, result: GenerationResult, ar
     time: now,
     call_id: call.id,
     ...rest,
-    prompt_ids: prompt && prompt.delta,
+    prompt_ids: prompt?.delta ?? null,
     ...(pauses.length > 0 ? { pauses } : {}),
   };
   await session.record(...tries, finished);
-  call.finish(finished, prompt && prompt.whole);
+  call.finish(finished, prompt?.whole ?? null);
   call.failure = failure;
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);

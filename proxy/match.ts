@@ -4,7 +4,7 @@
  * also be a sample of its own (parallel sub-agents begin alike), so it is a retry only when the earlier one did not
  * finish from the client's point of view.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Message, Prompt, ToolChoice } from "../schema/message.ts";
 import { type Call, messageKey } from "./call.ts";
@@ -69,9 +69,6 @@ export function fingerprintOf(identity: {
   toolsHash: string | null;
   toolChoice: ToolChoice | null;
 }): string {
-  const hash = createHash("sha256");
-  hash.update(JSON.stringify([identity.agent, identity.toolsHash, identity.toolChoice]));
-  if (identity.prompt) hash.update(JSON.stringify(identity.prompt));
-  for (const message of identity.messages) hash.update(messageKey(message)).update("\n");
-  return hash.digest("hex");
+  const { agent, toolsHash, toolChoice, prompt = null, messages } = identity;
+  return hash("sha256", JSON.stringify([agent, toolsHash, toolChoice, prompt, messages.map(messageKey)]));
 }

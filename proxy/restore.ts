@@ -10,6 +10,7 @@ import type { Call } from "./call.ts";
 import { compareTurn } from "./compare-turn.ts";
 import { ownId } from "./own-id.ts";
 import { recognise } from "./recognise.ts";
+import type { RestoredTurn } from "./sent-before.ts";
 import type { Session } from "./session.ts";
 
 export type RestoreResult = { messages: Message[]; restored: Restored[]; parent: Call | null };
@@ -32,8 +33,6 @@ export function restore(session: Session, messages: Message[]): RestoreResult {
 /** A turn with eight calls and a text for each comes back in fewer pieces; more are tried one by one. */
 const maxPieces = 32;
 
-type Turn = { message: Message; call: Call | null; record: Omit<Restored, "message_index"> | null; renamed: [string, string][] };
-
 class Restoring implements RestoreResult {
   readonly messages: Message[] = [];
   readonly restored: Restored[] = [];
@@ -47,7 +46,10 @@ class Restoring implements RestoreResult {
   }
 
   pass(message: Message): void {
-    this.messages.push(this.#withEngineIds(message));
+    const { passed } = this.#session.sentBefore;
+    const known = passed.get(message) ?? this.#withEngineIds(message);
+    passed.set(message, known);
+    this.messages.push(known);
   }
 
   /**
@@ -107,14 +109,21 @@ class Restoring implements RestoreResult {
     return 1;
   }
 
-  #add({ message, call, record, renamed }: Turn): void {
+  #add({ message, call, record, renamed }: RestoredTurn): void {
     for (const [id, engineId] of renamed) this.#renamed.set(id, engineId);
     if (record) this.restored.push({ ...record, message_index: this.messages.length });
     this.parent = call ?? this.parent;
     this.messages.push(message);
   }
 
-  #turn(sent: Message): Turn {
+  #turn(sent: Message): RestoredTurn {
+    const { turns } = this.#session.sentBefore;
+    const turn = turns.get(sent) ?? this.#restored(sent);
+    if (turn.record) turns.set(sent, turn);
+    return turn;
+  }
+
+  #restored(sent: Message): RestoredTurn {
     const recognised = recognise(this.#session, sent, this.messages);
     const said = recognised?.call.turn?.message;
     if (!recognised || !said || this.#session.spec.restore === "off")

@@ -36,10 +36,16 @@ export class SaidTurns {
 
 /** Text and calls without ids, order of keys and outer white space; null for nothing, which is nobody's in particular. */
 function contentKey(message: Message): string | null {
+  const known = keys.get(message);
+  if (known !== undefined) return known;
   const text = normalText(message);
   const calls = toolCallsOf(message).map((call) => [call.name, canonical(call.arguments)]);
-  return text === "" && calls.length === 0 ? null : hashOf([text, calls]);
+  const key = text === "" && calls.length === 0 ? null : hashOf([text, calls]);
+  keys.set(message, key);
+  return key;
 }
+
+const keys = new WeakMap<Message, string | null>();
 
 function canonical(rawArguments: string): string {
   try {

@@ -11,6 +11,7 @@ import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { SaidTurns } from "./said-turns.ts";
+import { SentBefore } from "./sent-before.ts";
 import { Spent } from "./spent.ts";
 import { UnansweredCalls } from "./unanswered-calls.ts";
 
@@ -35,6 +36,7 @@ export class Session {
   readonly forgotten = new Set<string>();
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
+  readonly sentBefore = new SentBefore();
   readonly started: number;
   /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
   readonly background = new Set<Promise<void>>();
@@ -165,7 +167,8 @@ export class Session {
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [this.calls, this.unanswered, this.said, this.tools, this.conversations, this.forgotten]) table.clear();
+    for (const table of [this.calls, this.unanswered, this.said, this.sentBefore, this.tools, this.conversations, this.forgotten])
+      table.clear();
     await this.log.close();
   }
 

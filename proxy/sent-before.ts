@@ -1,0 +1,50 @@
+/**
+ * What the agents of a session have sent so far. A harness sends its whole conversation again with every turn; what it
+ * has sent before, in the same place behind the same messages, is taken as the very objects of then, so that what was
+ * found out about a message (whose turn it is, its identity, how it stands on a wire) is found out once.
+ */
+import type { Message } from "../schema/message.ts";
+import type { Restored } from "../schema/session-log.ts";
+import type { Call } from "./call.ts";
+
+/** A message of the assistant and the call whose turn it is; no record where it is nobody's. */
+export type RestoredTurn = {
+  message: Message;
+  call: Call | null;
+  record: Omit<Restored, "message_index"> | null;
+  /** Calls that came back under ids of the harness's own: its id, and the engine's. */
+  renamed: [string, string][];
+};
+
+export class SentBefore {
+  /** By the message as it was sent. Only recognised ones: whose another is may be known later. */
+  readonly turns = new WeakMap<Message, RestoredTurn>();
+  /** Messages of others as the engine gets them, by the message as it was sent. */
+  readonly passed = new WeakMap<Message, Message>();
+  readonly #latest = new Map<string, readonly Message[]>();
+
+  /** The conversation that an agent sends now, in the objects of its last one as far as the two say the same. */
+  recall(agent: string, sent: Message[]): Message[] {
+    const before = this.#latest.get(agent) ?? [];
+    const limit = Math.min(before.length, sent.length);
+    let known = 0;
+    while (known < limit && isSame(before[known], sent[known])) known++;
+    const messages = known === 0 ? sent : [...before.slice(0, known), ...sent.slice(known)];
+    this.#latest.set(agent, messages);
+    return messages;
+  }
+
+  clear(): void {
+    this.#latest.clear();
+  }
+}
+
+/** Equal values of JSON. Keys in another order make another message, which costs time and nothing else. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return false;
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, index) => isSame(item, b[index]));
+  if (Array.isArray(b)) return false;
+  const [left, right] = [Object.entries(a), Object.entries(b)];
+  return left.length === right.length && left.every(([key, value], at) => key === right[at]?.[0] && isSame(value, right[at]?.[1]));
+}
