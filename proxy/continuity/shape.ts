@@ -9,6 +9,7 @@ export const marks = {
   instructions: "Alidadeinstructions",
   tool: "Alidadetool",
   user: "Alidadeuser",
+  text: "Alidadetext",
   turn: "Alidadeturn",
   reasoning: "Alidadereasoning",
 } as const;
@@ -45,17 +46,23 @@ export function shapeOf(before: readonly Message[], turn: Message, appended: rea
   };
 }
 
+/** What a turn's conversation may have had before: nothing, talk, a tool loop that goes on, or whole exchanges. */
+export type Past = "none" | "talk" | "loop" | "exchanges";
+
 /** A conversation of this shape up to the end of the turn, its last call's argument (without calls its text) the mark. */
 export function dummyConversation(
   shape: Shape,
   where: "arguments" | "text",
-  ids: string[] = shape.calls.map((_, index) => idOf(index)),
+  { past = "none", ids = shape.calls.map((_, index) => idOf(index)) }: { past?: Past; ids?: string[] } = {},
 ): Message[] {
-  const [text, value] = where === "text" ? [marks.turn, "a"] : ["a", marks.turn];
+  const [text, value] = where === "text" ? [marks.turn, "a"] : [marks.text, marks.turn];
   const last = shape.calls.length - 1;
   return [
     ...shape.leading.map((role) => said(role as Message["role"], marks.instructions)),
+    ...(past === "talk" ? [said("user", "d"), said("assistant", "e")] : []),
+    ...(past === "exchanges" ? [said("user", "d"), ...loop(), said("assistant", "e"), said("user", "f"), said("assistant", "g")] : []),
     said("user", marks.user),
+    ...(past === "loop" ? loop() : []),
     {
       role: "assistant",
       parts: [
@@ -107,6 +114,14 @@ export function dummyTools(shape: Pick<Shape, "hasTools" | "calls">): Tool[] {
     parameters: { type: "object", properties: { key: { type: "string" } } },
     kind: "function",
   }));
+}
+
+function loop(): Message[] {
+  const call: Message["parts"][number] = { type: "tool_call", id: idOf(90), name: "probe", arguments: '{"key": "c"}', kind: "function" };
+  return [
+    { role: "assistant", parts: [call] },
+    { role: "tool", parts: [resultOf(idOf(90))] },
+  ];
 }
 
 function said(role: Message["role"], text: string): Message {

@@ -3,12 +3,12 @@
  * one rendering of the small conversation with the real appended messages gives their suffix, and that it begins as the
  * first one did is checked in each.
  */
-import type { Message, Tool } from "../../schema/message.ts";
-import { toolCallsOf } from "../../schema/message.ts";
-import { startsWith } from "../../tokens/prefix.ts";
+import { AlidadeError } from "../../errors.ts";
+import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
+import { startsWith, type TokenIds } from "../../tokens/prefix.ts";
 import { type Anchor, type Close, findAnchor, type NoAnchor, type Renderer } from "./anchor.ts";
 import type { Ask } from "./kept-reasoning.ts";
-import { dummyAppended, dummyConversation, dummyTools, printsIds, type Shape, withDummyIds } from "./shape.ts";
+import { dummyAppended, dummyConversation, dummyTools, type Past, printsIds, type Shape, withDummyIds } from "./shape.ts";
 
 /** Templates and tool names of a long-lived proxy come and go; an answer is some hundred ids. */
 const answersKept = 2_000;
@@ -23,10 +23,12 @@ export type Asking = {
   tools: Tool[];
   toolsHash: string | null;
   close: Close;
+  /** Tokens of the earlier call, its prompt and its sample. */
+  kept: TokenIds;
 };
 
 /** `ids`: the template prints call ids, so that each turn needs an anchor of its own. */
-type Found = { type: "head"; head: number[]; where: Where } | { type: "ids"; where: Where } | NoAnchor;
+type Found = { type: "head" | "ids"; head: number[]; closing: number[]; where: Where } | NoAnchor;
 type Where = "arguments" | "text";
 
 export class Suffixes {
@@ -34,9 +36,10 @@ export class Suffixes {
 
   /** Token ids that follow the turn's last sampled token. Throws where the engine cannot be asked. */
   async suffixOf(asking: Asking): Promise<number[] | NoAnchor> {
-    const { renderer, kind, shape, turn, appended, toolsHash, close } = asking;
+    const { renderer, kind, shape, turn, appended, toolsHash, close, kept } = asking;
     const found = await this.#remembered(["shape", kind, shape, close], () => findShape(asking));
     if (typeof found === "string") return found;
+    if (!endsWith(kept, found.closing, close)) return "other_close";
     if (
       shape.hasTools &&
       !(await this.#remembered(["tools", kind, toolsHash, shape.calls.length > 0, shape.appended, close], () =>
@@ -55,11 +58,10 @@ export class Suffixes {
     // The ids matter, or what was appended changes how the turn before it is printed: asked with the very messages.
     const ids = toolCallsOf(turn).map(({ id }) => id);
     const anchor = await findAnchor(renderer, {
-      conversation: dummyConversation(shape, found.where, ids),
+      conversation: dummyConversation(shape, found.where, { ids }),
       appended,
       tools: dummyTools(shape),
       close,
-      hasCalls: shape.calls.length > 0,
     });
     return typeof anchor === "string" ? anchor : anchor.suffix;
   }
@@ -87,9 +89,11 @@ export class Suffixes {
 async function findShape({ renderer, shape, close }: Asking): Promise<Found> {
   let refused: NoAnchor = "no_suffix";
   for (const where of shape.calls.length > 0 ? (["arguments", "text"] as const) : (["text"] as const)) {
-    const anchor = await anchorOf(renderer, shape, where, dummyTools(shape), close);
+    const place = { shape, where, tools: dummyTools(shape), close };
+    const anchor = await anchorOf(renderer, place);
+    if (typeof anchor !== "string" && !(await isSameAfterAny(anchor, renderer, place))) return "no_suffix";
     if (typeof anchor !== "string")
-      return printsIds(shape, anchor.text) ? { type: "ids", where } : { type: "head", head: anchor.head, where };
+      return { type: printsIds(shape, anchor.text) ? "ids" : "head", head: anchor.head, closing: anchor.closing, where };
     refused = anchor;
   }
   return refused;
@@ -98,18 +102,44 @@ async function findShape({ renderer, shape, close }: Asking): Promise<Found> {
 /** Does the template print the same behind a turn, whatever tools it lists? */
 async function isSameWithTools({ renderer, shape, tools, close }: Asking, where: Where): Promise<boolean> {
   const [small, real] = [
-    await anchorOf(renderer, shape, where, dummyTools(shape), close),
-    await anchorOf(renderer, shape, where, tools, close),
+    await anchorOf(renderer, { shape, where, tools: dummyTools(shape), close }),
+    await anchorOf(renderer, { shape, where, tools, close }),
   ];
   return typeof small !== "string" && typeof real !== "string" && small.suffix.join() === real.suffix.join();
 }
 
-function anchorOf(renderer: Renderer, shape: Shape, where: Where, tools: Tool[], close: Close): Promise<Anchor | NoAnchor> {
+/** Does the template print the same behind a turn, whatever came before it? There are some that number calls or results. */
+async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: Place): Promise<boolean> {
+  for (const past of ["talk", "loop", "exchanges"] as const) {
+    // What the template refuses to render was never rendered before a turn either.
+    const other = await anchorOf(renderer, place, past).catch((error: unknown) => {
+      if (wasRefused(error)) return null;
+      throw error;
+    });
+    if (other !== null && (typeof other === "string" || other.suffix.join() !== anchor.suffix.join())) return false;
+  }
+  return true;
+}
+
+/** The engine understood the question and does not render that. */
+export function wasRefused(error: unknown): boolean {
+  return error instanceof AlidadeError && error.status >= 400 && error.status < 500 && error.status !== 429;
+}
+
+type Place = { shape: Shape; where: Where; tools: Tool[]; close: Close };
+
+function anchorOf(renderer: Renderer, { shape, where, tools, close }: Place, past: Past = "none"): Promise<Anchor | NoAnchor> {
   return findAnchor(renderer, {
-    conversation: dummyConversation(shape, where),
+    conversation: dummyConversation(shape, where, { past }),
     appended: dummyAppended(shape),
     tools,
     close,
-    hasCalls: shape.calls.length > 0,
   });
+}
+
+/** Was the turn sampled to its end as the template prints it there? */
+function endsWith(kept: TokenIds, closing: number[], close: Close): boolean {
+  if (close === null) return true;
+  const end = [...closing, close];
+  return end.every((id, index) => kept[kept.length - end.length + index] === id);
 }
