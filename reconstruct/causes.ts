@@ -3,11 +3,11 @@
  * fits is the answer: what the harness did on purpose comes before what a renderer did to the same turn.
  */
 import { canonicalJson } from "../schema/ids.ts";
-import { type Message, textOf, toolCallsOf } from "../schema/message.ts";
+import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
 import type { Decoded, Restored } from "../schema/session-log.ts";
 import type { EdgeCause } from "../schema/trajectory.ts";
-import type { Conversations } from "./conversations.ts";
-import type { Edge } from "./edges.ts";
+import type { Conversations, Place } from "./conversations.ts";
+import type { Edge } from "./edge.ts";
 import type { CallHistory } from "./read-log.ts";
 
 type Facts = {
@@ -29,6 +29,10 @@ const causes: [EdgeCause, (evidence: Evidence) => boolean][] = [
   ["compacted", isCompacted],
   ["tools_changed", ({ call, parent }) => call.begun.tools_hash !== parent.begun.tools_hash],
   ["system_changed", isSystemChanged],
+  ["injected", isInjected],
+  ["turn_dropped", isTurnDropped],
+  ["arguments_changed", areArgumentsChanged],
+  ["tool_calls_changed", areToolCallsChanged],
   ["edited", isEdited],
   ["reasoning_dropped", isReasoningDropped],
   ["truncated", ({ turn }) => turn?.finished?.finish_reason === "length" || turn?.finished?.finish_reason === "abort"],
@@ -93,6 +97,73 @@ function instructionsOf(call: CallHistory, places: Conversations): string {
       leading.push(index);
     }
   return leading.join();
+}
+
+/**
+ * Something of the harness's own was put into what had been said before: a reminder inside an earlier message, or a
+ * message between two of them. What stands behind the last turn is no injection, it is what came next.
+ */
+function isInjected({ call, parent, places }: Evidence): boolean {
+  const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
+  if (before === undefined || after === undefined) return false;
+  const shared = places.message_trie.shared(before, after);
+  if (shared >= before.depth || after.depth < before.depth) return false;
+  const [old] = messagesFrom(before, shared, places);
+  const [now, next] = messagesFrom(after, shared, places);
+  if (old === undefined || now === undefined || now.role === "assistant") return false;
+  if (next !== undefined && contentOf(next) === contentOf(old) && next.role === old.role) return true;
+  const content = contentOf(old).trim();
+  return content !== "" && now.role === old.role && contentOf(now) !== contentOf(old) && contentOf(now).includes(content);
+}
+
+function messagesFrom(place: Place, from: number, places: Conversations): Message[] {
+  return places.message_trie.items(place, from).map((index) => places.messages[index] as Message);
+}
+
+function contentOf(message: Message): string {
+  const results = message.parts.flatMap((part) => (part.type === "tool_result" ? part.content : []));
+  return textOf(message) + results.map((part) => (part.type === "text" ? part.text : part.url)).join("");
+}
+
+/** All that came before the parent's turn is in this request, and the turn is not: its harness could not use it. */
+function isTurnDropped({ call, parent, turn, position, places }: Evidence): boolean {
+  if (restoredFrom(call, parent.call_id) !== undefined) return false;
+  const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
+  if (before === undefined || after === undefined || places.message_trie.shared(before, after) < before.depth) return false;
+  const [next] = messagesFrom(after, before.depth, places);
+  // Where the tokens part inside an earlier sample, that sample is what changed.
+  const isInSample = turn !== null && turn !== parent && position !== null && position < (places.full.get(turn.call_id)?.depth ?? 0);
+  return next?.role !== "assistant" && !isInSample;
+}
+
+/** A tool call came back with other arguments: a key was added, a path was made absolute. */
+function areArgumentsChanged({ call, turn, sampled, copy }: Evidence): boolean {
+  const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
+  if (restored !== undefined) return restored.status === "edited" && restored.differences.includes("arguments");
+  if (sampled === null || copy === null) return false;
+  const [said, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
+  const isSameList = said.length === sent.length && said.every(({ name }, at) => name === sent[at]?.name);
+  return isSameList && !isReordered(said, sent) && said.some((one, at) => !isSameArguments(one.arguments, sent[at]?.arguments ?? ""));
+}
+
+/** They came back as text, in another order, under another name, or fewer. */
+function areToolCallsChanged({ call, turn, sampled, copy }: Evidence): boolean {
+  const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
+  if (restored?.differences.some((difference) => ["tool_calls", "tool_name", "order"].includes(difference))) return true;
+  if (restored !== undefined || sampled === null || copy === null) return false;
+  const [said, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
+  return said.length !== sent.length || said.some(({ name }, at) => name !== sent[at]?.name) || isReordered(said, sent);
+}
+
+/** The same calls, each once, at other places. */
+function isReordered(said: ToolCallPart[], sent: ToolCallPart[]): boolean {
+  const keys = (calls: ToolCallPart[]) => calls.map(({ name, arguments: args }) => `${name} ${args}`);
+  const [before, after] = [keys(said), keys(sent)];
+  return before.join("\n") !== after.join("\n") && before.toSorted().join("\n") === after.toSorted().join("\n");
+}
+
+function isSameArguments(a: string, b: string): boolean {
+  return a === b || sameJson(a, b);
 }
 
 function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): boolean {

@@ -2,16 +2,8 @@
 import type { EdgeCause, EdgeMatch } from "../schema/trajectory.ts";
 import { findCause } from "./causes.ts";
 import type { Conversations } from "./conversations.ts";
+import type { Edge } from "./edge.ts";
 import { type CallHistory, tokenizerOf } from "./read-log.ts";
-
-export type Edge = {
-  parent: CallHistory | null;
-  match: EdgeMatch;
-  cause: EdgeCause | null;
-  /** Leading tokens of the prompt that are the parent's prompt and sample; the tree follows the parent that far. */
-  shared: number;
-  difference: { position: number; parent_text: string | null; child_text: string | null } | null;
-};
 
 /** The edge of every call, by call id. */
 export function findEdges(calls: CallHistory[], parents: Map<string, CallHistory>, places: Conversations): Map<string, Edge> {

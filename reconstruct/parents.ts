@@ -106,19 +106,24 @@ class Finder {
     return other;
   }
 
-  /** The latest call of this agent whose conversation is a strict prefix of this one. */
+  /**
+   * The latest call of this agent whose conversation is a strict prefix of this one and whose turn, or somebody's edit
+   * of it, follows there. A turn that nobody repeats was dropped, and is followed only where there is no other.
+   */
   byMessages(call: CallHistory): CallHistory | null {
     let below = this.#places.input.get(call.call_id);
+    let dropped: CallHistory | null = null;
     for (let place = below?.parent ?? null; below !== undefined && place !== null; place = place.parent) {
       this.#places.message_trie.steps++;
-      const next = below.items[below.start];
+      const next = below.items[below.start] as number;
       const earlier = place.marks.filter((mark) => isBefore(mark, call) && mark.begun.agent === call.begun.agent && !isAside(mark));
       const repeated = earlier.filter((mark) => this.#places.output.get(mark.call_id) === next);
       const found = this.#best(repeated.length > 0 ? repeated : earlier);
-      if (found !== null) return found;
+      if (found !== null && this.#places.messages[next]?.role === "assistant") return found;
+      dropped ??= found;
       below = place;
     }
-    return null;
+    return dropped;
   }
 
   /**

@@ -7,7 +7,8 @@ import type { z } from "zod";
 import type { LogEntry } from "../schema/session-log.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion, type Value } from "../schema/trajectory.ts";
 import { type Conversations, layOut } from "./conversations.ts";
-import { type Edge, findEdges } from "./edges.ts";
+import type { Edge } from "./edge.ts";
+import { findEdges } from "./edges.ts";
 import { measureFidelity } from "./fidelity.ts";
 import { findEvidence, type Outcome, outcomeOf } from "./outcome.ts";
 import { findParents } from "./parents.ts";
@@ -76,8 +77,10 @@ function exclude(
   return new Map(
     calls.map((call) => {
       const outcome = outcomes.get(call.call_id) as Outcome;
-      const judged = { outcome, request_class: call.begun.request_class, purpose, in_loss, train_classes };
-      return [call.call_id, exclusionOfCall(judged) ?? exclusionOfTokens(call, places.prompt.has(call.call_id))];
+      const judged = { outcome, request_class: call.begun.request_class, purpose, train_classes };
+      const reason = exclusionOfCall({ ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
+      // Last, so that whoever lifts the mask later sees what remains.
+      return [call.call_id, reason ?? (in_loss ? null : "masked_rollout")];
     }),
   );
 }
@@ -165,6 +168,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     role_mapping: begun.role_mapping,
     labels: begun.labels,
     usage: finished?.usage ?? null,
+    continuity: finished?.continuity ?? null,
     error: finished?.error ?? null,
     times: {
       begun: begun.time,

@@ -5,7 +5,7 @@
  */
 
 import type { Conversations, Place } from "./conversations.ts";
-import type { Edge } from "./edges.ts";
+import type { Edge } from "./edge.ts";
 import { type CallHistory, tokenizerOf } from "./read-log.ts";
 import { weightSpansOf } from "./trainable.ts";
 

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
 import {
+  Continuity,
   EngineFingerprints,
   ErrorRecord,
   LogprobSemantics,
@@ -31,6 +32,10 @@ export const EdgeCause = z.enum([
   "retokenised",
   "reasoning_dropped",
   "arguments_reserialised",
+  "arguments_changed",
+  "tool_calls_changed",
+  "injected",
+  "turn_dropped",
   "edited",
   "truncated",
   "compacted",
@@ -103,6 +108,8 @@ export const CallRecord = z.strictObject({
   role_mapping: z.record(z.string(), z.string()).default({}),
   labels: z.record(z.string(), z.string()),
   usage: Usage.nullable(),
+  /** How the prompt was made in a session with continuity; null in others, and in files of before. */
+  continuity: Continuity.nullable().default(null),
   error: ErrorRecord.nullable(),
   times: z.strictObject({ begun: Time, first_token: Time.nullable(), finished: Time.nullable(), answered: Time.nullable() }),
 });

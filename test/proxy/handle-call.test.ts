@@ -116,7 +116,7 @@ test("a turn whose arguments were changed is not restored, and is labelled edite
   assert.equal(at.engine.requests[1]!.messages[1]!.tool_calls![0]!.function.arguments, '{"command":"ls","timeout":5}');
   const trajectory = await client.trajectory();
   assert.equal(trajectory.calls[1]!.restored[0]!.status, "edited");
-  assert.deepEqual([trajectory.calls[1]!.match, trajectory.calls[1]!.cause], ["diverged", "edited"]);
+  assert.deepEqual([trajectory.calls[1]!.match, trajectory.calls[1]!.cause], ["diverged", "arguments_changed"]);
 });
 
 test("reasoning that a harness dropped stays dropped, and comes back under restore: full", async () => {

@@ -1,56 +1,13 @@
-/** The named cases of polar.md §5.3 and DESIGN §4, each with the tree that it must give. */
+/** Single questions about trajectories, each in its smallest session; the named cases are in `named-cases.ts`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flatten, reconstruct, type TrajectoryFacts, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import type { Message, Tool } from "../../schema/message.ts";
+import { flatten, reconstruct, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
 import { drawEdges, drawTree } from "./draw-tree.ts";
-
-/** Reconstructs, checks everything that must hold of any trajectory, and returns it. */
-function rebuilt(log: LogBuilder, facts: TrajectoryFacts = {}): Trajectory {
-  const trajectory = Trajectory.parse(reconstruct(log.entries, facts));
-  const proof = verifyTrajectory(trajectory, [...log.exchanges.values()]);
-  assert.deepEqual(proof.mismatches, []);
-  assert.equal(proof.trainable_tokens, trajectory.fidelity.trainable_tokens);
-  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: true });
-  assert.deepEqual(verifyRows(trajectory, rows), []);
-  const trained = rows.flatMap((row) => row.loss_mask).reduce((sum: number, mask) => sum + mask, 0);
-  assert.equal(trained, trajectory.fidelity.trainable_tokens);
-  const excluded = Object.values(trajectory.fidelity.excluded).reduce((sum, tokens) => sum + tokens, 0);
-  assert.equal(trained + excluded, trajectory.fidelity.sampled_tokens);
-  return trajectory;
-}
+import { rebuilt, turn } from "./rebuilt.ts";
 
 const start = [system("be good"), user("fix it")];
-
-/** Says, calls a tool and gets its result: the next request's conversation. */
-function turn(history: Message[], says: Message, result: Message): Message[] {
-  return [...history, says, result];
-}
-
-test("an append-only tool loop is one trace of exact continuations", () => {
-  const log = new LogBuilder();
-  const first = assistant("let me see", toolCall("1", '{"cmd":"ls"}'));
-  const a = log.call({ messages: start, says: first });
-  const second = turn(start, first, toolResult("1", "a.txt b.txt"));
-  const edit = assistant(toolCall("2", '{"cmd":"ed"}'));
-  const b = log.call({ messages: second, says: edit, parent: a, restored: [recognised(a, 2)] });
-  log.call({ messages: turn(second, edit, toolResult("2", "done")), says: assistant("all done"), parent: b, restored: [recognised(b, 4)] });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c exact b"]);
-  assert.deepEqual(drawTree(trajectory), [
-    "a prompt 9",
-    "  a sampled 7 +",
-    "    b observation 5",
-    "      b sampled 4 +",
-    "        c observation 4",
-    "          c sampled 3 +",
-  ]);
-  assert.equal(trajectory.traces.length, 1);
-  assert.equal(trajectory.fidelity.row_inflation, 1);
-  assert.equal(trajectory.fidelity.logprob_coverage, 1);
-});
 
 test("parents are found by tokens alone where nothing was recorded", () => {
   const log = new LogBuilder();
@@ -58,24 +15,6 @@ test("parents are found by tokens alone where nothing was recorded", () => {
   log.call({ messages: start, says });
   log.call({ messages: [...start, says, user("again")] });
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b exact a"]);
-});
-
-test("a retry after an undelivered answer is a sibling, and only the delivered one is trained", () => {
-  const log = new LogBuilder();
-  log.call({ messages: start, says: assistant("first words"), delivery: "cut" });
-  const says = assistant("second words");
-  const b = log.call({ messages: start, says });
-  log.call({ messages: [...start, says, user("go on")], parent: b });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b root", "c exact b"]);
-  assert.deepEqual(drawTree(trajectory), [
-    "a prompt 9",
-    "  a sampled 3 undelivered",
-    "  b sampled 3 +",
-    "    c observation 5",
-    "      c sampled 2 +",
-  ]);
-  assert.equal(trajectory.fidelity.excluded.undelivered, 3);
 });
 
 test("a retry that samples the same ids is an event of its own, and the continuation follows the delivered one", () => {
@@ -89,28 +28,6 @@ test("a retry that samples the same ids is an event of its own, and the continua
   assert.deepEqual(drawTree(trajectory).slice(0, 4), ["a prompt 9", "  a sampled 3 undelivered", "  b sampled 3 +", "    c observation 5"]);
 });
 
-test("parallel sub-agents with the identical prompt are siblings, and each goes on with its own sample", () => {
-  const log = new LogBuilder();
-  const says = assistant("same words", toolCall("1", "{}"));
-  const a = log.call({ messages: start, says, begin: 2000, finish: 2100, request_class: "sub_agent" });
-  const b = log.call({ messages: start, says, begin: 2001, finish: 2101, request_class: "sub_agent" });
-  const next = turn(start, says, toolResult("1", "result"));
-  log.call({ messages: next, parent: b, restored: [recognised(b, 2)], begin: 2200, finish: 2300 });
-  log.call({ messages: next, parent: a, restored: [recognised(a, 2)], begin: 2201, finish: 2301 });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b root", "c exact b", "d exact a"]);
-  assert.deepEqual(drawTree(trajectory), [
-    "a prompt 9",
-    "  a sampled 6 +",
-    "    d observation 4",
-    "      d sampled 2 +",
-    "  b sampled 6 +",
-    "    c observation 4",
-    "      c sampled 2 +",
-  ]);
-  assert.equal(trajectory.traces.length, 2);
-});
-
 test("parallel twins without any identity are continued one each", () => {
   const log = new LogBuilder();
   const says = assistant("same words");
@@ -121,68 +38,6 @@ test("parallel twins without any identity are continued one each", () => {
   log.call({ messages: next, begin: 2201, finish: 2301 });
   const parents = rebuilt(log).calls.map((call) => call.parent_call_id);
   assert.equal(new Set(parents.slice(2)).size, 2);
-});
-
-test("a sub-agent that inherits the history branches off its parent, and both branches go on", () => {
-  const log = new LogBuilder();
-  const says = assistant("two ways", toolCall("1", "{}"));
-  const a = log.call({ messages: start, says });
-  const main = turn(start, says, toolResult("1", "main way"));
-  const fork = turn(start, says, toolResult("1", "other way"));
-  log.call({ messages: main, parent: a, restored: [recognised(a, 2)] });
-  log.call({ messages: fork, agent: "review", request_class: "sub_agent" });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c exact a"]);
-  assert.deepEqual(drawTree(trajectory), [
-    "a prompt 9",
-    "  a sampled 6 +",
-    "    b observation 1",
-    "      b observation 4",
-    "        b sampled 2 +",
-    "      c observation 4",
-    "        c sampled 2 +",
-  ]);
-  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: false });
-  assert.deepEqual(
-    rows.map((row) => row.segments.filter((segment) => segment.kind === "sampled").map((segment) => segment.reason)),
-    [
-      [null, null],
-      ["other_row", null],
-    ],
-  );
-  assert.ok((trajectory.fidelity.row_inflation as number) > 1);
-});
-
-test("reasoning that the harness drops makes a branch inside the sample, and both halves keep their call", () => {
-  const log = new LogBuilder();
-  const says = assistant("ok", thinking("hm well"), toolCall("1", "{}"));
-  const sent = assistant("ok", toolCall("1", "{}"));
-  const a = log.call({ messages: start, says });
-  log.call({
-    messages: turn(start, sent, toolResult("1", "result")),
-    parent: a,
-    restored: [recognised(a, 2, { status: "restored", differences: ["reasoning_dropped"] })],
-    decoded: { parent_call_id: a, same_text: false, parent_text: "<think> hm well", child_text: "<call> bash" },
-  });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a reasoning_dropped"]);
-  assert.deepEqual(drawTree(trajectory), [
-    "a prompt 9",
-    "  a sampled 1 +",
-    "    a sampled 8 +",
-    "    b observation 8",
-    "      b sampled 2 +",
-  ]);
-  assert.equal(trajectory.calls[1]?.difference?.position, 10);
-  // The first token is shared; the row that has all of the call trains it.
-  const { rows } = flatten(trajectory, { maxTokens: null, allowGrammar: false });
-  assert.deepEqual(
-    rows.map((row) => row.segments.map((segment) => segment.reason)),
-    [
-      [null, null, null],
-      [null, "other_row", null, null],
-    ],
-  );
 });
 
 test("reasoning that only the template drops is told from the decoded texts", () => {
@@ -200,77 +55,12 @@ test("reasoning that only the template drops is told from the decoded texts", ()
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a reasoning_dropped"]);
 });
 
-test("the same text in other tokens is same_text and retokenised, and no token of it is merged", () => {
-  const log = new LogBuilder();
-  const says = assistant("fishing");
-  const a = log.call({ messages: start, says, sampled: [901, 902, 2] });
-  log.call({
-    messages: [...start, says, user("more")],
-    decoded: { parent_call_id: a, same_text: true, parent_text: "fishing", child_text: "fishing more" },
-    parent: a,
-  });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b same_text a retokenised"]);
-  assert.deepEqual(drawTree(trajectory), ["a prompt 9", "  a sampled 3 +", "  b prompt 6", "    b sampled 2 +"]);
-  assert.equal(trajectory.traces.length, 2);
-});
-
 test("without anybody who could decode them, other tokens of an unchanged conversation are unknown", () => {
   const log = new LogBuilder();
   const says = assistant("fishing");
   const a = log.call({ messages: start, says, sampled: [901, 902, 2] });
   log.call({ messages: [...start, says, user("more")], parent: a });
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b unknown a unknown"]);
-});
-
-test("arguments in another spelling are told from an edit", () => {
-  const log = new LogBuilder();
-  const a = log.call({ messages: start, says: assistant(toolCall("1", '{"a":1,"b":2}')) });
-  const spelled = turn(start, assistant(toolCall("1", '{"b": 2, "a": 1}')), toolResult("1", "result"));
-  log.call({ messages: spelled });
-  const b = log.call({ messages: [user("other")], says: assistant("I did this") });
-  log.call({ messages: [user("other"), assistant("I did that"), user("so")], parent: b });
-  assert.ok(a);
-  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a arguments_reserialised", "c root", "d diverged c edited"]);
-});
-
-test("changed tools and a changed system prompt are named, and share what they can", () => {
-  const tool = (name: string): Tool => ({ name, parameters: {}, kind: "function" });
-  const log = new LogBuilder();
-  const says = assistant("ok");
-  const a = log.call({ messages: start, says, tools: [tool("bash")] });
-  const next = [...start, says, user("more")];
-  const b = log.call({
-    messages: next,
-    tools: [tool("bash"), tool("edit")],
-    prompt: log.prompt([system("be edit"), ...next.slice(1)]),
-    parent: a,
-  });
-  const last = [system("be bad"), ...next.slice(1), says, user("most")];
-  log.call({ messages: last, tools: [tool("bash"), tool("edit")], parent: b });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a tools_changed", "c diverged b system_changed"]);
-  assert.deepEqual(drawTree(trajectory)[0], "a prompt 2");
-});
-
-test("a turn cut by its length whose closing differs is truncated", () => {
-  const log = new LogBuilder();
-  const says = assistant("a long story about");
-  const a = log.call({ messages: start, says, sampled: log.said(says).with(-1, 77), finish_reason: "length" });
-  log.call({ messages: [...start, says, user("more")], parent: a });
-  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a truncated"]);
-});
-
-test("after a compaction the summary call is trained, and the new history hangs on it", () => {
-  const log = new LogBuilder();
-  const says = assistant("step one");
-  const a = log.call({ messages: start, says });
-  const asked = [...start, says, user("summarise")];
-  log.call({ messages: asked, says: assistant("the gist"), parent: a, request_class: "compaction" });
-  log.call({ messages: [start[0] as Message, user("the gist")], says: assistant("step two") });
-  const trajectory = rebuilt(log);
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a", "c diverged b compacted"]);
-  assert.equal(trajectory.fidelity.trainable_tokens, trajectory.fidelity.sampled_tokens);
 });
 
 test("title calls are in the tree, not trained, and in nobody's row", () => {
@@ -467,16 +257,6 @@ test("the reward is the rollout's, else the log's newest revision, else null", (
   assert.equal(rebuilt(log, { reward: null }).reward, null);
 });
 
-test("a stop string, a prefill continuation and a literal end token inside a body change nothing", () => {
-  const log = new LogBuilder();
-  const says = assistant("half");
-  const a = log.call({ messages: start, says, sampled: log.tokens("half "), finish_reason: "stop" });
-  const prefill = [...log.prompt(start), ...log.tokens("half ")];
-  const b = log.call({ messages: [...start, says], prompt: prefill, sampled: [2, 70, 2], parent: a });
-  log.call({ messages: [user("x")], prompt: [...prefill, 2, 70, 2, 9], parent: b });
-  assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b exact a", "c exact b"]);
-});
-
 test("a log without its opening is refused in words", () => {
   assert.throws(() => reconstruct([]), /no `opened` entry/);
 });
@@ -501,17 +281,6 @@ test("equal content does not prove that an answer arrived, a carrier does", () =
     log.call({ messages: [...start, says, user("go on")], restored: [recognised(a, 2, { evidence })], parent: a });
     assert.equal(rebuilt(log).calls[0]?.outcome, outcome);
   }
-});
-
-test("a turn of which only an edited part came back is partial, and not trained", () => {
-  const log = new LogBuilder();
-  const a = log.call({ messages: start, says: assistant("one", toolCall("1", "{}")), delivery: "cut" });
-  const part = [...start, assistant("one"), user("go on")];
-  log.call({ messages: part, parent: a, restored: [recognised(a, 2, { status: "edited", differences: ["tool_calls"] })] });
-  const trajectory = rebuilt(log);
-  assert.equal(trajectory.calls[0]?.outcome, "partial");
-  assert.deepEqual(drawEdges(trajectory), ["a root", "b diverged a edited"]);
-  assert.deepEqual(Object.keys(trajectory.fidelity.excluded), ["undelivered"]);
 });
 
 /** `a` is continued whole by `c`, and before that by `b`, whose harness dropped the second half of it. */
