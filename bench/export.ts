@@ -1,0 +1,83 @@
+/**
+ * Does an export hold its memory flat, however many trajectories there are?
+ *
+ *     node bench/export.ts                                  every format, 800 trajectories of 30 k tokens each
+ *     node bench/export.ts --trajectories 10000 --format flat
+ *     node bench/export.ts --quick                          a smoke test: the numbers mean nothing
+ *
+ * Each format runs in a process of its own and reads copies of one trajectory, parsed and checked as a run's file is. At
+ * each eighth of the reading and of the writing the garbage is collected and what is left is noted.
+ */
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { exporters } from "../exporters/index.ts";
+import { Child } from "./child.ts";
+import type { Answer, Question } from "./export/child.ts";
+import { surroundings } from "./measure.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    trajectories: { type: "string" },
+    format: { type: "string", multiple: true },
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+  },
+});
+const trajectories = Number(options.trajectories ?? (options.quick ? 64 : 800));
+const shape = options.quick ? { calls: 4, tokens: 400 } : { calls: 30, tokens: 30_000 };
+const formats = options.format ?? exporters.map((one) => one.name);
+
+/**
+ * What each thousand of trajectories may leave behind in MB. One trajectory is about 5 MB in memory; a group's entry in
+ * a table is some hundred bytes.
+ */
+const allowedGrowth = 5;
+
+type Row = Answer & { format: string; growth: number };
+
+const before = surroundings();
+const rows: Row[] = [];
+for (const format of formats) rows.push(await measure(format));
+const report = { ...before, loadAfter: surroundings().load, trajectories, ...shape, rows };
+console.log(options.json ? JSON.stringify(report, null, 2) : render());
+const growing = rows.filter((row) => row.growth > allowedGrowth);
+if (growing.length > 0 && !options.quick) {
+  console.error(`memory grows with the number of trajectories: ${growing.map((row) => row.format).join(", ")}`);
+  process.exitCode = 1;
+}
+
+async function measure(format: string): Promise<Row> {
+  await using child = new Child(fileURLToPath(new URL("./export/child.ts", import.meta.url)));
+  const answer = await child.ask<Answer>("export", { format, trajectories, ...shape } satisfies Question);
+  return { ...answer, format, growth: Math.max(growthOf(answer.reading), growthOf(answer.writing)) };
+}
+
+/** MB for a thousand trajectories, from the second eighth (the first warms up) to the last. */
+function growthOf(eighths: number[]): number {
+  const [, first] = eighths;
+  const last = eighths.at(-1);
+  if (first === undefined || last === undefined || eighths.length < 3) return 0;
+  return (last - first) / 2 ** 20 / ((((eighths.length - 2) / 8) * trajectories) / 1000);
+}
+
+function render(): string {
+  const mb = (bytes: number): string => (bytes / 2 ** 20).toFixed(0);
+  const cells = rows.map((row) => [
+    row.format,
+    row.rows,
+    mb(row.bytes),
+    row.seconds.toFixed(0),
+    mb(Math.max(...row.reading, ...row.writing)),
+    row.growth.toFixed(1),
+    mb(row.peakRss),
+  ]);
+  const head = ["format", "rows", "MB written", "s", "most MB retained", "MB more for each 1000 trajectories", "peak RSS MB"];
+  const table = [head, head.map(() => "---"), ...cells].map((row) => `| ${row.join(" | ")} |`);
+  const { machine, node, commit, load, loadAfter } = report;
+  return [
+    `${machine}; Node ${node}; ${commit}; load ${load} before, ${loadAfter} after`,
+    `${trajectories} trajectories of ${shape.tokens} tokens in ${shape.calls} calls, groups of 8`,
+    "",
+    ...table,
+  ].join("\n");
+}
