@@ -3,6 +3,7 @@
  *
  *     npm test                          all of them
  *     npm test -- reconstruct wire      the files whose path contains one of these
+ *     npm test -- '!interop/consumers'  the files whose path does not contain it
  *     ALIDADE_TEST_ALL=1 npm test       what is left out is a failure (CI)
  */
 import { globSync, readFileSync } from "node:fs";
@@ -43,7 +44,11 @@ async function main(filters: string[]): Promise<number> {
 
 function chooseFiles(filters: string[]): string[] {
   const all = globSync("test/**/*.test.ts", { cwd: root }).sort();
-  const chosen = all.filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+  const without = filters.filter((filter) => filter.startsWith("!")).map((filter) => filter.slice(1));
+  const wanted = filters.filter((filter) => !filter.startsWith("!"));
+  const chosen = all
+    .filter((file) => wanted.length === 0 || wanted.some((filter) => file.includes(filter)))
+    .filter((file) => !without.some((filter) => file.includes(filter)));
   // Those that wait for the shared vLLM come last: it takes a minute to load, beside the others.
   return [...chosen.filter((file) => !usesVllm(file)), ...chosen.filter(usesVllm)];
 }

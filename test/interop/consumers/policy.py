@@ -1,0 +1,47 @@
+"""The model that sampled what the files say, loaded by transformers: what the trainers' numbers are compared with."""
+
+import copy
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+
+class Policy:
+    def __init__(self, folder):
+        self.folder = folder
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+
+    @property
+    def pad(self):
+        return self.tokenizer.pad_token_id
+
+    def copy(self):
+        """A model of one's own to train."""
+        return copy.deepcopy(self.model)
+
+    @torch.no_grad()
+    def logprobs(self, input_ids, attention_mask=None):
+        """[B, T] -> [B, T - 1]: entry i is log p(token i + 1 | tokens up to i), row by row, for a row is long."""
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
+        return torch.cat([next_logprobs(self.model, ids[None], at[None]) for ids, at in zip(input_ids, mask)])
+
+
+def next_logprobs(model, input_ids, attention_mask):
+    positions = (attention_mask.cumsum(1) - 1).clamp(0)
+    logits = model(input_ids, attention_mask=attention_mask, position_ids=positions).logits[:, :-1].float()
+    return logits.gather(-1, input_ids[:, 1:, None])[..., 0] - logits.logsumexp(-1)
+
+
+def ratios(new, old, mask):
+    """exp(new - old) of the tokens that the mask says are trained; flat."""
+    return torch.exp(new.detach().float() - old.float())[mask.bool()]
+
+
+def stepped(model, loss):
+    """One optimizer step on what the trainer's own loss says; the loss must be finite and reach the weights."""
+    before = model.lm_head.weight.detach().clone()
+    loss.backward()
+    torch.optim.SGD(model.parameters(), 0.1).step()
+    assert torch.isfinite(loss), f"the loss is {loss}"
+    assert not torch.equal(before, model.lm_head.weight), "the loss moves no weight"
