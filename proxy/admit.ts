@@ -2,6 +2,7 @@
 import { AlidadeError } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { Budgets, SessionSpec } from "../schema/session-log.ts";
+import { secondsBetween } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
 
 /**
@@ -47,7 +48,7 @@ export function budgetSpent(session: Session, name: keyof Budgets, used: number)
 /** Seconds since the first call. A weight update is nobody's time. */
 export function secondsSpent(session: Session, now: number): number {
   const from = session.spent.firstCall;
-  return from === null ? 0 : (now - from - session.pausedSince(from, now)) / 1000;
+  return from === null ? 0 : secondsBetween(session, from, now);
 }
 
 /**

@@ -2,14 +2,10 @@
  * A budget that is spent while a call is sampled ends it at once, as a seal does: what was sampled until then is kept
  * and typed, and its client is told what ends it.
  */
-import { budgetSpent, secondsSpent } from "./admit.ts";
+import { budgetSpent } from "./admit.ts";
 import type { Call } from "./call.ts";
+import { pausableClock } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
-
-/** While a weight update holds the clock nothing is nearer its end; it is looked at again in this. */
-const againMs = 100;
-/** The longest delay that a timer takes is 24.8 days. */
-const longestMs = 86_400_000;
 
 /**
  * Called when more of a call was sampled. A call that samples the last token of a budget is whole; the one that needs
@@ -26,14 +22,8 @@ export function endIfOverSampled(session: Session, call: Call): void {
 /** Ends the call when the session's time is over. Disposed when the call is. */
 export function wallClock(session: Session, call: Call): Disposable {
   const limit = session.spec.budgets.max_wall_seconds;
-  let timer: NodeJS.Timeout | undefined;
-  const look = (earliestMs: number): void => {
-    if (limit === undefined) return;
-    const used = secondsSpent(session, Date.now());
-    if (used >= limit) return void call.generation?.stop(budgetSpent(session, "max_wall_seconds", used));
-    timer = setTimeout(() => look(againMs), Math.min(Math.max((limit - used) * 1000, earliestMs), longestMs));
-    timer.unref();
-  };
-  look(1);
-  return { [Symbol.dispose]: () => clearTimeout(timer) };
+  if (limit === undefined) return { [Symbol.dispose]: () => undefined };
+  return pausableClock(session, session.spent.firstCall ?? Date.now(), limit, (seconds) => {
+    void call.generation?.stop(budgetSpent(session, "max_wall_seconds", seconds));
+  });
 }

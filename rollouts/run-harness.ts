@@ -1,6 +1,6 @@
 /** RUN: the harness in its sandbox, and what its end means. */
 import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
-import { toErrorRecord } from "../proxy/index.ts";
+import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
@@ -27,12 +27,15 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const { sandbox, launch } = prepared;
   const { limits, environment } = plan.task;
   const started = Date.now();
+  const late = new AbortController();
+  // A weight update is nobody's time: the clock stands still while this session waits for one.
+  using _clock = pausableClock(prepared.session, started, limits.agent_seconds, () => late.abort());
   let result: ExecResult;
   try {
     result = await sandbox.exec(launch.argv, {
       cwd: environment.workdir,
       env: { ...envInside(environment, sandbox), ...launch.env },
-      timeout_ms: limits.agent_seconds * 1000,
+      deadline: late.signal,
       max_output_bytes: limits.output_bytes,
       signal,
     });
@@ -44,7 +47,8 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
     return { stop_reason: record.code, exit_code: null, output_tail: "", infrastructure: record, failure: null, engine_share: 0 };
   }
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
-  const engine_share = engineTime(prepared) / Math.max(1, Date.now() - started);
+  const paused = prepared.session.pausedSince(started, Date.now());
+  const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
   return { exit_code: result.exit_code, output_tail, engine_share, ...meaningOf(setup, plan, prepared, result) };
 }
 

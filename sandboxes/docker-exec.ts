@@ -21,6 +21,7 @@ export type Command = {
   env: Record<string, string>;
   stdin?: string;
   timeout_ms?: number;
+  deadline?: AbortSignal;
   max_output_bytes: number;
   signal?: AbortSignal;
   /** Ends the command with its process tree; called on time-out and abort. */
@@ -135,7 +136,8 @@ async function firstOf(ended: Promise<void>, unseen: (over: AbortSignal) => Prom
   const over = new AbortController();
   const waits: Promise<Why>[] = [ended.then(() => "ended")];
   if (command.timeout_ms !== undefined) waits.push(after(command.timeout_ms, over.signal, "timeout"));
-  if (command.signal !== undefined) waits.push(aborted(command.signal, over.signal));
+  if (command.deadline !== undefined) waits.push(fired(command.deadline, "timeout", over.signal));
+  if (command.signal !== undefined) waits.push(fired(command.signal, "abort", over.signal));
   waits.push(unseen(over.signal));
   try {
     return await Promise.race(waits);
@@ -149,10 +151,10 @@ async function after(milliseconds: number, over: AbortSignal, why: Why): Promise
   return why;
 }
 
-function aborted(signal: AbortSignal, over: AbortSignal): Promise<Why> {
+function fired(signal: AbortSignal, why: Why, over: AbortSignal): Promise<Why> {
   return new Promise((resolve) => {
-    if (signal.aborted) return resolve("abort");
-    signal.addEventListener("abort", () => resolve("abort"), { once: true, signal: over });
+    if (signal.aborted) return resolve(why);
+    signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
   });
 }
 

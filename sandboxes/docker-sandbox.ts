@@ -106,6 +106,7 @@ export class DockerSandbox implements Sandbox {
       env: { HOME: home, PATH: this.#path, LANG: "C.UTF-8", ...this.#spec.env, ...options.env, [treeVariable]: mark },
       stdin: options.stdin,
       timeout_ms: options.timeout_ms,
+      deadline: options.deadline,
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
       signal: options.signal,
       kill: () => this.#killTree(user, mark),

@@ -202,15 +202,20 @@ async function firstOf(end: Promise<End>, options: ExecOptions): Promise<"ended"
       ),
     );
   }
-  const { signal } = options;
-  if (signal !== undefined) {
-    waits.push(new Promise((resolve) => signal.addEventListener("abort", () => resolve("abort"), { once: true, signal: over.signal })));
-  }
+  if (options.deadline !== undefined) waits.push(fired(options.deadline, "timeout", over.signal));
+  if (options.signal !== undefined) waits.push(fired(options.signal, "abort", over.signal));
   try {
     return await Promise.race(waits);
   } finally {
     over.abort();
   }
+}
+
+function fired<Why>(signal: AbortSignal, why: Why, over: AbortSignal): Promise<Why> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(why);
+    signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
+  });
 }
 
 /** Regular files only; folders behind links are not entered. */

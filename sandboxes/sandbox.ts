@@ -23,6 +23,8 @@ export type ExecOptions = {
   user?: "agent" | "root";
   /** Killed with its whole process tree after this. */
   timeout_ms?: number;
+  /** The same when this fires: for a clock that stands still at times. */
+  deadline?: AbortSignal;
   /** Bytes kept of stdout and stderr each; the rest is counted and dropped. */
   max_output_bytes?: number;
   stdin?: string;

@@ -123,6 +123,16 @@ for (const backend of backends) {
     await untilNone(sandbox, spared);
   });
 
+  of("a deadline that fires, or has fired, ends the command as a time-out does", async (sandbox) => {
+    for (const afterMs of [0, 300]) {
+      const late = new AbortController();
+      if (afterMs === 0) late.abort();
+      else setTimeout(() => late.abort(), afterMs);
+      const result = await sandbox.exec(["sleep", uniqueSeconds()], { deadline: late.signal });
+      assert.deepEqual([result.timed_out, result.exit_code], [true, null]);
+    }
+  });
+
   of("output over the bound is dropped and counted", async (sandbox) => {
     const script = "head -c 3000000 /dev/zero | tr '\\0' x; head -c 2000 /dev/zero | tr '\\0' y >&2";
     const result = await sandbox.exec(["sh", "-c", script], { max_output_bytes: 1_000 });

@@ -1,0 +1,28 @@
+/** Time as budgets count it: it stands still while calls of the session wait for a weight update. */
+import type { Session } from "./session.ts";
+
+/** While it stands still nothing is nearer its end; it is looked at again in this. */
+const againMs = 100;
+/** The longest delay that a timer takes is 24.8 days. */
+const longestMs = 86_400_000;
+
+/** Seconds from one moment (in milliseconds since 1970) to another. */
+export function secondsBetween(session: Session, from: number, to: number): number {
+  return (to - from - session.pausedSince(from, to)) / 1000;
+}
+
+/** Calls `onOver`, once, with the seconds that have gone by since `from` when they reach the limit; not after it was disposed. */
+export function pausableClock(session: Session, from: number, limitSeconds: number, onOver: (seconds: number) => void): Disposable {
+  let timer: NodeJS.Timeout | undefined;
+  const look = (earliestMs: number): void => {
+    const seconds = secondsBetween(session, from, Date.now());
+    if (seconds >= limitSeconds) {
+      onOver(seconds);
+      return;
+    }
+    timer = setTimeout(() => look(againMs), Math.min(Math.max((limitSeconds - seconds) * 1000, earliestMs), longestMs));
+    timer.unref();
+  };
+  look(1);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}

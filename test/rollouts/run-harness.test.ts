@@ -1,0 +1,70 @@
+/** The agent's clock, with a real command in a process sandbox and a real proxy in front of a scripted engine. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { commandHarness } from "../../harnesses/command.ts";
+import type { Prepared } from "../../rollouts/prepare.ts";
+import { runHarness } from "../../rollouts/run-harness.ts";
+import type { RolloutPlan, RunSetup } from "../../rollouts/run-setup.ts";
+import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import { Limits } from "../../schema/task.ts";
+import { enginesAt, until } from "../fakes/engines-at.ts";
+
+/** Asks once, and stays for so many milliseconds afterwards. */
+const agent = (stayMs: number): string => `
+const answer = await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+  method: "POST",
+  headers: { "content-type": "application/json", authorization: "Bearer " + process.env.OPENAI_API_KEY },
+  body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
+});
+console.log((await answer.json()).choices[0].message.content);
+await new Promise((resolve) => setTimeout(resolve, ${stayMs}));
+`;
+
+/** What became of an agent that has so many seconds while the engine's weights are updated for so many milliseconds. */
+async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
+  const signal = AbortSignal.timeout(60_000);
+  await using scope = new AsyncDisposableStack();
+  const at = scope.use(await enginesAt(() => ({ text: "hello" }), { a: {} }));
+  const { session, key } = await at.proxy.openSession({});
+  const limits = Limits.parse({ agent_seconds: agentSeconds });
+  const sandbox = scope.use(
+    await localProcess.create(
+      {
+        run_id: "clock",
+        owner: await currentOwner(),
+        image: null,
+        workdir: "/work",
+        mounts: { [nodeInside]: await nodeMount() },
+        env: {},
+        limits,
+      },
+      signal,
+    ),
+  );
+  await sandbox.writeFiles([{ path: "agent.mjs", content: Buffer.from(agent(stayMs)), mode: 0o644 }]);
+  const harness = commandHarness({ argv: [sandbox.path(`${nodeInside}/bin/node`), "agent.mjs"] });
+  const context = { instruction: "hi", baseUrl: at.proxy.url, apiKey: key, model: "m", contextWindow: null };
+  const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
+  const { body } = await at.control("POST", "/pause");
+  const plan = { task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
+  const running = runHarness({ harness } as RunSetup, plan, { sandbox, session, launch } as Prepared, signal);
+  await until(() => at.proxy.pool.waiting === 1);
+  await sleep(pausedMs);
+  await at.control("POST", "/resume", { fence: body.fence });
+  return await running;
+}
+
+test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {
+  const ended = await run(3, 4_000, 0);
+  assert.equal(ended.stop_reason, "exited", ended.output_tail);
+  assert.match(ended.output_tail, /hello/);
+  assert.ok(ended.engine_share < 0.5, `the time at the gate is nobody's: ${ended.engine_share}`);
+});
+
+test("the agent's own seconds end it all the same", { timeout: 60_000 }, async () => {
+  const ended = await run(3, 500, 120_000);
+  assert.equal(ended.stop_reason, "harness_timeout");
+});
