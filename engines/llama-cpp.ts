@@ -12,9 +12,9 @@ import { alignById, isMeasured } from "./alignment.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
+import { firstFacts } from "./first-facts.ts";
 import { choiceGbnf, readGrammar } from "./grammar.ts";
 import { logprobKind } from "./logprob-kind.ts";
-import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 
 export const llamaCpp: EngineKind = {
   name: "llama-cpp",
@@ -36,34 +36,20 @@ class LlamaCppEngine implements Engine {
   }
 
   async probe(signal: AbortSignal): Promise<EngineFacts> {
-    const models = ModelList.parse(await this.#client.json("GET", "/v1/models", undefined, signal)).data;
-    const model = models[0];
+    const { facts, model } = await firstFacts(this, this.#client, signal);
     const props = Props.safeParse(await this.#client.json("GET", "/props", undefined, signal).catch(() => null)).data;
-    const facts: EngineFacts = {
-      engine: this.name,
-      base_url: this.baseUrl,
-      version: props?.build_info ?? null,
-      models: models.map((one) => one.id),
-      max_model_len: props?.default_generation_settings?.n_ctx ?? null,
-      token_ids: false,
-      logprobs: false,
-      logprob_semantics: null,
-      token_in: false,
-      role_mapping: {},
-      missing: null,
-      token_in_missing: "llama-server takes ids on /completion only, where its parsers for tool calls and reasoning do not run",
-    };
-    if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
-    const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
-    this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
-    facts.fingerprints = await fingerprints(tokenize);
-    const cold = await this.#probeOnce(model.id, 1, {}, signal);
+    facts.version = props?.build_info ?? null;
+    facts.max_model_len = props?.default_generation_settings?.n_ctx ?? null;
+    facts.token_in_missing = "llama-server takes ids on /completion only, where its parsers for tool calls and reasoning do not run";
+    if (model === null) return facts;
+    this.#roles = facts.role_mapping;
+    const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.tokens && cold.prompt;
     facts.logprobs = cold.best !== null;
     if (facts.logprobs) {
-      const warm = await this.#probeOnce(model.id, 2, {}, signal);
+      const warm = await this.#probeOnce(model, 2, {}, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm.best);
-      const forced = await this.#probeOnce(model.id, 1, { grammar: choiceGbnf(["a"]) }, signal).catch(() => null);
+      const forced = await this.#probeOnce(model, 1, { grammar: choiceGbnf(["a"]) }, signal).catch(() => null);
       facts.grammar_logprobs = forced?.sampled == null ? null : forced.sampled === 0 ? "masked" : "unmasked";
     }
     facts.missing = this.#missing(cold);
@@ -308,7 +294,6 @@ const ChatReply = z.looseObject({
     .nullish(),
 });
 type ChatReply = z.infer<typeof ChatReply>;
-const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 const Props = z.looseObject({
   build_info: z.string().nullish(),
   default_generation_settings: z.looseObject({ n_ctx: z.number().int().nullish() }).nullish(),

@@ -5,27 +5,16 @@
  * Wire facts: SGLang 0.5.23, see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
-import type { FinishReason, Message, Sampling, Tool } from "../schema/message.ts";
+import type { Message, Prompt, Tool } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
-import type {
-  Engine,
-  EngineFacts,
-  EngineKind,
-  Rendered,
-  RenderSource,
-  SampleEvent,
-  SampleRequest,
-  TokenizeSource,
-  WeightSpan,
-} from "./engine.ts";
+import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
-import { choicePattern, readGrammar } from "./grammar.ts";
+import { firstFacts } from "./first-facts.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
-import { promptComplaint } from "./prompt-echo.ts";
-import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
+import { ChatReply, Id, replyEvents } from "./sglang-reply.ts";
+import { toGenerateSampling, toSglangSampling } from "./sglang-sampling.ts";
 
 /** Telling the server that nobody wants a generation any more is a courtesy beside the closed connection. */
 const abortRequestMs = 2_000;
@@ -38,6 +27,7 @@ export const sglang: EngineKind = {
 
 class SglangEngine implements Engine {
   readonly name = "sglang";
+  readonly takesPrompts = true;
   readonly #client: EngineClient;
   #roles: Record<string, string> = {};
 
@@ -50,36 +40,21 @@ class SglangEngine implements Engine {
   }
 
   async probe(signal: AbortSignal): Promise<EngineFacts> {
-    const models = ModelList.parse(await this.#client.json("GET", "/v1/models", undefined, signal)).data;
-    const model = models[0];
+    const { facts, model } = await firstFacts(this, this.#client, signal);
     const info = ServerInfo.safeParse(await this.#client.json("GET", "/get_server_info", undefined, signal).catch(() => null)).data;
-    const facts: EngineFacts = {
-      engine: this.name,
-      base_url: this.baseUrl,
-      version: info?.version ?? null,
-      models: models.map((one) => one.id),
-      max_model_len: model?.max_model_len ?? null,
-      token_ids: false,
-      logprobs: false,
-      logprob_semantics: null,
-      token_in: false,
-      role_mapping: {},
-      missing: null,
-      weight_version: await this.weightVersion(signal),
-    };
-    if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
-    const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
-    this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
-    facts.fingerprints = await fingerprints(tokenize);
-    const cold = await this.#probeOnce(model.id, 1, {}, signal);
+    facts.version = info?.version ?? null;
+    facts.weight_version = await this.weightVersion(signal);
+    if (model === null) return facts;
+    this.#roles = facts.role_mapping;
+    const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.prompt && cold.sampled;
     facts.logprobs = cold.best !== null;
     if (facts.logprobs) {
-      const warm = await this.#probeOnce(model.id, 2, {}, signal);
+      const warm = await this.#probeOnce(model, 2, {}, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm.best);
-      facts.grammar_logprobs = await this.#grammarLogprobs(model.id, signal);
+      facts.grammar_logprobs = await this.#grammarLogprobs(model, signal);
     }
-    const echo = await this.#probeOnce(model.id, 1, { input_ids: [1, 2, 3] }, signal).catch(() => null);
+    const echo = await this.#probeOnce(model, 1, { input_ids: [1, 2, 3] }, signal).catch(() => null);
     facts.token_in = echo?.prompt_ids?.join() === "1,2,3";
     if (!facts.token_in)
       facts.token_in_missing = `the chat route at ${this.baseUrl} did not sample on the "input_ids" that it was given: serve the model with SGLang 0.5.17 or newer, without a router in between`;
@@ -88,16 +63,17 @@ class SglangEngine implements Engine {
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
-    const body = this.#chatBody(request);
     let isOver = false;
     try {
-      const response = await this.#client.open("/v1/chat/completions", body, signal, request.call_id);
+      const response = request.prompt
+        ? await this.#client.open("/generate", toGenerate(request, request.prompt), signal, request.call_id)
+        : await this.#client.open("/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
       yield { type: "accepted", status: 200 };
       const text = await response.text().catch((error: unknown) => {
         throw this.#client.brokenOff(error, signal);
       });
       isOver = true;
-      yield* this.#events(this.#parse(text), request);
+      yield* replyEvents(this.baseUrl, text, request);
     } finally {
       // A server that waits for a whole answer may not look whether anybody is still there.
       if (!isOver && signal.aborted) void this.#abortRequest(request.call_id);
@@ -183,56 +159,6 @@ class SglangEngine implements Engine {
     };
   }
 
-  #parse(text: string): ChatReply {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch (error) {
-      throw this.#notOurs(text, messageOf(error));
-    }
-    const parsed = ChatReply.safeParse(value);
-    if (parsed.success) return parsed.data;
-    const issue = parsed.error.issues[0];
-    throw this.#notOurs(text, `${issue?.path.join(".")}: ${issue?.message}`);
-  }
-
-  #notOurs(text: string, why: string): AlidadeError {
-    return new AlidadeError(
-      "engine_error",
-      `the engine at ${this.baseUrl} sent an answer that is not of SGLang's shape: ${why}: ${text.slice(0, 200)}`,
-    );
-  }
-
-  *#events(reply: ChatReply, request: SampleRequest): Generator<SampleEvent> {
-    const choice = reply.choices[0];
-    if (!choice) throw new AlidadeError("engine_error", `the engine at ${this.baseUrl} answered without a choice`);
-    const meta = choice.meta_info ?? null;
-    if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
-    const { message } = choice;
-    const reasoning = message.reasoning_content ?? message.reasoning;
-    if (reasoning) yield { type: "reasoning-delta", text: reasoning };
-    if (message.content) yield { type: "text-delta", text: message.content };
-    for (const call of message.tool_calls ?? [])
-      yield { type: "tool-call", id: call.id ?? "", name: call.function.name ?? "", arguments: call.function.arguments ?? "" };
-    const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, request.prompt_ids);
-    if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs };
-    const weights = weightsOf(reply, ids.length);
-    yield {
-      type: "end",
-      finish_reason: finishOf(choice),
-      stop: stopOf(choice),
-      usage: {
-        prompt_tokens: reply.usage?.prompt_tokens ?? meta?.prompt_tokens ?? null,
-        cached_tokens: meta?.cached_tokens ?? reply.usage?.prompt_tokens_details?.cached_tokens ?? null,
-        sampled_tokens: reply.usage?.completion_tokens ?? meta?.completion_tokens ?? null,
-        reasoning_tokens: reply.usage?.reasoning_tokens ?? null,
-      },
-      engine_model: reply.model ?? null,
-      ...(weights && { weights }),
-      ...(misaligned && { misaligned }),
-    };
-  }
-
   async #abortRequest(rid: string): Promise<void> {
     try {
       const { body } = await this.#client.send("POST", "/abort_request", { rid }, AbortSignal.timeout(abortRequestMs));
@@ -291,141 +217,21 @@ function probeBody(model: string, temperature: number): Record<string, unknown> 
   return { model, messages: [{ role: "user", content: "ping" }], max_tokens: 1, temperature, top_logprobs: 2, stream: false, ...idFields };
 }
 
+/** A prompt without a template around it. Its parsers do not run here, and nothing of it is a tool call. */
+function toGenerate(request: SampleRequest, prompt: Prompt): Record<string, unknown> {
+  return {
+    ...("text" in prompt ? { text: prompt.text } : { input_ids: prompt.token_ids }),
+    sampling_params: toGenerateSampling(request.sampling),
+    return_logprob: true,
+    return_prompt_token_ids: true,
+    stream: false,
+    rid: request.call_id,
+    ...(request.cache_salt ? { cache_salt: request.cache_salt } : {}),
+  };
+}
+
 type Probed = { prompt: boolean; prompt_ids: number[] | null; sampled: boolean; meta: boolean; best: number | null };
 
-/** Names that differ from the neutral ones, and a value that SGLang refuses: 0 is no `top_k`, -1 is. */
-function toSglangSampling(sampling: Sampling): Record<string, unknown> {
-  const { structured_outputs, top_k, ...rest } = sampling;
-  const fields = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-  return { ...fields, ...(top_k === undefined ? {} : { top_k: top_k === 0 ? -1 : top_k }), ...toGrammar(structured_outputs) };
-}
-
-function toGrammar(structured: unknown): Record<string, unknown> {
-  const grammar = readGrammar(structured);
-  switch (grammar?.kind) {
-    case undefined:
-      return {};
-    case "choice":
-      return { regex: choicePattern(grammar.choice) };
-    case "regex":
-      return { regex: grammar.regex };
-    case "grammar":
-      return { ebnf: grammar.grammar };
-    case "json":
-      return { response_format: { type: "json_schema", json_schema: { name: "answer", schema: grammar.json } } };
-  }
-}
-
-/** Ids and logprobs from the pairs of the meta info, held against every other place where the reply says them. */
-function sampledOf(
-  choice: Choice,
-  counted: number | null,
-  promptIds: number[] | undefined,
-): { ids: number[]; logprobs: (number | null)[]; misaligned: string | null } {
-  const pairs = choice.meta_info?.output_token_logprobs ?? null;
-  const said = choice.response_token_ids ?? choice.token_ids ?? null;
-  const ids = pairs?.map(([, id]) => id) ?? said ?? [];
-  const logprobs = pairs ? pairs.map(([logprob]) => (isMeasured(logprob) ? logprob : null)) : ids.map(() => null);
-  const prompt = choice.prompt_token_ids ?? null;
-  const promptTokens = choice.meta_info?.prompt_tokens ?? null;
-  const complaints = [
-    pairs && said && pairs.length !== said.length && `${pairs.length} logprobs and ${said.length} response_token_ids`,
-    pairs &&
-      said &&
-      pairs.length === said.length &&
-      said.some((id, at) => id !== ids[at]) &&
-      "logprobs of other ids than response_token_ids",
-    counted !== null && ids.length > 0 && counted !== ids.length && `${counted} completion tokens and ${ids.length} ids`,
-    prompt && promptTokens !== null && prompt.length !== promptTokens && `${promptTokens} prompt tokens and ${prompt.length} prompt ids`,
-    promptIds && promptComplaint(promptIds, prompt),
-  ].filter((one) => typeof one === "string");
-  return { ids, logprobs, misaligned: complaints.length === 0 ? null : `the engine gave ${complaints.join(", and ")}` };
-}
-
-function finishOf(choice: Choice): FinishReason {
-  const type = choice.meta_info?.finish_reason?.type;
-  if (type === "abort") return "abort";
-  return finishReasons[choice.finish_reason ?? ""] ?? "error";
-}
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  length: "length",
-  abort: "abort",
-  content_filter: "content_filter",
-};
-
-/** A stop string, or the id of a stop token. SGLang names its end-of-turn token too, and nothing says which one that is. */
-function stopOf(choice: Choice): string | number | null {
-  return choice.meta_info?.finish_reason?.matched ?? choice.matched_stop ?? null;
-}
-
-function weightsOf(reply: ChatReply, count: number): WeightSpan[] | null {
-  const said = reply.metadata ?? reply.choices[0]?.meta_info ?? null;
-  const spans = said?.weight_versions?.flatMap(({ version, start, end }) => ({ version, start, end: end ?? null }));
-  if (spans?.length) return spans;
-  // One name alone is the one at the finish: the turn may have begun under another.
-  return said?.weight_version ? [{ version: said.weight_version, start: 0, end: count || null }] : null;
-}
-
-const Id = z.number().int().nonnegative();
-const Pair = z.tuple([z.number().nullable(), Id]).rest(z.unknown());
-const Weights = {
-  weight_version: z.string().nullish().catch(null),
-  weight_versions: z
-    .array(z.looseObject({ version: z.string(), start: z.number(), end: z.number().nullish() }))
-    .nullish()
-    .catch(null),
-};
-const Choice = z.looseObject({
-  message: z.looseObject({
-    content: z.string().nullish(),
-    reasoning_content: z.string().nullish(),
-    reasoning: z.string().nullish(),
-    tool_calls: z
-      .array(
-        z.looseObject({
-          id: z.string().nullish(),
-          function: z.looseObject({ name: z.string().nullish(), arguments: z.string().nullish() }),
-        }),
-      )
-      .nullish(),
-  }),
-  finish_reason: z.string().nullish(),
-  matched_stop: z.union([z.string(), z.number()]).nullish(),
-  prompt_token_ids: z.array(Id).nullish(),
-  response_token_ids: z.array(Id).nullish(),
-  token_ids: z.array(Id).nullish(),
-  meta_info: z
-    .looseObject({
-      finish_reason: z.looseObject({ type: z.string(), matched: z.union([z.string(), z.number()]).nullish() }).nullish(),
-      prompt_tokens: z.number().int().nullish(),
-      completion_tokens: z.number().int().nullish(),
-      cached_tokens: z.number().int().nullish(),
-      output_token_logprobs: z.array(Pair).nullish(),
-      output_top_logprobs: z.array(z.array(Pair).nullable()).nullish(),
-      ...Weights,
-    })
-    .nullish(),
-});
-type Choice = z.infer<typeof Choice>;
-const ChatReply = z.looseObject({
-  model: z.string().nullish(),
-  choices: z.array(Choice),
-  usage: z
-    .looseObject({
-      prompt_tokens: z.number().int().nullish(),
-      completion_tokens: z.number().int().nullish(),
-      reasoning_tokens: z.number().int().nullish(),
-      prompt_tokens_details: z.looseObject({ cached_tokens: z.number().int().nullish() }).nullish(),
-    })
-    .nullish(),
-  metadata: z.looseObject(Weights).nullish(),
-});
-type ChatReply = z.infer<typeof ChatReply>;
-const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), max_model_len: z.number().int().nullish() })) });
 const ServerInfo = z.looseObject({ version: z.string().nullish() });
 const ModelInfo = z.looseObject({ weight_version: z.string().nullish() });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });

@@ -7,13 +7,13 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
-import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { chatMessagesJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
+import { firstFacts } from "./first-facts.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
 import { promptComplaint } from "./prompt-echo.ts";
-import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
 
 export const vllm: EngineKind = {
@@ -65,40 +65,25 @@ class VllmEngine implements Engine {
   }
 
   async probe(signal: AbortSignal): Promise<EngineFacts> {
-    const models = ModelList.parse(await this.#client.json("GET", "/v1/models", undefined, signal)).data;
-    const model = models[0];
-    const facts: EngineFacts = {
-      engine: this.name,
-      base_url: this.baseUrl,
-      version: await this.#client.json("GET", "/version", undefined, signal).then(
-        (body) => Version.parse(body).version ?? null,
-        () => null,
-      ),
-      models: models.map((one) => one.id),
-      max_model_len: model?.max_model_len ?? null,
-      token_ids: false,
-      logprobs: false,
-      logprob_semantics: null,
-      token_in: false,
-      role_mapping: {},
-      missing: null,
-    };
-    if (!model) return { ...facts, missing: `the engine at ${this.baseUrl} serves no model: GET /v1/models answered an empty list` };
-    const tokenize = (source: TokenizeSource) => this.tokenize(model.id, source, signal);
-    this.#roles = facts.role_mapping = roleMapping(await rolePlaces(tokenize));
-    facts.fingerprints = await fingerprints(tokenize);
+    const { facts, model } = await firstFacts(this, this.#client, signal);
+    facts.version = await this.#client.json("GET", "/version", undefined, signal).then(
+      (body) => Version.parse(body).version ?? null,
+      () => null,
+    );
+    if (model === null) return facts;
+    this.#roles = facts.role_mapping;
     facts.weight_version = await this.weightVersion(signal);
-    const cold = await this.#probeOnce(model.id, 1, signal);
+    const cold = await this.#probeOnce(model, 1, signal);
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
     if (facts.logprobs) {
-      const warm = await this.#probeOnce(model.id, 2, signal);
+      const warm = await this.#probeOnce(model, 2, signal);
       facts.logprob_semantics = logprobKind(cold.logprob, warm.logprob);
     }
-    if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model.id, signal);
+    if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model, signal);
     this.#maxModelLen = facts.max_model_len;
-    this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model.id, signal) : null;
+    this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model, signal) : null;
     facts.token_in = this.#tokenIn !== null;
     if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
     facts.missing = this.#missing(cold);
@@ -193,12 +178,11 @@ class VllmEngine implements Engine {
     return { model, messages, ...tools, add_generation_prompt: true };
   }
 
-  #chatBody(request: SampleRequest): Record<string, unknown> {
+  #chatBody(request: SampleRequest): Buffer {
     const { reasoning_effort, parallel_tool_calls, ...sampling } = request.sampling;
     const hasTools = request.tools.length > 0;
-    return {
+    const fields = {
       model: request.model,
-      messages: toChatMessages(request.messages, this.#roles),
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
@@ -210,6 +194,8 @@ class VllmEngine implements Engine {
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
       ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
     };
+    const head = `${JSON.stringify(fields).slice(0, -1)},"messages":[`;
+    return Buffer.concat([Buffer.from(head), chatMessagesJson(request.messages, this.#roles), Buffer.from("]}")]);
   }
 
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */
@@ -340,7 +326,6 @@ function bestLogprob(entries: { logprob?: number | null | undefined }[]): number
   return known.length === 0 ? null : Math.max(...known);
 }
 
-const ModelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), max_model_len: z.number().int().nullish() })) });
 const Version = z.looseObject({ version: z.string().nullish() });
 const TokenCount = z.looseObject({ count: z.number().int() });
 const Tokenized = z.looseObject({ tokens: z.array(z.number().int().nonnegative()) });

@@ -10,7 +10,7 @@ import { contextOverflow } from "../../dialects/context-overflow.ts";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
-import type { Message } from "../../schema/message.ts";
+import type { Message, Prompt } from "../../schema/message.ts";
 import { anthropicWire } from "../fakes/scripted-anthropic.ts";
 import { encode, endOfTurn, logprobOf, ScriptedEngine, type ScriptedReply, said } from "../fakes/scripted-engine.ts";
 import { googleWire } from "../fakes/scripted-google.ts";
@@ -436,6 +436,32 @@ test("sglang: logprobs are processed, ids can be given, and the weights that sam
       { version: "w6", start: 0, end: 2 },
       { version: "w7", start: 2, end: null },
     ]);
+  });
+});
+
+test("sglang: a prompt without a template is text or ids, and its answer is text that no parser has seen", async () => {
+  const reply = { text: "plain", tool_calls: [{ name: "bash", arguments: "{}" }] };
+  await withEngine("sglang", reply, async (engine, server) => {
+    for (const [prompt, ids] of [
+      [{ text: "ab" }, [97, 98]],
+      [{ token_ids: [7, 8, 9] }, [7, 8, 9]],
+    ] as const) {
+      const sampling = { max_tokens: 5, seed: 3, top_k: 0, structured_outputs: { json: { type: "object" } } };
+      const events = await sampleAll(engine, { prompt: prompt as Prompt, messages: [], tools: [], sampling });
+      assert.deepEqual(server.requests.at(-1)?.sampling_params, {
+        top_k: -1,
+        json_schema: '{"type":"object"}',
+        max_new_tokens: 5,
+        sampling_seed: 3,
+      });
+      assert.deepEqual(events.find((event) => event.type === "prompt")?.token_ids, ids);
+      assert.deepEqual([textOf(events, "text-delta"), events.some((event) => event.type === "tool-call")], [said(reply), false]);
+      assert.deepEqual(
+        tokensOf(events).logprobs,
+        tokensOf(events).ids.map((id, at) => logprobOf(id, ids.length + at)),
+      );
+      assert.deepEqual([endOf(events).finish_reason, endOf(events).misaligned], ["stop", undefined]);
+    }
   });
 });
 

@@ -6,7 +6,7 @@ import { decode, encode, encodeShown, endOfTurn, logprobOf, render, said, type W
 import type { Body, Wire } from "./scripted-wire.ts";
 
 export const sglangWire: Wire = {
-  generates: (path) => path === "/v1/chat/completions",
+  generates: (path) => path === "/v1/chat/completions" || path === "/generate",
   ask(path, body) {
     switch (path) {
       case "/v1/models":
@@ -28,7 +28,7 @@ export const sglangWire: Wire = {
   answer(body, reply) {
     const { quirk } = reply;
     if (body.stream && body.return_token_ids) throw new Error("SGLang answers 400 here: return_token_ids is not supported with streaming");
-    const prompt = (body.input_ids as number[] | undefined) ?? promptOf(body);
+    const prompt = (body.input_ids as number[] | undefined) ?? (typeof body.text === "string" ? encodeShown(body.text) : promptOf(body));
     const ids = [...encode(said(reply)), ...(reply.finish_reason === "length" ? [] : [endOfTurn])];
     // Temperature is applied before the softmax; a grammar leaves one choice.
     const scale = body.regex === undefined ? ((body.temperature as number | undefined) ?? 1) : 0;
@@ -47,6 +47,15 @@ export const sglangWire: Wire = {
       output_token_logprobs: pairs,
       output_top_logprobs: best,
     };
+    if (body.sampling_params !== undefined)
+      return {
+        json: {
+          text: said(reply),
+          output_ids: ids,
+          meta_info: meta,
+          ...(body.return_prompt_token_ids ? { prompt_token_ids: prompt } : {}),
+        },
+      };
     const choice = {
       index: 0,
       message: {
