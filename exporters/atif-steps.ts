@@ -30,16 +30,23 @@ type AtifMetrics = {
   extra?: Record<string, unknown>;
 };
 
-/** `turns`: the calls whose tokens may be trained whole. Turns that never reached the harness are no steps of it. */
+/**
+ * `turns`: the calls whose tokens may be trained whole. Turns that never reached the harness are no steps of it, nor is
+ * what it asked about the session and not about its work (a title, a quota).
+ */
 export function toAtifSteps(calls: CallRecord[], trajectory: Trajectory, turns: Map<string, WholeTurn>): AtifStep[] {
   const steps = new Steps();
-  const delivered = calls.filter(({ outcome, output }) => (outcome === "delivered" || outcome === "partial") && output !== null);
-  for (const call of delivered) {
+  for (const call of calls.filter((call) => isStep(call, trajectory))) {
     for (const id of call.input) steps.add(id, trajectory.messages[id], timeOf(call.times.begun));
     const said = call.output === null ? undefined : trajectory.messages[call.output];
     if (said !== undefined) steps.say(call, said, turns.get(call.call_id));
   }
   return steps.list;
+}
+
+function isStep({ outcome, output, request_class }: CallRecord, { train_classes }: Trajectory): boolean {
+  const reached = outcome === "delivered" || outcome === "partial";
+  return reached && output !== null && train_classes.includes(request_class);
 }
 
 class Steps {

@@ -5,6 +5,7 @@
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
+import { addOne } from "./left-out.ts";
 import { rowsOf } from "./rows.ts";
 import { trainedRuns } from "./trained-runs.ts";
 
@@ -23,7 +24,10 @@ export const harbor = defineExporter({
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       const rows = [...rowsOf(trajectory, options, report)].filter((row) => row.trained_tokens > 0);
-      if (rows.length === 0) continue;
+      if (rows.length === 0) {
+        addOne(report.left_out_rollouts, "nothing_trained");
+        continue;
+      }
       report.rows++;
       yield JSON.stringify(toResult(trajectory, rows));
     }

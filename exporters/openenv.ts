@@ -2,9 +2,9 @@
  * OpenEnv: one `TrainingTrace` a line, beside the reward, which OpenEnv keeps apart from it. A turn is a call; its mask
  * covers prompt and completion, so a call that is trained in part can be said.
  */
-import type { FlatRow, Turn } from "../reconstruct/index.ts";
-import { turnsOf } from "../reconstruct/index.ts";
+import { type FlatRow, type Turn, turnsOf } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
+import { addOne } from "./left-out.ts";
 import { rowsOf } from "./rows.ts";
 
 export const openenv = defineExporter({
@@ -22,7 +22,10 @@ export const openenv = defineExporter({
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       const turns = toTurns(rowsOf(trajectory, options, report));
-      if (turns.length === 0) continue;
+      if (turns.length === 0) {
+        addOne(report.left_out_rollouts, "nothing_trained");
+        continue;
+      }
       report.rows++;
       yield JSON.stringify({
         rollout_id: trajectory.rollout_id,

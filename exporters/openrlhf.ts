@@ -15,6 +15,7 @@ export const openrlhf = defineExporter({
   title: "OpenRLHF executor results: observation_tokens, action_ranges, rollout_log_probs, reward",
   objective: "rl",
   extension: "jsonl",
+  wholeGroups: true,
   docs: {
     alignment: "B",
     rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges.",
