@@ -68,21 +68,34 @@ export { loadTasks, taskFormats } from "./tasks/index.ts";
 
 /** Trajectories -> files in trainers' own forms. */
 export { type Exporter, type ExportOptions, type ExportReport, exporterNamed, exporters, exportTrajectories } from "./exporters/index.ts";
-/** Session log -> token tree -> flat rows, and the proof of it against recorded exchanges. */
+/** Session log -> token tree -> rows, what they weigh and earn, and the proof of it against recorded exchanges. */
 export {
+  type AdvantageMethod,
+  type Aggregation,
   type Exchange,
   FlatRow,
   type FlatRows,
   FlatSegment,
   type FlattenOptions,
   flatten,
+  type GroupAdvantages,
+  type GroupMember,
+  groupAdvantages,
   type Mismatch,
   reconstruct,
+  type SelectedRows,
+  type SelectOptions,
+  selectionNamed,
+  selections,
+  selectRows,
+  type TokenAccount,
   TokenPaths,
   type TrajectoryFacts,
   type Verification,
+  valuesOfRow,
   verifyRows,
   verifyTrajectory,
+  weightedTotal,
 } from "./reconstruct/index.ts";
 
 // Configuration -------------------------------------------------------------------------------------------------------
@@ -97,6 +110,7 @@ export { RolloutRecord, Verdict } from "./schema/rollout.ts";
 export { Budgets, LogEntry, logSchemaVersion, Policy, Purpose, SessionSpec } from "./schema/session-log.ts";
 export { Environment, GraderSpec, Limits, Task } from "./schema/task.ts";
 export { CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./schema/trajectory.ts";
+export { Value } from "./schema/value.ts";
 
 // Errors --------------------------------------------------------------------------------------------------------------
 

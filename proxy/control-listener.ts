@@ -12,13 +12,18 @@ import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
 import { SessionSpec } from "../schema/session-log.ts";
+import { Value } from "../schema/value.ts";
 import { body, type Env } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
 import type { Controlled } from "./controlled.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import type { Session } from "./session.ts";
 
-const Reward = z.strictObject({ reward: z.number().nullable(), components: z.record(z.string(), z.number().nullable()).default({}) });
+const Reward = z.strictObject({
+  reward: z.number().nullable(),
+  components: z.record(z.string(), z.number().nullable()).default({}),
+  values: z.array(Value).default([]),
+});
 const Seal = z.strictObject({ reason: z.string().max(200).default("sealed over the control listener") });
 
 export class ControlListener implements AsyncDisposable {
@@ -76,8 +81,8 @@ export class ControlListener implements AsyncDisposable {
     });
     app.post("/sessions/:id/reward", async (context) => {
       const id = context.req.param("id");
-      const { reward, components } = await body(context, Reward);
-      return context.json({ session_id: id, revision: await proxy.reward(id, reward, components) });
+      const { reward, components, values } = await body(context, Reward);
+      return context.json({ session_id: id, revision: await proxy.reward(id, reward, components, values) });
     });
     app.get("/sessions/:id/trajectory", async (context) => context.json(await proxy.trajectory(context.req.param("id"))));
     engineRoutes(app, proxy);

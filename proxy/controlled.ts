@@ -1,6 +1,7 @@
 /** What of the proxy the control listener reads and changes. */
 import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import type { Value } from "../schema/value.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import type { Session } from "./session.ts";
 import type { Sessions } from "./sessions.ts";
@@ -17,6 +18,6 @@ export interface Controlled {
   openSession(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }>;
   envOf(key: string): Record<string, string>;
   /** The revision that it became. Throws `not_found`. */
-  reward(id: string, reward: number | null, components: Record<string, number | null>): Promise<number>;
+  reward(id: string, reward: number | null, components: Record<string, number | null>, values?: Value[]): Promise<number>;
   trajectory(sessionId: string): Promise<Trajectory>;
 }

@@ -11,6 +11,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
 import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import type { Value } from "../schema/value.ts";
 import type { Store } from "../store/index.ts";
 import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control-listener.ts";
@@ -134,10 +135,10 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   }
 
   /** Writes a late reward, also of a session that was deleted from memory: its log takes it. Throws `not_found`. */
-  async reward(id: string, reward: number | null, components: Record<string, number | null>): Promise<number> {
+  async reward(id: string, reward: number | null, components: Record<string, number | null>, values: Value[] = []): Promise<number> {
     const session = this.sessions.get(id) ?? (await rebuildSession(this.sessions.store, id));
     if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
-    return session.reward(reward, components);
+    return session.reward(reward, components, values);
   }
 
   /** A connection that belongs to this session, whatever key it sends. */

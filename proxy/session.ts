@@ -6,10 +6,12 @@ import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
 import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Policy, Replayed, SessionSpec } from "../schema/session-log.ts";
+import type { Value } from "../schema/value.ts";
 import { isFull } from "../store/index.ts";
 import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
+import { sameJson } from "./same-json.ts";
 import { SaidTurns } from "./said-turns.ts";
 import { SentBefore } from "./sent-before.ts";
 import { Spent } from "./spent.ts";
@@ -37,6 +39,7 @@ export class Session {
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
   readonly sentBefore = new SentBefore();
+  #latestTools: { tools: Tool[]; hash: string } | { tools: null; hash: null } = { tools: null, hash: null };
   readonly started: number;
   /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
   readonly background = new Set<Promise<void>>();
@@ -113,11 +116,14 @@ export class Session {
   /** The hash under which a tool list is stored; writes the list when it is new. Null for no tools. */
   async rememberTools(tools: Tool[]): Promise<string | null> {
     if (tools.length === 0) return null;
+    // Harnesses send tens of kilobytes of them with every turn, nearly always the same.
+    if (sameJson(this.#latestTools.tools, tools)) return this.#latestTools.hash;
     const hash = hashOf(tools).slice(0, 32);
     if (!this.tools.has(hash)) {
       await this.record({ type: "tools", time: Date.now(), tools_hash: hash, tools });
       this.tools.set(hash, tools);
     }
+    this.#latestTools = { tools, hash };
     return hash;
   }
 
@@ -190,10 +196,10 @@ export class Session {
   }
 
   /** Writes a reward; late or twice is a new revision, and the last one counts. */
-  async reward(reward: number | null, components: Record<string, number | null>): Promise<number> {
+  async reward(reward: number | null, components: Record<string, number | null>, values: Value[] = []): Promise<number> {
     // Taken before the wait, so that two rewards at once are two revisions.
     const revision = ++this.revision;
-    await this.record({ type: "rewarded", time: Date.now(), revision, reward, components });
+    await this.record({ type: "rewarded", time: Date.now(), revision, reward, components, values });
     return revision;
   }
 

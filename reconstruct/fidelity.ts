@@ -84,7 +84,7 @@ function policyVersions(calls: CallRecord[]): string[] {
 
 /**
  * Tokens of the rows that a trainer would get over the tokens of their paths, each counted once: 1 where nothing
- * branches. A row ends at a trained node that has no trained node below it (see flatten.ts).
+ * branches. A row ends at a trained node that has no trained node below it (see select-rows.ts).
  */
 export function rowInflation(nodes: TreeNode[]): number | null {
   const depth = new Map<string, number>();

@@ -57,7 +57,7 @@ export const FlatRow = z.strictObject({
   /** The rollout's reward, after a cut-off rule; null: nothing was measured. */
   reward: z.number().nullable(),
   in_baseline: z.boolean(),
-  /** What the row's loss is multiplied with, so that the rollout's rows weigh what it would in one (`row-weight.ts`). */
+  /** What the row's loss is multiplied with, so that the rollout's rows weigh what it would in one (`rewards/row-weight.ts`). */
   weight: z.number(),
   /** Tokens with mask 1 in this row, and in all rows of the rollout. */
   trained_tokens: z.number().int(),

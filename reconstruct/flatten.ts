@@ -15,11 +15,3 @@ export function flatten(trajectory: Trajectory, options: FlattenOptions = {}): F
   const { rows, left_out } = selectRows(trajectory, options);
   return { rows: [...rows], left_out };
 }
-
-/** The same, row by row: where contexts drift at every turn, all rows together are many times the tree. */
-export function flattenLazily(
-  trajectory: Trajectory,
-  options: FlattenOptions,
-): { rows: Iterable<FlatRow>; left_out: Record<string, number> } {
-  return selectRows(trajectory, options);
-}

@@ -2,7 +2,7 @@
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
-export { type FlatRows, type FlattenOptions, flatten, flattenLazily } from "./flatten.ts";
+export { type FlatRows, type FlattenOptions, flatten } from "./flatten.ts";
 export {
   type CutOffRule,
   type CutOffRules,
@@ -13,7 +13,15 @@ export {
   standingOf,
 } from "./loss-rules.ts";
 export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
-export { type Aggregation, aggregations, rowWeight } from "./row-weight.ts";
+export {
+  type AdvantageMethod,
+  advantageMethods,
+  type GroupAdvantages,
+  type GroupMember,
+  groupAdvantages,
+} from "./rewards/advantages.ts";
+export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
+export { type PlacedValue, valuesOfRow, weightedTotal } from "./rewards/values.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./select-rows.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
 export type { Selection } from "./selection/selection.ts";

@@ -5,6 +5,7 @@
 import { AlidadeError } from "../errors.ts";
 import type { Tool } from "../schema/message.ts";
 import type { Answered, CallBegun, CallFinished, Decoded, LogEntry, Opened, Tried } from "../schema/session-log.ts";
+import type { Value } from "../schema/value.ts";
 
 /** All that the log says of one call. What a killed process did not write is null or empty. */
 export type CallHistory = {
@@ -33,7 +34,7 @@ export type SessionHistory = {
   tools: Map<string, Tool[]>;
   sealed_reason: string | null;
   /** The newest revision wins. */
-  rewarded: { revision: number; reward: number | null; components: Record<string, number | null> } | null;
+  rewarded: { revision: number; reward: number | null; components: Record<string, number | null>; values?: Value[] } | null;
 };
 
 export function readLog(entries: Iterable<LogEntry>): SessionHistory {

@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import type { LogEntry } from "../schema/session-log.ts";
-import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion, type Value } from "../schema/trajectory.ts";
+import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
+import type { Value } from "../schema/value.ts";
 import { type Conversations, layOut } from "./conversations.ts";
 import type { Edge } from "./edge.ts";
 import { findEdges } from "./edges.ts";
@@ -25,7 +26,7 @@ export type TrajectoryFacts = {
   status?: z.infer<typeof TrajectoryStatus>;
   /** undefined: the log's last `rewarded`; null: nothing was measured. */
   reward?: number | null;
-  values?: z.infer<typeof Value>[];
+  values?: Value[];
   task?: Partial<Trajectory["task"]>;
   group?: Partial<Trajectory["group"]>;
   harness?: Partial<Trajectory["harness"]>;
@@ -108,7 +109,10 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     in_baseline: facts.in_baseline ?? in_loss,
     mask_reason: facts.mask_reason ?? null,
     reward: facts.reward === undefined ? (rewarded?.reward ?? null) : facts.reward,
-    values: facts.values ?? Object.entries(rewarded?.components ?? {}).map(([name, value]) => rolloutValue(name, value)),
+    values: facts.values ?? [
+      ...Object.entries(rewarded?.components ?? {}).map(([name, value]) => rolloutValue(name, value)),
+      ...(rewarded?.values ?? []),
+    ],
   };
 }
 
@@ -117,7 +121,7 @@ function given<T extends object>(fields: T | undefined): Partial<T> {
   return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-function rolloutValue(name: string, value: number | null): z.infer<typeof Value> {
+function rolloutValue(name: string, value: number | null): Value {
   return { scope: "rollout", target: null, name, value, weight: null };
 }
 

@@ -3,8 +3,8 @@ import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 import type { Judge } from "./judge.ts";
 import type { Standing } from "./loss-rules.ts";
+import { type Aggregation, rowWeight } from "./rewards/row-weight.ts";
 import type { Plan } from "./row-plan.ts";
-import { type Aggregation, rowWeight } from "./row-weight.ts";
 import { type Path, type Piece, pieceLength } from "./selection/selection.ts";
 import type { TreeIndex } from "./tree-index.ts";
 

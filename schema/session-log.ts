@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
+import { Value } from "./value.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
 export const logSchemaVersion = 1;
@@ -300,6 +301,8 @@ export const Rewarded = z.strictObject({
   revision: z.number().int(),
   reward: z.number().nullable(),
   components: z.record(z.string(), z.number().nullable()).default({}),
+  /** Of any scope; the components are the rollout's. */
+  values: z.array(Value).optional(),
 });
 
 export const LogEntry = z.discriminatedUnion("type", [

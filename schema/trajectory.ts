@@ -18,6 +18,7 @@ import {
   TrainClasses,
   WeightSpan,
 } from "./session-log.ts";
+import { Value } from "./value.ts";
 
 export const trajectorySchemaVersion = 1;
 
@@ -137,14 +138,6 @@ export type TreeNode = z.infer<typeof TreeNode>;
 
 export const Trace = z.strictObject({ trace_id: z.string(), leaf_node_id: z.string(), agent: z.string() });
 export type Trace = z.infer<typeof Trace>;
-
-export const Value = z.strictObject({
-  scope: z.enum(["rollout", "agent", "trace", "call", "token"]),
-  target: z.string().nullable(),
-  name: z.string(),
-  value: z.number().nullable(),
-  weight: z.number().nullable(),
-});
 
 export const Fidelity = z.strictObject({
   calls: z.number().int(),

@@ -15,6 +15,7 @@ const names = [
   ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
   // From a log to a trainer.
   ...["reconstruct", "flatten", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
+  ...["selectRows", "selections", "selectionNamed", "groupAdvantages", "valuesOfRow", "weightedTotal", "Value"],
   ...["exporters", "exporterNamed", "exportTrajectories"],
   // Configuration, records, errors.
   ...["Config", "configSchema", "loadConfig"],

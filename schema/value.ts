@@ -1,0 +1,23 @@
+/** One number that somebody gave a rollout or a part of it. */
+import { z } from "zod";
+
+export const Value = z
+  .strictObject({
+    scope: z.enum(["rollout", "agent", "trace", "call", "token"]),
+    /** null for the rollout; else an agent, a trace id, a call id, or `<call id>:<index in what it sampled>` for a token. */
+    target: z.string().nullable(),
+    name: z.string(),
+    /** null: it could not be measured. */
+    value: z.number().nullable(),
+    /** Its share in a weighted total; null: it is told and counts in none. */
+    weight: z.number().nullable(),
+  })
+  .refine(({ scope, target }) => (scope === "rollout") === (target === null), {
+    message: "a value of a rollout has no target, any other one has",
+    path: ["target"],
+  })
+  .refine(({ scope, target }) => scope !== "token" || /:\d+$/.test(target ?? ""), {
+    message: "the target of a token is <call id>:<index in what it sampled>",
+    path: ["target"],
+  });
+export type Value = z.infer<typeof Value>;
