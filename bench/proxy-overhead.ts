@@ -16,6 +16,7 @@ import { Child } from "./child.ts";
 import { cpuSeconds, quantile, spread, surroundings } from "./measure.ts";
 import type { Play, Played } from "./proxy-overhead/load.ts";
 import { type PayloadName, payloadOf, payloads } from "./proxy-overhead/payloads.ts";
+import { takeRecorded } from "./proxy-overhead/recorded.ts";
 import { type Cell, type Report, type Row, renderReport } from "./proxy-overhead/table.ts";
 
 const { values: options } = parseArgs({
@@ -32,6 +33,9 @@ const { values: options } = parseArgs({
 const rounds = options.quick ? 1 : Number(options.rounds);
 const secondsACell = options.quick ? 0.05 : Number(options.seconds);
 const concurrent = options.quick ? 2 : 16;
+
+/** By then V8 has compiled what there is to compile: before, that is a third of a proxy's CPU. */
+const warmUpCalls = 1_000;
 
 type Shape = Play["shape"];
 type Contestant = { name: Cell["contestant"]; child: Child; url: string };
@@ -63,22 +67,17 @@ async function measure(): Promise<Report> {
 
 async function measureRow(contestants: Contestant[], load: Child, payload: PayloadName, shape: Shape): Promise<Row> {
   const speed = new Map<string, number>();
-  // Warms both sides up, and tells how many calls make a cell of the wanted length.
+  // Warms both sides up (what is measured is a proxy that has run for a while), and tells how many calls make a cell.
+  const turns = shape === "growing" ? payloadOf(payload).turns : 1;
   for (const contestant of contestants) {
-    const { played } = await playOnce(
-      contestant,
-      load,
-      payload,
-      shape,
-      concurrent,
-      concurrent * (shape === "growing" || options.quick ? 1 : 4),
-    );
+    const sessions = options.quick ? concurrent : Math.max(concurrent, Math.ceil(warmUpCalls / turns));
+    const { played } = await playOnce(contestant, load, payload, shape, concurrent, sessions);
     speed.set(contestant.name, played.calls / played.seconds);
   }
   const cells: Cell[] = [];
   for (let round = 0; round < rounds; round++) {
     for (const contestant of contestants) {
-      const sessions = (secondsACell * speed.get(contestant.name)!) / (shape === "growing" ? payloadOf(payload).turns : 1);
+      const sessions = (secondsACell * speed.get(contestant.name)!) / turns;
       const alone = await playOnce(contestant, load, payload, shape, 1, Math.ceil(sessions / 2));
       const many = await playOnce(contestant, load, payload, shape, concurrent, Math.ceil(sessions / concurrent) * concurrent);
       cells.push(toCell(contestant.name, round, alone.played, many));
@@ -102,7 +101,7 @@ async function playOnce(
   const begin = cpuSeconds(contestant.child.pid);
   const played = await load.ask<Played>("play", { url: contestant.url, payload, shape, sessions, concurrency, keys } satisfies Play);
   const end = cpuSeconds(contestant.child.pid);
-  const recorded = keys ? await contestant.child.ask<Cell["recorded"]>("close") : null;
+  const recorded = keys ? await takeRecorded(await contestant.child.ask<string>("close")) : null;
   // A number is used only when the work behind it was done: every call recorded with its ids, each turn tied to the last.
   const linked = shape === "growing" ? played.calls - sessions : 0;
   if (recorded && (recorded.whole !== played.calls || recorded.delivered !== played.calls || recorded.linked !== linked))
@@ -117,7 +116,7 @@ async function profile(alidade: Contestant, load: Child, payload: PayloadName, s
   const play = { url: alidade.url, payload, shape, sessions, concurrency: concurrent, keys } satisfies Play;
   const { calls } = await load.ask<Played>("play", play);
   await alidade.child.ask("profileStop", join(options.profile!, `${payload}-${shape}-${calls}-calls.cpuprofile`));
-  await alidade.child.ask("close");
+  await takeRecorded(await alidade.child.ask<string>("close"));
 }
 
 function toCell(contestant: Cell["contestant"], round: number, alone: Played, many: Outcome): Cell {

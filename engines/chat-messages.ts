@@ -10,12 +10,41 @@ export function toChatMessages(
   roles: Record<string, string> = {},
   reasoningField: "reasoning" | "reasoning_content" | null = "reasoning",
 ): Record<string, unknown>[] {
+  const sent = rolesSent(messages, roles);
+  return messages.flatMap((message, index) => toWire(message, sent[index] as string, reasoningField));
+}
+
+/**
+ * The same as the items of a JSON array. A conversation comes again with every turn, so each of its messages is written
+ * once, and as bytes, for as text it would be on the heap a second time.
+ */
+export function chatMessagesJson(messages: Message[], roles: Record<string, string> = {}): Buffer {
+  const sent = rolesSent(messages, roles);
+  const items = messages.map((message, index) => writtenAs(message, sent[index] as string)).filter((item) => item.length > 0);
+  return Buffer.concat(items.flatMap((item, index) => (index === 0 ? [item] : [comma, item])));
+}
+
+const comma = Buffer.from(",");
+const written = new WeakMap<Message, { role: string; bytes: Buffer }>();
+
+function writtenAs(message: Message, role: string): Buffer {
+  const known = written.get(message);
+  if (known?.role === role) return known.bytes;
+  const bytes = Buffer.from(JSON.stringify(toWire(message, role, "reasoning")).slice(1, -1));
+  written.set(message, { role, bytes });
+  return bytes;
+}
+
+/** A tool message of several results is as many messages on the wire. */
+function toWire(message: Message, role: string, reasoningField: "reasoning" | "reasoning_content" | null): Record<string, unknown>[] {
+  if (message.role === "tool") return toToolMessages(message);
+  if (message.role === "assistant") return [toAssistant(message, reasoningField)];
+  return [{ role, content: toContent(message.parts) }];
+}
+
+function rolesSent(messages: Message[], roles: Record<string, string>): string[] {
   const first = messages.findIndex((message) => message.role !== "system" && message.role !== "developer");
-  return messages.flatMap((message, index) => {
-    if (message.role === "tool") return toToolMessages(message);
-    if (message.role === "assistant") return [toAssistant(message, reasoningField)];
-    return [{ role: roleSent(message.role, roles, first !== -1 && index > first), content: toContent(message.parts) }];
-  });
+  return messages.map(({ role }, index) => roleSent(role, roles, first !== -1 && index > first));
 }
 
 /** The role under which a turn goes out; `later`: the conversation has begun before it. */

@@ -66,14 +66,20 @@ export class EngineClient {
     }
   }
 
-  /** A request whose answer is read as it comes, once the server has taken it. Throws its refusal. */
+  /** A request whose answer is read as it comes, once the server has taken it. `body`: JSON, or its bytes. Throws its refusal. */
   async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
     const connects = this.#connects;
     const url = new URL(this.baseUrl + path);
     const response = new StreamedResponse(signal);
     const headers = this.#headers(true, requestId);
     this.#agent.dispatch(
-      { origin: url.origin, path: url.pathname + url.search, method: "POST", headers, body: JSON.stringify(body) },
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: "POST",
+        headers,
+        body: Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      },
       response,
     );
     const status = await response.status.catch((error: unknown) => {

@@ -43,6 +43,7 @@ function isWaitedFor(call: Call): boolean {
 
 /** Waits until one of the calls that ask the same is left by its client, all of them are answered, or the grace is over. */
 async function graceForClose(session: Session, fingerprint: string, signal: AbortSignal): Promise<void> {
+  if (session.unanswered.asking(fingerprint).length === 0) return;
   const over = new AbortController();
   let grace: Promise<void> | null = null;
   try {

@@ -6,6 +6,7 @@
 import type { Message } from "../schema/message.ts";
 import type { Restored } from "../schema/session-log.ts";
 import type { Call } from "./call.ts";
+import { sameJson } from "./same-json.ts";
 
 /** A message of the assistant and the call whose turn it is; no record where it is nobody's. */
 export type RestoredTurn = {
@@ -28,7 +29,7 @@ export class SentBefore {
     const before = this.#latest.get(agent) ?? [];
     const limit = Math.min(before.length, sent.length);
     let known = 0;
-    while (known < limit && isSame(before[known], sent[known])) known++;
+    while (known < limit && sameJson(before[known], sent[known])) known++;
     const messages = known === 0 ? sent : [...before.slice(0, known), ...sent.slice(known)];
     this.#latest.set(agent, messages);
     return messages;
@@ -37,14 +38,4 @@ export class SentBefore {
   clear(): void {
     this.#latest.clear();
   }
-}
-
-/** Equal values of JSON. Keys in another order make another message, which costs time and nothing else. */
-function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return false;
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, index) => isSame(item, b[index]));
-  if (Array.isArray(b)) return false;
-  const [left, right] = [Object.entries(a), Object.entries(b)];
-  return left.length === right.length && left.every(([key, value], at) => key === right[at]?.[0] && isSame(value, right[at]?.[1]));
 }

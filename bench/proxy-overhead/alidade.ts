@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { engines } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
-import type { CallBegun, CallFinished } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { answerParent } from "../child.ts";
 
@@ -42,27 +41,11 @@ answerParent(
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, JSON.stringify(profile));
     },
-    /** Seals all sessions, and counts what was really recorded. */
+    /** Seals all sessions; the folder of their logs. */
     close: async () => {
       const { sessions } = running();
-      const all = sessions.all();
-      const logs = await Promise.all(
-        all.map(async (session) => {
-          await sessions.close(session, "the round is over");
-          const log = await sessions.store.read(session.id);
-          await rm(join(folder, `${session.id}.jsonl`));
-          return log;
-        }),
-      );
-      const entries = logs.flat();
-      const begun = entries.filter((entry): entry is CallBegun => entry.type === "call_begun");
-      const finished = entries.filter((entry): entry is CallFinished => entry.type === "call_finished");
-      return {
-        calls: finished.length,
-        whole: finished.filter((call) => call.missing === null && call.error === null && call.prompt_ids !== null).length,
-        linked: begun.filter((call) => call.parent_call_id !== null).length,
-        delivered: entries.filter((entry) => entry.type === "answered" && entry.delivery === "complete").length,
-      };
+      await Promise.all(sessions.all().map((session) => sessions.close(session, "the round is over")));
+      return folder;
     },
   },
   async () => {

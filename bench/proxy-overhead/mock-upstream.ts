@@ -85,8 +85,8 @@ function requestLength(bytes: Buffer): number | null {
   return end + 4 + Number(length ?? 0);
 }
 
-/** Behind the messages stand the fields that say how to sample and to answer. */
-const tailBytes = 600;
+/** In front of the messages stand the fields that say how to sample and to answer. */
+const headBytes = 4_000;
 
 function answerTo(request: Buffer): Buffer {
   const path = request.toString("latin1", 0, request.indexOf("\r")).split(" ")[1];
@@ -94,11 +94,10 @@ function answerTo(request: Buffer): Buffer {
     return json(JSON.stringify({ data: payloads.map((payload) => ({ id: modelOf(payload), max_model_len: 200_000 })) }));
   if (path === "/version") return json(JSON.stringify({ version: "mock" }));
   if (request.includes('"content":"ping"')) return json(probeAnswer);
-  const model = /"model": ?"([^"]+)"/.exec(request.toString("latin1", 0, 2_000))?.[1] ?? "";
+  const head = request.toString("latin1", 0, headBytes);
+  const model = /"model": ?"([^"]+)"/.exec(head)?.[1] ?? "";
   const marker = request.lastIndexOf("[turn ");
-  const pace = request.includes('"stream":true')
-    ? Number(/"stream_interval":(\d+)/.exec(request.toString("latin1", request.length - tailBytes))?.[1] ?? 1)
-    : "whole";
+  const pace = request.includes('"stream":true') ? Number(/"stream_interval":(\d+)/.exec(head)?.[1] ?? 1) : "whole";
   const key = keyOf(model, request.toString("latin1", marker, marker + turnMarker(0).length), pace);
   return canned.get(key) ?? json(JSON.stringify({ error: { message: `nothing is canned for ${key}` } }));
 }

@@ -1,6 +1,7 @@
 /** The report of the proxy-overhead benchmark, and how a person reads it. */
 import type { Spread, Surroundings } from "../measure.ts";
 import { payloadOf } from "./payloads.ts";
+import type { Recorded } from "./recorded.ts";
 
 /** One contestant in one round. */
 export type Cell = {
@@ -15,7 +16,7 @@ export type Cell = {
   calls: number;
   sentBytes: number;
   receivedBytes: number;
-  recorded: { calls: number; whole: number; linked: number; delivered: number } | null;
+  recorded: Recorded | null;
 };
 
 export type Row = {

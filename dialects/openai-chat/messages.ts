@@ -13,14 +13,35 @@ const WireMessage = z.looseObject({
 });
 type WireMessage = z.output<typeof WireMessage>;
 
+/** The most of a request are its messages, and nearly all are as they should be: the schema is for saying what is wrong. */
+function wireMessage(value: unknown, at: string): WireMessage {
+  return isWireMessage(value) ? value : checked(WireMessage, value, at);
+}
+
+const roles: ReadonlySet<unknown> = new Set(WireMessage.shape.role.options);
+
+function isWireMessage(value: unknown): value is WireMessage {
+  if (!isObject(value) || !roles.has(value.role)) return false;
+  const { tool_calls: calls } = value;
+  return (
+    [value.name, value.refusal, value.tool_call_id].every(isText) &&
+    (calls === undefined ||
+      calls === null ||
+      (Array.isArray(calls) && calls.every((call: unknown) => isObject(call) && isText(call.id) && isText(call.type))))
+  );
+}
+
+const isText = (value: unknown): boolean => typeof value === "string" || value === undefined || value === null;
+
 const FunctionCall = z.looseObject({ name: z.string(), arguments: z.unknown() });
+const isFunctionCall = (value: unknown): value is z.output<typeof FunctionCall> => isObject(value) && typeof value.name === "string";
 const CustomCall = z.looseObject({ name: z.string(), input: z.string() });
 
 export function parseMessages(values: unknown[]): Message[] {
   const open = new OpenCalls();
   return values.map((value, index) => {
     const at = `messages[${index}]`;
-    const message = checked(WireMessage, value, at);
+    const message = wireMessage(value, at);
     if (message.role === "assistant") return parseAssistant(message, at, open);
     if (message.role === "tool" || message.role === "function") return parseResult(message, at, open);
     return { role: message.role, parts: parseContent(message.content, `${at}.content`) };
@@ -47,7 +68,7 @@ function parseCall(call: Record<string, unknown>, at: string): ToolCallPart {
     const custom = checked(CustomCall, call.custom, `${at}.custom`);
     return { type: "tool_call", id, name: custom.name, arguments: custom.input, kind: "custom" };
   }
-  const called = checked(FunctionCall, call.function, `${at}.function`);
+  const called = isFunctionCall(call.function) ? call.function : checked(FunctionCall, call.function, `${at}.function`);
   return { type: "tool_call", id, name: called.name, arguments: rawArguments(called.arguments), kind: "function" };
 }
 
