@@ -20,7 +20,7 @@ export const dpo = defineExporter({
   options: pairOptions,
   async *write(source, options, report) {
     for await (const group of source.groups())
-      for await (const pair of pairsOf(group, options.own, report)) {
+      for await (const pair of pairsOf(group, options, report)) {
         report.rows++;
         const { chosen, rejected } = pair;
         yield JSON.stringify({

@@ -53,6 +53,8 @@ export interface Exporter {
   readonly wholeGroups?: true;
   /** Its rows can say that several paths share a prefix (selection `tree`); others refuse such a selection. */
   readonly saysPackedRows?: true;
+  /** It writes the temperature of each token, so that one unlike the trainer's is no reason to leave a call out. */
+  readonly saysTemperatures?: true;
   readonly docs: {
     /** Where a mask or logprob stands in relation to its token (`reconstruct/alignment-families.ts`). */
     alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";

@@ -19,10 +19,12 @@ import { nemoRl } from "./nemo-rl.ts";
 import { openenv } from "./openenv.ts";
 import { openrlhf } from "./openrlhf.ts";
 import { parquet } from "./parquet.ts";
+import { primeRl } from "./prime-rl.ts";
 import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
 import { toSource } from "./source.ts";
 import { tinker } from "./tinker.ts";
+import { trlAsync } from "./trl-async.ts";
 import { trlDpo } from "./trl-dpo.ts";
 import { trlGrpo } from "./trl-grpo.ts";
 import { trlSft } from "./trl-sft.ts";
@@ -41,9 +43,11 @@ export const exporters = [
   slime,
   miles,
   trlGrpo,
+  trlAsync,
   trlSft,
   trlDpo,
   verifiers,
+  primeRl,
   nemoGym,
   nemoRl,
   skyrl,

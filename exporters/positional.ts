@@ -7,6 +7,7 @@ import { dummyRow, type FlatRow } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addLeftOut, addOne } from "./left-out.ts";
+import { trainedCalls } from "./row-calls.ts";
 import { rowsOf, selectOptions } from "./rows.ts";
 import { whyUnscored } from "./scored-rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "./source.ts";
@@ -115,10 +116,6 @@ function toCandidate<Line>(trajectory: Trajectory, { options, report, positional
   const row = best ?? dummyRow(trajectory, selectOptions(options));
   const reason = whyUnscored(row) ?? (row.token_ids.length === 0 ? "no_token_ids" : null);
   return reason ?? { row, trajectory, reward: row.reward };
-}
-
-function trainedCalls(row: FlatRow): number {
-  return new Set(row.segments.filter((segment) => segment.trainable).map((segment) => segment.call_id)).size;
 }
 
 /** Its tokens hold another's place: mask 0, no reward. */

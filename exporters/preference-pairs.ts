@@ -1,10 +1,10 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
-import { exclusionOfCall } from "../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { exclusionOfCall, standingOf } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "./chat.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
-import type { ExportReport } from "./exporter.ts";
+import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
 import { inputOf, toolsOf } from "./row-calls.ts";
 import type { GroupMember, TrajectoryGroup } from "./source.ts";
@@ -19,13 +19,13 @@ export const pairOptions = z.strictObject({
 
 export type Answer = {
   trajectory: Trajectory;
+  /** Under the cut-off rules. */
+  reward: number;
   /** What the rollout was asked, before its first turn. */
   prompt: ChatMessage[];
   /** Its turns and what came back, up to the end or to a compaction. */
   messages: ChatMessage[];
   tools: Record<string, unknown>[];
-  /** The first call of the conversation, and the last. */
-  first: CallRecord;
   row: ChatRow;
 };
 
@@ -34,37 +34,44 @@ export type Pair = { chosen: Answer; rejected: Answer };
 /** Reads two trajectories at a time. What gives no pair is in the report. */
 export async function* pairsOf(
   group: TrajectoryGroup,
-  { pairs, min_gap }: z.infer<typeof pairOptions>,
+  { cutOff, own: { pairs, min_gap } }: ExportOptions<z.infer<typeof pairOptions>>,
   report: ExportReport,
 ): AsyncIterable<Pair> {
-  const measured = group.members.filter(({ reward, in_loss }) => reward !== null && in_loss);
-  const ranked = measured.toSorted((a, b) => (b.reward ?? 0) - (a.reward ?? 0));
-  const candidates = pairs === "all" ? allPairs(ranked) : ranked.length > 1 ? [[ranked[0], ranked.at(-1)]] : [];
-  let any = false;
+  const measured = group.members.flatMap((member): Ranked[] => {
+    const { reward, in_loss } = standingOf(member, cutOff);
+    return reward === null || !in_loss ? [] : [{ member, reward }];
+  });
+  const ranked = measured.toSorted((a, b) => b.reward - a.reward);
+  const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
+  if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
   for (const [better, worse] of candidates) {
-    if (!better || !worse || (better.reward ?? 0) - (worse.reward ?? 0) <= min_gap) continue;
-    any = true;
     const pair = await readPair(better, worse);
     if (typeof pair === "string") addOne(report.left_out_groups, pair);
     else yield pair;
   }
-  if (!any) addOne(report.left_out_groups, "no_preference");
 }
 
-function allPairs(ranked: GroupMember[]): GroupMember[][] {
-  return ranked.flatMap((better, at) => ranked.slice(at + 1).map((worse) => [better, worse]));
+type Ranked = { member: GroupMember; reward: number };
+
+function bestAndWorst(ranked: Ranked[]): [Ranked, Ranked][] {
+  const [best, worst] = [ranked[0], ranked.at(-1)];
+  return best === undefined || worst === undefined ? [] : [[best, worst]];
+}
+
+function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
+  return ranked.flatMap((better, at) => ranked.slice(at + 1).map((worse): [Ranked, Ranked] => [better, worse]));
 }
 
 /** The pair, or why the two cannot be compared. */
-async function readPair(better: GroupMember, worse: GroupMember): Promise<Pair | string> {
-  const [chosen, rejected] = [answerOf(await better.read()), answerOf(await worse.read())];
+async function readPair(better: Ranked, worse: Ranked): Promise<Pair | string> {
+  const [chosen, rejected] = [answerOf(await better.member.read(), better.reward), answerOf(await worse.member.read(), worse.reward)];
   if (chosen === null || rejected === null) return "no_answer";
   const question = ({ prompt, tools }: Answer): string => JSON.stringify([prompt, tools]);
   return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
 }
 
 /** The conversation that begins with the main agent's first turn; null where it has none that may be learned from. */
-function answerOf(trajectory: Trajectory): Answer | null {
+function answerOf(trajectory: Trajectory, reward: number): Answer | null {
   const { purpose, in_loss, train_classes } = trajectory;
   const first = trajectory.calls.find(
     (call) => call.agent === "main" && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
@@ -75,14 +82,21 @@ function answerOf(trajectory: Trajectory): Answer | null {
   const rows = toConversations(trajectory).rows;
   const row = rows.find(({ agent, messages }) => agent === "main" && JSON.stringify(messages.slice(0, prompt.length)) === asked);
   if (row === undefined) return null;
-  return { trajectory, prompt, messages: row.messages.slice(prompt.length), tools: toolsOf(first, trajectory).map(toChatTool), first, row };
+  return {
+    trajectory,
+    reward,
+    prompt,
+    messages: row.messages.slice(prompt.length),
+    tools: toolsOf(first, trajectory).map(toChatTool),
+    row,
+  };
 }
 
 /** What a pair says of its two rollouts, whatever the format. */
 export function pairFacts({ chosen, rejected }: Pair): Record<string, unknown> {
   return {
-    chosen_reward: chosen.trajectory.reward,
-    rejected_reward: rejected.trajectory.reward,
+    chosen_reward: chosen.reward,
+    rejected_reward: rejected.reward,
     group_id: chosen.trajectory.group.id,
     chosen_rollout_id: chosen.trajectory.rollout_id,
     rejected_rollout_id: rejected.trajectory.rollout_id,

@@ -9,6 +9,11 @@ export function callsOfRow(row: FlatRow, trajectory: Trajectory): CallRecord[] {
   return turnsOf(row).flatMap(({ call_id }) => calls.get(call_id) ?? []);
 }
 
+/** How many calls have tokens that this row trains. */
+export function trainedCalls(row: FlatRow): number {
+  return new Set(row.segments.filter((segment) => segment.trainable).map((segment) => segment.call_id)).size;
+}
+
 /** What stood in the context of the call, without what it said. */
 export function inputOf(call: CallRecord, trajectory: Trajectory): Message[] {
   return call.input.flatMap((id) => trajectory.messages[id] ?? []);

@@ -26,7 +26,7 @@ export type TrajectoryGroup = {
   superseded: number;
 };
 
-export type GroupMember = Pick<Trajectory, "trajectory_id" | "rollout_id" | "attempt" | "reward" | "in_loss" | "in_baseline" | "status"> & {
+export type GroupMember = Pick<Trajectory, (typeof remembered)[number]> & {
   sample_index: number | null;
   /** Reads the trajectory back; hold one at a time. Only while its group is the current one. */
   read(): Promise<Trajectory>;
@@ -64,10 +64,24 @@ async function* readGroups(
   for (const places of groups.values()) yield toGroup(places, file.handle);
 }
 
+/** What is known of every rollout while another one is read: enough to rank it and to judge its place in the baseline. */
+const remembered = [
+  "trajectory_id",
+  "rollout_id",
+  "attempt",
+  "purpose",
+  "status",
+  "stop_reason",
+  "mask_reason",
+  "reward",
+  "in_loss",
+  "in_baseline",
+] as const satisfies (keyof Trajectory)[];
+
 function toPlace(trajectory: Trajectory, offset: number, length: number): Place {
-  const { trajectory_id, rollout_id, attempt, reward, in_loss, in_baseline, status, group } = trajectory;
-  const member = { trajectory_id, rollout_id, attempt, reward, in_loss, in_baseline, status, sample_index: group.sample_index };
-  return { group: group.id, size: group.size, member, offset, length };
+  const { group } = trajectory;
+  const facts = Object.fromEntries(remembered.map((name) => [name, trajectory[name]])) as Pick<Trajectory, (typeof remembered)[number]>;
+  return { group: group.id, size: group.size, member: { ...facts, sample_index: group.sample_index }, offset, length };
 }
 
 function toGroup(places: Place[], handle: FileHandle): TrajectoryGroup {

@@ -26,7 +26,7 @@ export const trlDpo = defineExporter({
   options: pairOptions,
   async *write(source, options, report) {
     for await (const group of source.groups())
-      for await (const pair of pairsOf(group, options.own, report)) {
+      for await (const pair of pairsOf(group, options, report)) {
         const row = firstDifference(pair);
         if (typeof row === "string") addOne(report.left_out_groups, row);
         else {

@@ -30,7 +30,10 @@ export type LossRules = {
 /** The rollout's place in loss and baseline, and its reward, under the rules. */
 export type Standing = { in_loss: boolean; in_baseline: boolean; reward: number | null; rule: CutOffRule | null };
 
-export function standingOf(trajectory: Trajectory, cutOff: CutOffRules): Standing {
+/** What the rules look at; an exporter remembers it of every rollout of a group. */
+export type Outcome = Pick<Trajectory, "purpose" | "status" | "mask_reason" | "stop_reason" | "in_loss" | "in_baseline" | "reward">;
+
+export function standingOf(trajectory: Outcome, cutOff: CutOffRules): Standing {
   const { in_loss, in_baseline, reward } = trajectory;
   const cause = cutOffCause(trajectory);
   const rule = cause === null ? null : (cutOff[cause] ?? null);
@@ -42,7 +45,7 @@ export function standingOf(trajectory: Trajectory, cutOff: CutOffRules): Standin
 }
 
 /** Why the rollout was cut off; null where it was not. */
-export function cutOffCause({ status, mask_reason, stop_reason }: Trajectory): string | null {
+export function cutOffCause({ status, mask_reason, stop_reason }: Pick<Outcome, "status" | "mask_reason" | "stop_reason">): string | null {
   return status === "cut" ? (mask_reason ?? stop_reason) : null;
 }
 

@@ -14,14 +14,14 @@ import { assistant, LogBuilder, user } from "../fakes/log-builder.ts";
 
 const group = (): Trajectory[] => [goldenTrajectory(), goldenSibling()];
 
-/** A rollout of a group of one, whose second call is like no trained one. */
-function withOddCall(odd: Parameters<LogBuilder["call"]>[0], sampling?: Sampling): Trajectory {
+/** A rollout whose second call is like no trained one, and its sibling. */
+function withOddCall(odd: Parameters<LogBuilder["call"]>[0], sampling?: Sampling): Trajectory[] {
   const log = new LogBuilder();
   log.call({ messages: [user("one")], says: assistant("fine") });
   const begun = log.entries.length;
   log.call(odd);
   for (const entry of log.entries.slice(begun)) if (entry.type === "call_begun" && sampling) entry.effective_sampling = sampling;
-  return reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 1 } });
+  return [reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 2 } }), goldenSibling()];
 }
 
 for (const exporter of exporters) {
@@ -91,22 +91,28 @@ for (const exporter of exporters) {
 
   if (isRl) {
     test(`${exporter.name}: leaves out a call without logprobs, with the reason`, async () => {
-      const trajectory = withOddCall({ messages: [user("two")], says: assistant("unknown word"), logprobs: null });
-      const { report } = await exported(exporter, [trajectory]);
+      const trajectories = withOddCall({ messages: [user("two")], says: assistant("unknown word"), logprobs: null });
+      const { report } = await exported(exporter, trajectories);
       assert.equal(report.left_out.no_logprob, 1);
       assert.ok(report.rows > 0);
     });
 
     test(`${exporter.name}: leaves out what was sampled under a grammar unless it is allowed`, async () => {
       const odd = { messages: [user("two")], says: assistant("yes sir"), logprobs: [-0.5, -0.25, -1], grammar: true };
-      assert.equal((await exported(exporter, [withOddCall(odd)])).report.left_out.grammar, 1);
-      const allowed = await exported(exporter, [withOddCall(odd)], { allowGrammar: true });
+      assert.equal((await exported(exporter, withOddCall(odd))).report.left_out.grammar, 1);
+      const allowed = await exported(exporter, withOddCall(odd), { allowGrammar: true });
       assert.equal(allowed.report.left_out.grammar, undefined);
     });
 
     test(`${exporter.name}: leaves out a call that was sampled from a cut distribution`, async () => {
-      const trajectory = withOddCall({ messages: [user("two")], says: assistant("cut") }, { temperature: 1, top_p: 0.5 });
-      assert.equal((await exported(exporter, [trajectory])).report.left_out.truncated_sampling, 1);
+      const trajectories = withOddCall({ messages: [user("two")], says: assistant("cut") }, { temperature: 1, top_p: 0.5 });
+      assert.equal((await exported(exporter, trajectories)).report.left_out.truncated_sampling, 1);
+    });
+
+    test(`${exporter.name}: leaves out a call of another temperature than the trainer's, unless it can say each`, async () => {
+      const trajectories = withOddCall({ messages: [user("two")], says: assistant("hot") }, { temperature: 0.5 });
+      const { left_out } = (await exported(exporter, trajectories)).report;
+      assert.equal(left_out.other_temperature, exporter.saysTemperatures ? undefined : 1);
     });
 
     test(`${exporter.name}: ends a row that is too long at an earlier call`, async () => {

@@ -228,6 +228,44 @@ test("trl-grpo: one row a rollout, the longest, the group together", async () =>
   ]);
 });
 
+test("trl-async: full length, the rollout's advantage on each row, the oldest step that sampled it", async () => {
+  const { rows } = await exported(exporterNamed("trl-async"), [golden, brother], { own: { advantage: "dr_grpo" } });
+  const of = (row: typeof full.main) => ({ input_ids: row.ids, completion_mask: row.mask, old_log_probs: row.logprobs, group_id: 0 });
+  const golden1 = { advantage: 0.5, metrics: { reward: 1 }, trajectory_id: ids.golden, rollout_id: "roll1" };
+  const looks = { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [toolCall] };
+  const asked = (...messages: string[]) => messages.map((content, at) => ({ role: at === 0 ? "system" : "user", content }));
+  const says = (content: string) => ({ role: "assistant", content });
+  assert.deepEqual(rows, [
+    { ...of(full.helper), ...golden1, model_version: 1, prompt: asked("help", "count"), completion: [says("two")] },
+    {
+      ...{ ...of(full.main), ...golden1, model_version: 1, prompt: start },
+      completion: [
+        ...[looks, { role: "tool", tool_call_id: "t1", content: "a.txt" }, says("found")],
+        ...[{ role: "user", content: "summarise" }, says("sum up")],
+      ],
+    },
+    { ...of(full.after), ...golden1, model_version: 2, prompt: asked("be good", "sum up", "go on"), completion: [says("done")] },
+    {
+      ...{ ...of(full.sibling), advantage: -0.5, metrics: { reward: 0 }, trajectory_id: ids.sibling, rollout_id: "roll2" },
+      ...{ model_version: 1, prompt: start, completion: [says("no")] },
+    },
+  ]);
+});
+
+test("prime-rl: full length, with temperature and advantage for each token", async () => {
+  const own = { advantage: "dr_grpo", env_name: "repairs" };
+  const { rows } = await exported(exporterNamed("prime-rl"), [golden, brother], { own });
+  const of = (row: typeof full.main, worth: number) => ({
+    token_ids: row.ids,
+    mask: row.mask.map(Boolean),
+    logprobs: row.logprobs,
+    temperatures: row.ids.map(() => 1),
+    env_name: "repairs",
+    advantages: row.mask.map((mask) => (mask === 1 ? worth : 0)),
+  });
+  assert.deepEqual(rows, [of(full.helper, 0.5), of(full.main, 0.5), of(full.after, 0.5), of(full.sibling, -0.5)]);
+});
+
 test("trl-sft: labels where the policy spoke, full length", async () => {
   const { rows } = await written("trl-sft");
   const of = ({ ids: input_ids, mask }: typeof full.main) => ({

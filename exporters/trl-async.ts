@@ -1,0 +1,69 @@
+/** TRL's asynchronous GRPO: one `RolloutSample` a line, with the advantage that its queue wants ready. */
+import { z } from "zod";
+import { type FlatRow, fullLength } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { advantage, advantagesOf } from "./advantages.ts";
+import { toChatMessages } from "./chat-messages.ts";
+import { defineExporter } from "./exporter.ts";
+import { addLeftOut } from "./left-out.ts";
+import { numberIds } from "./numbering.ts";
+import { policyStepsOf } from "./policy-steps.ts";
+import { callsOfRow, inputOf, outputOf, trainedCalls } from "./row-calls.ts";
+import { rowsOf } from "./rows.ts";
+
+export const trlAsync = defineExporter({
+  name: "trl-async",
+  title: "TRL async GRPO RolloutSample rows: input_ids, completion_mask, old_log_probs, advantage, model_version",
+  objective: "rl",
+  extension: "jsonl",
+  wholeGroups: true,
+  docs: {
+    alignment: "B",
+    rows: "As many rows as a rollout has branches, each with the rollout's advantage. No dummy rows: advantages are written, not computed from rows. `model_version` is the oldest step that sampled the row, by which TRL drops stale ones; a row of which it is unknown is left out with the reason `no_policy_step`.",
+    loader: "alidade_trl.py",
+    checked: "trl 1.16.0",
+  },
+  options: z.strictObject({
+    advantage,
+    model_version: z.number().int().nonnegative().optional().describe("step of rows whose own nobody recorded"),
+  }),
+  async *write(source, options, report) {
+    const groupNumber = numberIds();
+    for await (const group of source.groups()) {
+      const advantages = advantagesOf(group, options, report);
+      for (const [at, member] of group.members.entries()) {
+        const worth = advantages[at] ?? null;
+        if (worth === null) continue;
+        const trajectory = await member.read();
+        for (const row of rowsOf(trajectory, options, report)) {
+          if (row.dummy) continue;
+          const model_version = policyStepsOf(row).min ?? options.own.model_version ?? null;
+          if (model_version === null) addLeftOut(report, { no_policy_step: trainedCalls(row) });
+          else {
+            report.rows++;
+            const group_id = groupNumber(group.id ?? trajectory.trajectory_id);
+            yield JSON.stringify({ ...toSample(row, trajectory), advantage: worth, model_version, group_id });
+          }
+        }
+      }
+    }
+  },
+});
+
+function toSample(row: FlatRow, trajectory: Trajectory): Record<string, unknown> {
+  const { mask, logprobs } = fullLength(row);
+  const calls = callsOfRow(row, trajectory);
+  const [first, last] = [calls[0], calls.at(-1)];
+  const prompt = first === undefined ? [] : inputOf(first, trajectory);
+  const said = last === undefined ? [] : [...inputOf(last, trajectory).slice(prompt.length), ...outputOf(last, trajectory)];
+  return {
+    prompt: prompt.flatMap(toChatMessages),
+    completion: said.flatMap(toChatMessages),
+    input_ids: row.token_ids,
+    completion_mask: mask,
+    old_log_probs: logprobs,
+    metrics: { reward: row.reward },
+    rollout_id: row.rollout_id,
+    trajectory_id: row.trajectory_id,
+  };
+}
