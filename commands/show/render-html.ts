@@ -4,20 +4,19 @@
  */
 import type { Trajectory } from "../../schema/trajectory.ts";
 import {
-  type BlockView,
-  type BranchView,
+  blockLabels,
+  describeBranch,
   describeDifference,
   describeEdge,
   describeFidelity,
   describeRepeated,
   describeSession,
   describeTokens,
-  type SpanView,
+  describeTrace,
   spanWidth,
-  type TraceView,
-  type TurnView,
-  toSessionView,
-} from "./session-view.ts";
+  spanWords,
+} from "./describe.ts";
+import { type BlockView, type BranchView, type TraceView, type TurnView, toSessionView } from "./session-view.ts";
 import { visibleText } from "./visible-text.ts";
 
 export function renderHtml(trajectory: Trajectory): string {
@@ -72,23 +71,21 @@ function table(rows: [string, string][]): string {
   return `<table>${cells.join("")}</table>`;
 }
 
-const kinds: SpanView["kind"][] = ["prompt", "observation", "trainable", "forced", "excluded"];
-const legend = `<p class="legend">${kinds.map((kind) => `<span><i class="${kind}"></i>${kind === "excluded" ? "not trained" : kind}</span>`).join("")}<span>widths are logarithmic</span></p>`;
+const legend = `<p class="legend">${Object.entries(spanWords)
+  .map(([kind, word]) => `<span><i class="${kind}"></i>${word}</span>`)
+  .join("")}<span>widths are logarithmic</span></p>`;
 
-function trace({ trace_id, agent, tokens, trainable, spans }: TraceView): string {
-  const cells = spans.map(
+function trace(view: TraceView): string {
+  const cells = view.spans.map(
     ({ kind, tokens: n, title }) => `<i class="${kind}" style="flex-grow:${spanWidth(n)}" title="${escaped(title)}"></i>`,
   );
-  const sizes = `${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
-  return `<figure><figcaption>${escaped(trace_id)} · ${escaped(agent)} · ${sizes}</figcaption><div class="strip">${cells.join("")}</div></figure>`;
+  return `<figure><figcaption>${escaped(describeTrace(view))}</figcaption><div class="strip">${cells.join("")}</div></figure>`;
 }
 
-function branch({ turns, depth }: BranchView): string {
+function branch(view: BranchView): string {
+  const { turns, depth } = view;
   const [first] = turns as [TurnView];
-  const links = turns.map(({ number, call }) => {
-    const outcome = call.outcome === "delivered" ? "" : ` <em>${escaped(call.outcome)}</em>`;
-    return `<a href="#turn-${number}">${number}</a>${outcome}`;
-  });
+  const links = turns.map(({ number }) => `<a href="#turn-${number}">${number}</a>`);
   const difference = describeDifference(first);
   const texts =
     difference === null
@@ -96,7 +93,7 @@ function branch({ turns, depth }: BranchView): string {
       : `<div class="difference"><del>${escaped(difference.before)}</del><ins>${escaped(difference.now)}</ins></div>`;
   const edge = `<span class="${edgeClass(first)}">${escaped(describeEdge(first))}</span>`;
   // Deeper than this a page has no room left; the words still say whose branch it is.
-  return `<li style="margin-left:${Math.min(depth, 12) * 1.5}rem">${links.join(" → ")} · ${escaped(first.call.agent)} · ${edge}${texts}</li>`;
+  return `<li style="margin-left:${Math.min(depth, 12) * 1.5}rem">${links.join(" → ")} · ${edge} · ${escaped(describeBranch(view))}${texts}</li>`;
 }
 
 function edgeClass({ call }: TurnView): string {
@@ -116,22 +113,11 @@ ${error}${repeated}${[...turn.added, ...turn.said].map(block).join("\n")}
 </section>`;
 }
 
-const labels: Record<BlockView["kind"], string> = {
-  system: "system",
-  developer: "developer",
-  user: "user",
-  assistant: "assistant",
-  reasoning: "thinks",
-  tool_call: "calls",
-  tool_result: "result",
-  image: "image",
-};
-
 /** A longer text is folded; the browser opens it without a script. */
 const folded = { characters: 1200, lines: 20 };
 
 function block({ kind, detail, text, error }: BlockView): string {
-  const label = `${labels[kind]}${detail === "" ? "" : ` ${detail}`}`;
+  const label = `${blockLabels[kind]}${detail === "" ? "" : ` ${detail}`}`;
   const head = `<span class="label">${escaped(label)}</span>`;
   const folds = kind !== "assistant" && (text.length > folded.characters || text.split("\n").length > folded.lines);
   const body = folds

@@ -1,17 +1,23 @@
 /** A session for the terminal. */
 import type { Trajectory } from "../../schema/trajectory.ts";
 import {
-  type BlockView,
-  type BranchView,
+  blockLabels,
+  describeBranch,
   describeDifference,
   describeEdge,
   describeFidelity,
   describeRepeated,
   describeSession,
   describeTokens,
+  describeTrace,
+  spanWidth,
+  spanWords,
+} from "./describe.ts";
+import {
+  type BlockView,
+  type BranchView,
   type SessionView,
   type SpanView,
-  spanWidth,
   type TraceView,
   type TurnView,
   toSessionView,
@@ -31,7 +37,7 @@ export function renderText(trajectory: Trajectory, options: TextOptions = {}): s
   const sections = [
     table(describeSession(view), ink),
     ...view.turns.map((turn) => renderTurn(turn, options, ink)),
-    `${ink.title("Branches")}\n${view.branches.map((branch) => renderBranch(branch, ink)).join("\n")}`,
+    `${ink.title("Tree")}\n${view.branches.map((branch) => renderBranch(branch, ink)).join("\n")}`,
     renderTraces(view, ink),
     `${ink.title("Fidelity")}\n${table(describeFidelity(view), ink)}`,
   ];
@@ -65,17 +71,6 @@ function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
   return lines.join("\n");
 }
 
-const labels: Record<BlockView["kind"], string> = {
-  system: "system",
-  developer: "developer",
-  user: "user",
-  assistant: "assistant",
-  reasoning: "thinks",
-  tool_call: "calls",
-  tool_result: "result",
-  image: "image",
-};
-
 /** Wide enough for the longest label, and two spaces. */
 const indent = 11;
 
@@ -84,39 +79,44 @@ function renderBlock({ kind, detail, text, error }: BlockView, options: TextOpti
   const limit = kind === "assistant" || kind === "tool_call" ? { lines: 60, characters: 4000 } : { lines: 8, characters: 600 };
   const shown = visibleText(options.full ? text : shortened(text, limit));
   const body = (detail === "" ? shown : `${visibleText(detail)} ${shown}`).trimEnd().replaceAll("\n", `\n${" ".repeat(indent + 2)}`);
-  const label = `  ${labels[kind].padEnd(indent)}`;
+  const label = `  ${blockLabels[kind].padEnd(indent)}`;
   return `${error ? ink.alert(label) : ink.faint(label)}${kind === "reasoning" ? ink.faint(body) : body}`;
 }
 
-function renderBranch({ turns, depth }: BranchView, ink: Ink): string {
+/** One run of turns a line, hung by lines of the tree on the one that it branched from. */
+function renderBranch(branch: BranchView, ink: Ink): string {
+  const { turns, lasts, follows } = branch;
   const [first] = turns as [TurnView];
-  const last = turns.at(-1) as TurnView;
   const run = turns.length === 1 ? `turn ${first.number}` : `turns ${turns.map((turn) => turn.number).join(" → ")}`;
-  const unfinished = turns.filter((turn) => turn.call.outcome !== "delivered").map((turn) => `${turn.number} ${turn.call.outcome}`);
-  const aside = unfinished.length === 0 ? "" : ` (${unfinished.join(", ")})`;
-  const pad = `  ${"  ".repeat(depth)}`;
-  const line = `${pad}${depth === 0 ? "" : "└ "}${run}: ${describeEdge(first)}; ${visibleText(last.call.agent)}${aside}`;
+  const bar = (isLast: boolean) => (isLast ? "   " : "│  ");
+  const below = lasts.slice(1).map(bar).join("");
+  const stem = follows ? below : lasts.slice(1, -1).map(bar).join("");
+  const hook = follows ? "↳ " : lasts.length === 1 ? "" : lasts.at(-1) ? "└─ " : "├─ ";
+  const isClean = first.call.match === "exact" || first.call.match === "root";
+  const edge = isClean ? describeEdge(first) : ink.alert(describeEdge(first));
+  const lines = [`  ${stem}${hook}${run}: ${edge}; ${visibleText(describeBranch(branch))}`];
   const difference = describeDifference(first);
-  if (difference === null) return line;
+  if (difference === null) return lines.join("\n");
   const quote = (text: string) => JSON.stringify(visibleText(text.slice(0, 80)));
-  const texts = [`before: ${quote(difference.before)}`, `now:    ${quote(difference.now)}`];
-  return [line, ...texts.map((text) => ink.faint(`${pad}    ${text}`))].join("\n");
+  const pad = `  ${below}    `;
+  for (const text of [`before: ${quote(difference.before)}`, `now:    ${quote(difference.now)}`]) lines.push(ink.faint(`${pad}${text}`));
+  return lines.join("\n");
 }
 
 const marks: Record<SpanView["kind"], string> = { prompt: "·", observation: "-", trainable: "█", forced: "▒", excluded: "x" };
 
 function renderTraces({ traces }: SessionView, ink: Ink): string {
   if (traces.length === 0) return "";
-  const legend = ink.faint("  · prompt  - observation  █ trainable  ▒ forced  x not trained; widths are logarithmic");
+  const signs = Object.entries(spanWords).map(([kind, word]) => `${marks[kind as SpanView["kind"]]} ${word}`);
+  const legend = ink.faint(`  ${signs.join("  ")}; widths are logarithmic`);
   return [ink.title("Traces"), legend, ...traces.map(renderTrace)].join("\n");
 }
 
 /** Cells of one strip: two lines of a usual terminal, then it is cut. */
 const stripCells = 140;
 
-function renderTrace({ trace_id, agent, tokens, trainable, spans }: TraceView): string {
-  const strip = spans.map((span) => marks[span.kind].repeat(spanWidth(span.tokens))).join("");
+function renderTrace(trace: TraceView): string {
+  const strip = trace.spans.map((span) => marks[span.kind].repeat(spanWidth(span.tokens))).join("");
   const shown = strip.length <= stripCells ? strip : `${strip.slice(0, stripCells)}…`;
-  const sizes = `${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
-  return `  ${visibleText(trace_id)} ${visibleText(agent)}  ${sizes}\n    ${shown}`;
+  return `  ${visibleText(describeTrace(trace))}\n    ${shown}`;
 }

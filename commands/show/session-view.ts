@@ -41,7 +41,14 @@ export type BlockView = {
   error: boolean;
 };
 
-export type BranchView = { turns: TurnView[]; depth: number };
+export type BranchView = {
+  turns: TurnView[];
+  depth: number;
+  /** Of it and of each branch that it hangs on, from the first one down: is it the last one there? */
+  lasts: boolean[];
+  /** It alone goes on from the end of the branch before it: drawn below it, so that a session of many drifts is no staircase. */
+  follows: boolean;
+};
 
 export type SpanView = { kind: "prompt" | "observation" | "trainable" | "forced" | "excluded"; tokens: number; title: string };
 
@@ -138,27 +145,51 @@ function describeImage(url: string): string {
   return data ? `image ${data[1] || "of unknown type"}, ${url.length.toLocaleString("en")} characters` : `image at ${url}`;
 }
 
-/** Depth first; the first call of the same agent that continues its parent exactly stays in the parent's run. */
+/**
+ * Depth first, so that a run stands before what hangs on it; the first call of the same agent that continues its parent
+ * exactly stays in the parent's run.
+ */
 function toBranches(turns: TurnView[]): BranchView[] {
   const children = new Map<number | null, TurnView[]>();
   for (const turn of turns) children.set(turn.parent, [...(children.get(turn.parent) ?? []), turn]);
   const branches: BranchView[] = [];
-  const stack = (children.get(null) ?? []).map((turn) => ({ turn, depth: 0 })).reverse();
+  const roots = children.get(null) ?? [];
+  const stack = roots.map((turn, at): Hanging => ({ turn, depth: 0, lasts: [at === roots.length - 1], follows: false })).reverse();
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const run: TurnView[] = [];
-    const aside: { turn: TurnView; depth: number }[] = [];
-    for (let turn: TurnView | undefined = next.turn; turn !== undefined; ) {
-      run.push(turn);
-      const below: TurnView[] = children.get(turn.number) ?? [];
-      const agent: string = turn.call.agent;
-      const goesOn: TurnView | undefined = below.find((child) => child.call.match === "exact" && child.call.agent === agent);
-      for (const child of below) if (child !== goesOn) aside.push({ turn: child, depth: next.depth + 1 });
-      turn = goesOn;
+    const { depth, lasts } = next;
+    const { run, aside } = followRun(next.turn, children);
+    branches.push({ turns: run, depth, lasts, follows: next.follows });
+    const [only] = aside;
+    if (only !== undefined && aside.length === 1 && only.parent === run.at(-1)?.number)
+      stack.push({ turn: only, depth, lasts, follows: true });
+    else {
+      const hanging = (turn: TurnView, at: number): Hanging => ({
+        turn,
+        depth: depth + 1,
+        lasts: [...lasts, at === aside.length - 1],
+        follows: false,
+      });
+      stack.push(...aside.map(hanging).reverse());
     }
-    branches.push({ turns: run, depth: next.depth });
-    stack.push(...aside.reverse());
   }
   return branches;
+}
+
+type Hanging = { turn: TurnView } & Omit<BranchView, "turns">;
+
+/** The turns that go on from each other, and in their order those that hang on one of them. */
+function followRun(first: TurnView, children: Map<number | null, TurnView[]>): { run: TurnView[]; aside: TurnView[] } {
+  const run: TurnView[] = [];
+  const aside: TurnView[] = [];
+  for (let turn: TurnView | undefined = first; turn !== undefined; ) {
+    run.push(turn);
+    const below: TurnView[] = children.get(turn.number) ?? [];
+    const agent: string = turn.call.agent;
+    const goesOn: TurnView | undefined = below.find((child) => child.call.match === "exact" && child.call.agent === agent);
+    aside.push(...below.filter((child) => child !== goesOn));
+    turn = goesOn;
+  }
+  return { run, aside };
 }
 
 function toTraces(trajectory: Trajectory, numbers: Map<string, number>): TraceView[] {
@@ -202,78 +233,4 @@ function toSpans(node: TreeNode, number: number): SpanView[] {
   }
   for (const span of spans) span.title = `turn ${number}: ${span.tokens} ${span.kind} tokens`;
   return spans;
-}
-
-/** Width of a span in a strip: logarithmic, for a prompt of 20,000 tokens must not hide a turn of 20. */
-export function spanWidth(tokens: number): number {
-  return Math.max(1, Math.round(Math.log2(tokens + 1)));
-}
-
-/** Both sides of a difference that a person can see; null where the text is the same, or nobody decoded it. */
-export function describeDifference({ call }: TurnView): { before: string; now: string } | null {
-  const { difference, match } = call;
-  if (match === "same_text" || difference === null) return null;
-  if (difference.parent_text === null && difference.child_text === null) return null;
-  return { before: difference.parent_text ?? "", now: difference.child_text ?? "" };
-}
-
-/** `exact after turn 2`, `diverged from turn 2 at token 812: reasoning_dropped` … */
-export function describeEdge({ call, parent }: TurnView): string {
-  if (parent === null) return "begins a conversation";
-  if (call.match === "exact") return `continues turn ${parent} exactly`;
-  const at = call.difference === null ? "" : ` at token ${call.difference.position.toLocaleString("en")}`;
-  const how = call.match === "same_text" ? `same text as turn ${parent} in other tokens` : `${call.match} from turn ${parent}`;
-  return `${how}${at}${call.cause === null ? "" : `: ${call.cause.replaceAll("_", " ")}`}`;
-}
-
-/** What of the request is not shown again; empty where all of it is new. */
-export function describeRepeated({ same_request, repeated }: TurnView): string {
-  if (same_request !== null) return `the request of turn ${same_request} again`;
-  return repeated === 0 ? "" : `${repeated} messages as before`;
-}
-
-/** What is said of a whole session, as name and value. */
-export function describeSession({ trajectory: t }: SessionView): [string, string][] {
-  const of = (value: number | null) => (value === null ? "" : ` of ${value}`);
-  const rows: [string, string | null][] = [
-    ["session", t.session_id],
-    ["rollout", t.rollout_id === null ? null : `${t.rollout_id}, attempt ${t.attempt}`],
-    ["task", t.task.id],
-    ["group", t.group.id === null ? null : `${t.group.id}, sample ${t.group.sample_index ?? "?"}${of(t.group.size)}`],
-    ["harness", t.harness.name === null ? null : `${t.harness.name} ${t.harness.version ?? ""}`.trim()],
-    ["reward", t.reward === null ? "none (null: nothing was measured)" : String(t.reward)],
-    ["status", `${t.status}${t.stop_reason === null ? "" : `, stopped: ${t.stop_reason}`}`],
-    ["training", `${t.purpose}; ${t.in_loss ? "in the loss" : "not in the loss"}, ${t.in_baseline ? "in" : "not in"} the baseline`],
-    ["masked because", t.mask_reason],
-    ...t.values.map((value): [string, string] => [`value ${value.name}`, value.value === null ? "null" : String(value.value)]),
-  ];
-  return rows.filter((row): row is [string, string] => row[1] !== null);
-}
-
-export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): [string, string][] {
-  const list = (counts: Record<string, number>) =>
-    Object.entries(counts)
-      .map(([name, value]) => `${value.toLocaleString("en")} ${name.replaceAll("_", " ")}`)
-      .join(", ") || "none";
-  const share = f.sampled_tokens === 0 ? "" : ` (${Math.round((100 * f.trainable_tokens) / f.sampled_tokens)} %)`;
-  return [
-    ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
-    ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
-    ["not trained", list(f.excluded)],
-    ["edges", list(f.matches)],
-    ["causes", list(f.causes)],
-    ["outcomes", list(f.outcomes)],
-    ["logprob coverage", f.logprob_coverage === null ? "nothing was sampled" : `${(100 * f.logprob_coverage).toFixed(1)} %`],
-    ["resampled", String(f.resampled)],
-    ["row inflation", f.row_inflation === null ? "no trainable rows" : f.row_inflation.toFixed(2)],
-    ["policy versions", f.policy_versions.join(", ") || "none named"],
-  ];
-}
-
-/** `prompt 812, sampled 40: 31 trainable, 9 forced`. */
-export function describeTokens({ prompt, sampled, trainable, forced, reason }: TokenCounts): string {
-  if (prompt === null && sampled === null) return "no token ids";
-  const mask = reason === null ? `${trainable.toLocaleString("en")} trainable` : `not trained (${reason.replaceAll("_", " ")})`;
-  const grammar = forced === 0 ? "" : `, ${forced.toLocaleString("en")} forced`;
-  return `prompt ${prompt?.toLocaleString("en") ?? "unknown"}, sampled ${sampled?.toLocaleString("en") ?? "unknown"}: ${mask}${grammar}`;
 }

@@ -118,3 +118,44 @@ test("a long chain of turns is one line of the branches, not a staircase", () =>
   }
   assert.match(renderText(reconstruct(log.entries)), /\n {2}turns 1 → 2 → .* → 40: begins a conversation/);
 });
+
+/** The lines of the section `Tree`. */
+function treeOf(trajectory: Trajectory): string[] {
+  const [, rest = ""] = renderText(trajectory).split("\nTree\n");
+  return rest
+    .split("\n\n")[0]!
+    .split("\n")
+    .map((line) => line.slice(2));
+}
+
+test("the tree hangs every branch on the run that it parts from, with its agent, its cause and what it is good for", () => {
+  const log = new LogBuilder();
+  const start = [system("be good"), user("fix it")];
+  const says = assistant("two ways", toolCall("1", "{}"));
+  const a = log.call({ messages: start, says });
+  const main = [...start, says, toolResult("1", "main way")];
+  log.call({ messages: main, parent: a, restored: [recognised(a, 2)] });
+  const forked = [...start, says, toolResult("1", "other way")];
+  const c = log.call({ messages: forked, agent: "review", request_class: "sub_agent" });
+  log.call({ messages: [...forked, assistant("ko"), user("on")], agent: "review", request_class: "sub_agent", parent: c });
+  log.call({ messages: start, says: assistant("again"), delivery: "cut" });
+  assert.deepEqual(treeOf(reconstruct(log.entries)), [
+    "turns 1 → 2: begins a conversation; main, 8 of 8 sampled tokens trainable",
+    "└─ turn 3: continues turn 1 exactly; review (sub agent), 2 of 2 sampled tokens trainable",
+    "   ↳ turn 4: diverged from turn 3 at token 20: edited; review (sub agent), 2 of 2 sampled tokens trainable",
+    "turn 5: begins a conversation; main, 0 of 2 sampled tokens trainable, 5 undelivered",
+  ]);
+});
+
+test("a session that drifts at every turn is a list, not a staircase", () => {
+  const log = new LogBuilder();
+  let messages = [user("u")];
+  for (let turn = 0; turn < 30; turn++) {
+    const says = assistant(`step ${turn}`);
+    log.call({ messages, says, sampled: log.said(says).with(0, 9000 + turn) });
+    messages = [...messages, says, user("on")];
+  }
+  const lines = treeOf(reconstruct(log.entries));
+  assert.equal(lines.length, 30);
+  for (const line of lines.slice(1)) assert.match(line, /^↳ turn \d+: unknown from turn \d+/);
+});

@@ -1,0 +1,112 @@
+/** The words in which a session is told, in the terminal and on the page alike. */
+import type { BlockView, BranchView, SessionView, SpanView, TokenCounts, TraceView, TurnView } from "./session-view.ts";
+
+/** Who speaks, in front of what is said. */
+export const blockLabels: Record<BlockView["kind"], string> = {
+  system: "system",
+  developer: "developer",
+  user: "user",
+  assistant: "assistant",
+  reasoning: "thinks",
+  tool_call: "calls",
+  tool_result: "result",
+  image: "image",
+};
+
+/** What the stretches of a strip are, in the order of its legend. */
+export const spanWords: Record<SpanView["kind"], string> = {
+  prompt: "prompt",
+  observation: "observation",
+  trainable: "trainable",
+  forced: "forced",
+  excluded: "not trained",
+};
+
+export function describeTrace({ trace_id, agent, tokens, trainable }: TraceView): string {
+  return `${trace_id} · ${agent} · ${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
+}
+
+/** Whose branch it is, what of it did not arrive, and what it is good for. */
+export function describeBranch({ turns }: BranchView): string {
+  const [first] = turns as [TurnView];
+  const { agent, request_class } = first.call;
+  const who = request_class === "main" || request_class === agent ? agent : `${agent} (${request_class.replaceAll("_", " ")})`;
+  const unfinished = turns.filter((turn) => turn.call.outcome !== "delivered").map((turn) => `${turn.number} ${turn.call.outcome}`);
+  const sum = (count: (turn: TurnView) => number) => turns.reduce((total, turn) => total + count(turn), 0);
+  const tokens = `${sum((turn) => turn.tokens.trainable).toLocaleString("en")} of ${sum((turn) => turn.tokens.sampled ?? 0).toLocaleString("en")} sampled tokens trainable`;
+  return [who, tokens, ...unfinished].join(", ");
+}
+
+/** Width of a span in a strip: logarithmic, for a prompt of 20,000 tokens must not hide a turn of 20. */
+export function spanWidth(tokens: number): number {
+  return Math.max(1, Math.round(Math.log2(tokens + 1)));
+}
+
+/** Both sides of a difference that a person can see; null where the text is the same, or nobody decoded it. */
+export function describeDifference({ call }: TurnView): { before: string; now: string } | null {
+  const { difference, match } = call;
+  if (match === "same_text" || difference === null) return null;
+  if (difference.parent_text === null && difference.child_text === null) return null;
+  return { before: difference.parent_text ?? "", now: difference.child_text ?? "" };
+}
+
+/** `exact after turn 2`, `diverged from turn 2 at token 812: reasoning_dropped` … */
+export function describeEdge({ call, parent }: TurnView): string {
+  if (parent === null) return "begins a conversation";
+  if (call.match === "exact") return `continues turn ${parent} exactly`;
+  const at = call.difference === null ? "" : ` at token ${call.difference.position.toLocaleString("en")}`;
+  const how = call.match === "same_text" ? `same text as turn ${parent} in other tokens` : `${call.match} from turn ${parent}`;
+  return `${how}${at}${call.cause === null ? "" : `: ${call.cause.replaceAll("_", " ")}`}`;
+}
+
+/** What of the request is not shown again; empty where all of it is new. */
+export function describeRepeated({ same_request, repeated }: TurnView): string {
+  if (same_request !== null) return `the request of turn ${same_request} again`;
+  return repeated === 0 ? "" : `${repeated} messages as before`;
+}
+
+/** What is said of a whole session, as name and value. */
+export function describeSession({ trajectory: t }: SessionView): [string, string][] {
+  const of = (value: number | null) => (value === null ? "" : ` of ${value}`);
+  const rows: [string, string | null][] = [
+    ["session", t.session_id],
+    ["rollout", t.rollout_id === null ? null : `${t.rollout_id}, attempt ${t.attempt}`],
+    ["task", t.task.id],
+    ["group", t.group.id === null ? null : `${t.group.id}, sample ${t.group.sample_index ?? "?"}${of(t.group.size)}`],
+    ["harness", t.harness.name === null ? null : `${t.harness.name} ${t.harness.version ?? ""}`.trim()],
+    ["reward", t.reward === null ? "none (null: nothing was measured)" : String(t.reward)],
+    ["status", `${t.status}${t.stop_reason === null ? "" : `, stopped: ${t.stop_reason}`}`],
+    ["training", `${t.purpose}; ${t.in_loss ? "in the loss" : "not in the loss"}, ${t.in_baseline ? "in" : "not in"} the baseline`],
+    ["masked because", t.mask_reason],
+    ...t.values.map((value): [string, string] => [`value ${value.name}`, value.value === null ? "null" : String(value.value)]),
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): [string, string][] {
+  const list = (counts: Record<string, number>) =>
+    Object.entries(counts)
+      .map(([name, value]) => `${value.toLocaleString("en")} ${name.replaceAll("_", " ")}`)
+      .join(", ") || "none";
+  const share = f.sampled_tokens === 0 ? "" : ` (${Math.round((100 * f.trainable_tokens) / f.sampled_tokens)} %)`;
+  return [
+    ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
+    ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
+    ["not trained", list(f.excluded)],
+    ["edges", list(f.matches)],
+    ["causes", list(f.causes)],
+    ["outcomes", list(f.outcomes)],
+    ["logprob coverage", f.logprob_coverage === null ? "nothing was sampled" : `${(100 * f.logprob_coverage).toFixed(1)} %`],
+    ["resampled", String(f.resampled)],
+    ["row inflation", f.row_inflation === null ? "no trainable rows" : f.row_inflation.toFixed(2)],
+    ["policy versions", f.policy_versions.join(", ") || "none named"],
+  ];
+}
+
+/** `prompt 812, sampled 40: 31 trainable, 9 forced`. */
+export function describeTokens({ prompt, sampled, trainable, forced, reason }: TokenCounts): string {
+  if (prompt === null && sampled === null) return "no token ids";
+  const mask = reason === null ? `${trainable.toLocaleString("en")} trainable` : `not trained (${reason.replaceAll("_", " ")})`;
+  const grammar = forced === 0 ? "" : `, ${forced.toLocaleString("en")} forced`;
+  return `prompt ${prompt?.toLocaleString("en") ?? "unknown"}, sampled ${sampled?.toLocaleString("en") ?? "unknown"}: ${mask}${grammar}`;
+}
