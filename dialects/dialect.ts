@@ -15,6 +15,8 @@ export type Headers = Record<string, string | undefined>;
 
 export type Route = {
   method: "GET" | "POST" | "DELETE";
+  /** What this path alone says of the request: it joins the fields of the body. */
+  fields?: Readonly<Record<string, unknown>>;
   /** Hono path pattern below the session's base, such as `/v1/chat/completions`. */
   path: string;
   /**
@@ -41,6 +43,8 @@ export type AnswerContext = {
   native: Record<string, unknown>;
   /** Tool kinds by name: `custom` ones go out in the dialect's own form. */
   custom_tools: ReadonlySet<string>;
+  /** The whole conversation that was asked about, for answers that repeat some of it. */
+  messages?: readonly Message[];
 };
 
 /** A call as the record has it, with the ids that its harness knows. */

@@ -115,7 +115,7 @@ async function findOrBegin(
       ...(request.prompt && { prompt: request.prompt }),
       fingerprint,
       restored: restored.restored,
-      parent_call_id: restored.parent?.id ?? null,
+      parent_call_id: restored.parent?.id ?? request.compacted_in ?? null,
       retry_of: matched.retryOf?.id ?? null,
       tools_hash: toolsHash,
       tool_choice: request.tool_choice,

@@ -108,7 +108,7 @@ export class HarnessListener implements AsyncDisposable {
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, await readBody(incoming));
         else {
           const body = parseJson(await readBody(incoming));
-          exchange.body = addressed && isObject(body) ? { ...body, ...addressed.fields } : body;
+          exchange.body = isObject(body) ? { ...body, ...addressed?.fields, ...route.fields } : body;
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
           else await handleCall(session, exchange, this.#surroundings);
         }

@@ -63,6 +63,7 @@ export function contextOf(session: Session, call: Call): AnswerContext {
     created: Math.floor(begun.time / 1000),
     model: begun.model,
     native: begun.native,
+    messages: call.messages,
     custom_tools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
   };
 }

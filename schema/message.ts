@@ -108,6 +108,8 @@ export type NeutralRequest = {
    * belong after the first `head` messages of this request. Absent: the request says the whole conversation.
    */
   continues?: { call_id: string; skip: number; head: number };
+  /** The call whose summary stands in this request for what was said before. */
+  compacted_in?: string;
 };
 
 export const FinishReason = z.enum(["stop", "tool_calls", "length", "content_filter", "abort", "error"]);

@@ -1,7 +1,7 @@
 /**
  * Ids of output items. They name the call, so that items which a stateless client sends back are known to be one turn.
  */
-export type ItemKind = "msg" | "rs" | "fc" | "ctc" | "lsh" | "sh" | "apc";
+export type ItemKind = "msg" | "rs" | "fc" | "ctc" | "lsh" | "sh" | "apc" | "cmp";
 
 export function itemId(kind: ItemKind, callId: string, outputIndex: number): string {
   return `${kind}_${callId}i${outputIndex}`;

@@ -2,6 +2,7 @@
 import type { RequestClass } from "../../schema/session-log.ts";
 import type { CallLabels, Headers } from "../dialect.ts";
 import { callLabels, classOfSystemPrompt, firstText, hasTools, lastText } from "../request-labels.ts";
+import { isCompaction } from "./compaction.ts";
 
 export function labelsOfResponses(headers: Headers, body: Record<string, unknown>): CallLabels {
   const agent = agentOf(headers);
@@ -16,7 +17,7 @@ function agentOf(headers: Headers): string {
 }
 
 function classOf(headers: Headers, body: Record<string, unknown>, agent: string): RequestClass {
-  if (headers["x-openai-subagent"] === "compact") return "compaction";
+  if (headers["x-openai-subagent"] === "compact" || isCompaction(body)) return "compaction";
   if (!hasTools(body)) {
     // A task may quote the words, so they count only in a request without tools and at the head of the last message.
     if (/\bCONTEXT CHECKPOINT\b/.test(lastText(body.input).slice(0, 400))) return "compaction";

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";
 import { followReferences } from "./references.ts";
@@ -29,21 +30,23 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
   const body = checked(Body, value);
   refuseUnsupported(body);
   const earlier = earlierConversation(body, record);
-  const values = followReferences(inputItems(body.input, earlier !== null), record);
+  const { values, compacted_in } = unfoldCompactions(followReferences(inputItems(body.input, earlier !== null), record), record);
   const tools = new ToolList();
   tools.add(body.tools, "tools");
   for (const [index, item] of values.entries())
     if (isObject(item) && item.type === "additional_tools") tools.add(item.tools, `input[${index}].tools`);
   const { messages, omitted } = parseItems(values, tools);
-  const choice = tools.choose(body.tool_choice);
+  const compacts = isCompaction(body);
+  const choice = compacts ? { tools: [], tool_choice: null } : tools.choose(body.tool_choice);
   const head = instructions(body.instructions);
   return {
     model: body.model,
-    messages: [...head, ...(earlier?.messages ?? []), ...messages],
+    messages: [...head, ...(earlier?.messages ?? []), ...messages, ...(compacts ? [compactionPrompt] : [])],
     tools: choice.tools,
     tool_choice: choice.tool_choice,
     sampling: parseSampling(body),
-    stream: body.stream ?? false,
+    stream: !compacts && (body.stream ?? false),
+    ...(compacted_in !== null && { compacted_in }),
     ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
       // What the answer repeats (temperature, text, metadata, …) stays under its own name.

@@ -23,8 +23,6 @@ test("what is no generation is a 404 in the caller's own shape and no call", asy
     "/v1/images/generations",
     "/v1/audio/speech",
     "/v1/rerank",
-    // The shape is known; what the vendor asks the model in between is not, and an answer of our own would be made up.
-    "/v1/responses/compact",
   ];
   for (const path of [...openai, "/v1/messages/batches", "/v1/complete"]) {
     const response = await client.post(path, { model: "m", input: "x", messages: hi });
