@@ -52,14 +52,16 @@ export function exportCommand(program: Command): void {
 async function writeExport(flags: Flags): Promise<void> {
   const exporter = exporterNamed(flags.format);
   const options = {
-    strategy: selectionNamed(flags.select ?? "strict"),
-    maxTokens: flags.maxTokens === undefined ? null : wholeNumber("max_tokens", flags.maxTokens),
-    temperature: temperatureOf(flags.temperature),
-    allowGrammar: flags.allowGrammar === true,
-    cutOff: parseCutOffRules(flags.cutOff ?? []),
-    leaveOut: (flags.leaveOut ?? []).map(requestClass),
+    ...given("strategy", flags.select === undefined ? undefined : selectionNamed(flags.select)),
+    ...given("maxTokens", flags.maxTokens === undefined ? undefined : wholeNumber("max_tokens", flags.maxTokens)),
+    ...given("temperature", flags.temperature === undefined ? undefined : temperatureOf(flags.temperature)),
+    ...given("allowGrammar", flags.allowGrammar),
+    ...given("cutOff", flags.cutOff === undefined ? undefined : parseCutOffRules(flags.cutOff)),
+    ...given("leaveOut", flags.leaveOut?.map(requestClass)),
     own: ownOptionsOf(exporter, flags),
   };
+  if (flags.out === undefined && exporter.extension !== "jsonl" && process.stdout.isTTY)
+    throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
   const trajectories = trajectoriesOf(await runFolderOf(flags.run));
   const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file.
@@ -93,7 +95,12 @@ function wholeNumber(param: string, value: number): number {
   throw new AlidadeError("config_invalid", `--${param.replaceAll("_", "-")} is ${value}: give a whole number of 1 or more`, { param });
 }
 
-function temperatureOf(value = 1): number {
+/** Options that were not given stay away, for a format may have no use for them. */
+function given<Name extends string, Value>(name: Name, value: Value | undefined): { [name in Name]?: Value } {
+  return (value === undefined ? {} : { [name]: value }) as { [name in Name]?: Value };
+}
+
+function temperatureOf(value: number): number {
   if (value > 0 && value < Number.POSITIVE_INFINITY) return value;
   throw new AlidadeError("config_invalid", `--temperature is ${value}: give a number above 0`, { param: "temperature" });
 }

@@ -6,6 +6,7 @@ export const canonical = defineExporter({
   title: "one trajectory a line: calls, messages, token tree, traces, fidelity",
   objective: "any",
   extension: "jsonl",
+  selects: false,
   docs: {
     alignment: "tree",
     rows: "One line for each trajectory, whatever it holds; nothing is padded, selected or refused.",

@@ -15,6 +15,7 @@ export const chat = defineExporter({
   title: "one conversation a line for SFT: messages, tools, reward",
   objective: "sft",
   extension: "jsonl",
+  selects: false,
   docs: {
     alignment: "none",
     rows: "As many rows as a rollout has branches; `weight` says which turns a row teaches, each turn in one row only.",

@@ -10,6 +10,7 @@ export const dpo = defineExporter({
   title: "preference pairs of whole conversations: prompt, chosen, rejected, rewards",
   objective: "sft",
   extension: "jsonl",
+  selects: false,
   wholeGroups: true,
   docs: {
     alignment: "none",

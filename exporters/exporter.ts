@@ -49,6 +49,8 @@ export interface Exporter {
   /** rl formats need logprobs and leave out a whole call where one is missing; sft formats need none. */
   readonly objective: "rl" | "sft" | "any";
   readonly extension: "jsonl" | "parquet";
+  /** It has no token rows, so that options about their selection are refused. */
+  readonly selects?: false;
   /** It reads whole groups, for which the run is copied once into a scratch file. */
   readonly wholeGroups?: true;
   /** Its rows can say that several paths share a prefix (selection `tree`); others refuse such a selection. */

@@ -13,6 +13,7 @@ import { dpo } from "./dpo.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
+import { addOne } from "./left-out.ts";
 import { miles } from "./miles.ts";
 import { nemoGym } from "./nemo-gym.ts";
 import { nemoRl } from "./nemo-rl.ts";
@@ -86,20 +87,29 @@ export async function exportTrajectories(
   const { signal, scratch, ...given } = options;
   const { strategy, maxTokens, allowGrammar, cutOff, leaveOut } = defaultSelectOptions;
   const settings: ExportOptions = { strategy, maxTokens, allowGrammar, cutOff, leaveOut, temperature: 1, own: {}, ...given };
-  assertSayable(exporter, settings);
-  const source = toSource(counted(trajectories, report), scratch);
+  assertSayable(exporter, settings, given);
+  const onSuperseded = (): void => addOne(report.left_out_rollouts, "superseded");
+  const source = toSource(counted(trajectories, report), { scratch, onSuperseded });
   const chunks = toChunks(exporter.write(source, settings, report));
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;
 }
 
-function assertSayable(exporter: Exporter, { strategy }: ExportOptions): void {
+/** An option that a format has no use for would seem to have been obeyed. */
+function assertSayable(exporter: Exporter, { strategy }: ExportOptions, given: Partial<ExportOptions>): void {
+  const useless = exporter.selects === false ? aboutRows.find((name) => given[name] !== undefined) : undefined;
+  if (useless !== undefined)
+    throw new AlidadeError("config_invalid", `the export format ${exporter.name} has no rows to select: leave out ${useless}`, {
+      param: useless,
+    });
   const selection = typeof strategy === "string" ? selectionNamed(strategy) : strategy;
-  if (!selection.packed || exporter.saysPackedRows || exporter.objective === "any") return;
-  throw new AlidadeError("config_invalid", `the export format ${exporter.name} cannot say rows of the selection ${selection.name}`, {
-    param: "select",
-  });
+  if (selection.packed && !exporter.saysPackedRows)
+    throw new AlidadeError("config_invalid", `the export format ${exporter.name} cannot say rows of the selection ${selection.name}`, {
+      param: "select",
+    });
 }
+
+const aboutRows = ["strategy", "maxTokens", "allowGrammar", "leaveOut", "temperature"] as const satisfies (keyof ExportOptions)[];
 
 async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, report: ExportReport): AsyncIterable<Trajectory> {
   for await (const trajectory of trajectories) {

@@ -73,34 +73,26 @@ type Context<Line> = {
 
 /** The group's lines, or why it has none. */
 async function linesOf<Line>(group: TrajectoryGroup, context: Context<Line>): Promise<Line[] | string> {
-  const { size, group_index, positional } = context;
+  const { size, group_index, positional, report } = context;
   const lines: Line[] = [];
+  let dummies = 0;
   let spare: Candidate | null = null;
-  let trained = 0;
-  const put = (candidate: Candidate): void => {
-    const { row, trajectory, reward } = candidate;
-    if (row.dummy) context.report.dummy_rows++;
-    else trained++;
+  const put = ({ row, trajectory, reward }: Candidate): void => {
+    if (row.dummy) dummies++;
     lines.push(positional.toLine(row, trajectory, { group_index, position: lines.length, reward }));
   };
   for (const member of group.members) {
-    if (lines.length === size) addOne(context.report.left_out_rollouts, "over_group_size");
-    else {
-      const candidate = toCandidate(await member.read(), context);
-      if (typeof candidate === "string") addOne(context.report.left_out_rollouts, candidate);
-      else put(candidate);
-      if (typeof candidate !== "string") spare ??= toSpare(candidate);
-    }
+    const candidate = lines.length === size ? "over_group_size" : toCandidate(await member.read(), context);
+    if (typeof candidate === "string") addOne(report.left_out_rollouts, candidate);
+    else put(candidate);
+    if (typeof candidate !== "string") spare ??= toSpare(candidate);
   }
-  if (trained === 0 || spare === null) return discard(context, lines, "nothing_trained");
-  if (lines.length < size && positional.missing === "drop") return discard(context, lines, "incomplete");
-  while (lines.length < size) put(spare);
-  return lines;
-}
-
-function discard<Line>({ report }: Context<Line>, lines: Line[], reason: string): string {
-  for (const _line of lines) addOne(report.left_out_rollouts, "group_left_out");
-  return reason;
+  const measured = lines.length;
+  while (positional.missing === "unscored" && spare !== null && lines.length < size) put(spare);
+  const reason = dummies === lines.length ? "nothing_trained" : lines.length < size ? "incomplete" : null;
+  if (reason === null) report.dummy_rows += dummies;
+  for (let at = 0; reason !== null && at < measured; at++) addOne(report.left_out_rollouts, "group_left_out");
+  return reason ?? lines;
 }
 
 /** The rollout's one row, or why it has none. */

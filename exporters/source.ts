@@ -22,8 +22,6 @@ export type TrajectoryGroup = {
   size: number | null;
   /** The last attempt of each rollout, by sample index. */
   members: GroupMember[];
-  /** Attempts that a later one of the same rollout replaced. */
-  superseded: number;
 };
 
 export type GroupMember = Pick<Trajectory, (typeof remembered)[number]> & {
@@ -32,13 +30,19 @@ export type GroupMember = Pick<Trajectory, (typeof remembered)[number]> & {
   read(): Promise<Trajectory>;
 };
 
-/** `scratch`: a folder for the copy that groups are read from (about the size of the run); default the system's. */
-export function toSource(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, scratch: string = tmpdir()): TrajectorySource {
+/**
+ * `scratch`: a folder for the copy that groups are read from (about the size of the run); default the system's.
+ * `onSuperseded` is told of each attempt that is in no group because a later one of the same rollout replaced it.
+ */
+export function toSource(
+  trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
+  { scratch = tmpdir(), onSuperseded }: { scratch?: string | undefined; onSuperseded?: () => void } = {},
+): TrajectorySource {
   return {
     async *trajectories() {
       yield* trajectories;
     },
-    groups: () => readGroups(trajectories, scratch),
+    groups: () => readGroups(trajectories, scratch, onSuperseded),
   };
 }
 
@@ -47,6 +51,7 @@ type Place = { group: string | null; size: number | null; member: Omit<GroupMemb
 async function* readGroups(
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
   scratch: string,
+  onSuperseded: (() => void) | undefined,
 ): AsyncIterable<TrajectoryGroup> {
   await using file = await openScratch(scratch);
   const groups = new Map<string, Place[]>();
@@ -61,7 +66,11 @@ async function* readGroups(
     if (places) places.push(place);
     else groups.set(key, [place]);
   }
-  for (const places of groups.values()) yield toGroup(places, file.handle);
+  for (const places of groups.values()) {
+    const group = toGroup(places, file.handle);
+    for (let at = group.members.length; at < places.length; at++) onSuperseded?.();
+    yield group;
+  }
 }
 
 /** What is known of every rollout while another one is read: enough to rank it and to judge its place in the baseline. */
@@ -98,7 +107,6 @@ function toGroup(places: Place[], handle: FileHandle): TrajectoryGroup {
     id: places[0]?.group ?? null,
     size: places.find((place) => place.size !== null)?.size ?? null,
     members: kept.map((place) => ({ ...place.member, read: () => readBack(handle, place) })),
-    superseded: places.length - kept.length,
   };
 }
 

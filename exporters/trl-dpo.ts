@@ -16,6 +16,7 @@ export const trlDpo = defineExporter({
   title: "TRL DPO rows: prompt, chosen, rejected (one turn each), with their token ids",
   objective: "sft",
   extension: "jsonl",
+  selects: false,
   wholeGroups: true,
   docs: {
     alignment: "none",
