@@ -5,6 +5,8 @@
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import type { Message, Part, Tool } from "../schema/message.ts";
+import { readImageUrl } from "./data-url.ts";
+import { readJsonObject } from "./json-object.ts";
 
 type Block = Anthropic.ContentBlockParam;
 type Shown = { type: "text"; text: string } | Anthropic.ImageBlockParam;
@@ -46,7 +48,7 @@ function toBlocks(part: Part, unsaid: Set<string>): Block[] {
     case "reasoning":
       return [];
     case "tool_call": {
-      const input = part.kind === "custom" ? { input: part.arguments } : toObject(part.arguments);
+      const input = part.kind === "custom" ? { input: part.arguments } : readJsonObject(part.arguments);
       if (input !== null) return [{ type: "tool_use", id: part.id, name: part.name, input }];
       unsaid.add(part.id);
       return [{ type: "text", text: `${part.name}(${part.arguments})` }];
@@ -72,18 +74,10 @@ function toShown(part: TextLike): Shown[] {
 }
 
 function toImage({ url }: ImageLike): Anthropic.ImageBlockParam {
-  const [, mediaType, data] = /^data:(image\/[\w.+-]+);base64,(.*)$/s.exec(url) ?? [];
-  if (mediaType === undefined || data === undefined) return { type: "image", source: { type: "url", url } };
-  return { type: "image", source: { type: "base64", media_type: mediaType as Anthropic.Base64ImageSource["media_type"], data } };
-}
-
-function toObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
+  const image = readImageUrl(url);
+  if (image === null) return { type: "image", source: { type: "url", url } };
+  const media_type = image.mediaType as Anthropic.Base64ImageSource["media_type"];
+  return { type: "image", source: { type: "base64", media_type, data: image.base64 } };
 }
 
 function textOf(parts: readonly Part[]): string {

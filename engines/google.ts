@@ -9,8 +9,10 @@ import type {
 } from "@google/genai";
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
+import { readImageUrl } from "./data-url.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
+import { readJsonObject } from "./json-object.ts";
 
 export const google: EngineKind = {
   name: "google",
@@ -172,7 +174,7 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
     case "reasoning":
       return [];
     case "tool_call": {
-      const args = part.kind === "custom" ? { input: part.arguments } : toObject(part.arguments);
+      const args = part.kind === "custom" ? { input: part.arguments } : readJsonObject(part.arguments);
       // Arguments that are no JSON object have no place in a function call: they are said as text, as is their result.
       if (args === null) return [{ text: `${part.name}(${part.arguments})` }];
       names.set(part.id, part.name);
@@ -189,17 +191,8 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
 }
 
 function toImage(url: string): WirePart {
-  const [, mimeType, data] = /^data:(image\/[\w.+-]+);base64,(.*)$/s.exec(url) ?? [];
-  return mimeType !== undefined && data !== undefined ? { inlineData: { mimeType, data } } : { fileData: { fileUri: url } };
-}
-
-function toObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
+  const image = readImageUrl(url);
+  return image ? { inlineData: { mimeType: image.mediaType, data: image.base64 } } : { fileData: { fileUri: url } };
 }
 
 class GeminiTurn {
