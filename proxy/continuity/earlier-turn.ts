@@ -42,10 +42,10 @@ function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCaus
 function whatChanged({ begun, messages }: Call, from: Call, restore: SessionSpec["restore"]): RenderCause | null {
   const place = from.messages.length;
   const parted = from.messages.findIndex((message, index) => !isSame(message, messages[index]));
-  if (parted !== -1) return howTheyPart(from.messages, messages, parted);
+  const restored = begun.restored.findLast(({ from_call_id }) => from_call_id === from.id);
+  if (parted !== -1) return restored && restored.message_index < place ? "compacted" : howTheyPart(from.messages, messages, parted);
   if (restore === "off") return "not_restored";
-  const restored = begun.restored.find(({ message_index, from_call_id }) => message_index === place && from_call_id === from.id);
-  if (!restored) return "unknown_turn";
+  if (restored?.message_index !== place) return "unknown_turn";
   if (restored.status === "edited") return "edited";
   return restored.differences.includes("reasoning_dropped") ? "reasoning_dropped" : null;
 }
@@ -62,7 +62,7 @@ function howTheyPart(before: readonly Message[], now: readonly Message[], parted
     isSame(withoutReasoning(old), withoutReasoning(other))
   )
     return "reasoning_dropped";
-  return now.length < before.length ? "compacted" : "edited";
+  return "edited";
 }
 
 /** What a template may print besides messages: the tools, and what is said to it alone. */

@@ -25,6 +25,8 @@ export type Sampling = {
   finish?: "stop" | "length";
   /** The stop string that ended it; it stands at the end of `text`. */
   stop?: string;
+  /** The token that ends the turn. */
+  end?: string;
 };
 
 /** `index` counts the generations. */
@@ -77,7 +79,7 @@ export class TemplatedEngine implements AsyncDisposable {
 
   render(messages: ChatMessage[], tools: ChatTool[], generate: boolean): string {
     const lastUser = messages.findLastIndex(({ role }) => role === "user");
-    const shown = messages.map((message, index) => {
+    const shown = messages.map(asText).map((message, index) => {
       const keeps = this.thoughts === "printed" || (this.thoughts === "until the user speaks" && index > lastUser);
       return keeps ? message : { ...message, reasoning: undefined };
     });
@@ -121,9 +123,14 @@ export class TemplatedEngine implements AsyncDisposable {
   }
 
   #answer(body: Record<string, unknown>, prompt: number[], outgoing: ServerResponse): void {
-    const { text, finish = "stop", stop } = this.#policy({ prompt: this.tokenizer.decode(prompt), body, index: this.exchanges.length });
+    const {
+      text,
+      finish = "stop",
+      stop,
+      end = "<|im_end|>",
+    } = this.#policy({ prompt: this.tokenizer.decode(prompt), body, index: this.exchanges.length });
     const ids = [...text].flatMap((letter) => this.tokenizer.encode(letter));
-    if (finish === "stop" && stop === undefined) ids.push(...this.tokenizer.encode("<|im_end|>"));
+    if (finish === "stop" && stop === undefined) ids.push(...this.tokenizer.encode(end));
     const logprobs = ids.map((id, index) => logprobOf(id, prompt.length + index));
     this.exchanges.push({ request: body, prompt_token_ids: prompt, token_ids: ids, logprobs, status: 200 });
     const parser = new TurnParser({ tools: Array.isArray(body.tools) });
@@ -146,6 +153,12 @@ export class TemplatedEngine implements AsyncDisposable {
     });
     outgoing.end("data: [DONE]\n\n");
   }
+}
+
+/** It reads no pictures, and says where they were. */
+function asText(message: ChatMessage): ChatMessage {
+  if (!Array.isArray(message.content)) return message;
+  return { ...message, content: message.content.map(({ text }) => ({ type: "text", text: text ?? "[picture]" })) };
 }
 
 /** The parser says text in pieces; a stream may join them. */
