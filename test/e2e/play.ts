@@ -7,6 +7,7 @@ import { executeRun } from "../../commands/run.ts";
 import { loadConfig } from "../../config.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
+import type { Sampling } from "../../schema/message.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
@@ -27,6 +28,8 @@ export type PlayOptions = {
   task: string;
   plays: string;
   sandbox: "docker" | "process";
+  /** Forced beside the plays, at every turn. */
+  sampling?: Sampling;
   signal: AbortSignal;
 };
 
@@ -56,7 +59,8 @@ export async function play(options: PlayOptions): Promise<Played> {
     runId: "e2e",
     signal: options.signal,
     onProgress: () => undefined,
-    samplingOf: (_task, index) => playsFor(options.harness, script, index === 0 ? "right" : "wrong"),
+    samplingOf: (_task, index) =>
+      playsFor(options.harness, script, index === 0 ? "right" : "wrong").map((turn) => ({ ...turn, ...options.sampling })),
   });
   const trajectories = await readTrajectories(path);
   const release = scope.move();

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Installs a real vLLM that serves a tiny model on a CPU: no GPU, no account, no model hub, 2.5 GB, about a minute.
-# It goes below ~/.cache/alidade/vllm/<hash of the pins> (ALIDADE_CACHE moves it), so a second run finds it ready.
+# Installs a real vLLM that serves a tiny model on a CPU: no GPU, no account, no model hub, 2.5 GB, about a minute; and
+# teaches that model to play by itself, some minutes more. It goes below ~/.cache/alidade/vllm/<hash of the pins>
+# (ALIDADE_CACHE moves it), the models into a folder named after what makes them, so a second run finds all of it ready.
 #
 #   bash test/interop/vllm/install.sh            prints the folder on its last line
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Same name as vllmPlace() in place.ts: the first 12 digits over everything that goes in.
-hash=$(cat requirements.txt stub_cuda.py make_tiny_model.py | sha256sum | cut -c1-12)
-place=${ALIDADE_CACHE:-$HOME/.cache/alidade}/vllm/$hash
+# Same names as in place.ts: the first 12 digits over everything that goes in.
+cache=${ALIDADE_CACHE:-$HOME/.cache/alidade}
+hash=$(cat requirements.txt stub_cuda.py | sha256sum | cut -c1-12)
+place=$cache/vllm/$hash
+models=$place/models/$(cat make_tiny_model.py teach.py plays.json | sha256sum | cut -c1-12)
 uv_version=0.13.9
 
 # numactl's library is what vLLM's CPU kernels link against; gcc and readelf make the stand-ins of stub_cuda.py.
@@ -25,7 +28,7 @@ mkdir -p "$place"
 exec 9>"$place/lock"
 flock 9
 if [ ! -f "$place/ready" ]; then
-  rm -rf "$place/tools" "$place/venv" "$place/tiny-qwen2"
+  rm -rf "$place/tools" "$place/venv"
   echo "vLLM for the tests: installing into $place" >&2
   if ! python3 -m venv "$place/tools" >&2; then
     echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
@@ -37,7 +40,14 @@ if [ ! -f "$place/ready" ]; then
   "$uv" venv --quiet --python 3.11 "$place/venv" >&2
   "$uv" pip install --quiet --python "$place/venv" --no-deps --requirement requirements.txt >&2
   "$place/venv/bin/python" stub_cuda.py "$place/venv/lib/python3.11/site-packages" >&2
-  "$place/venv/bin/python" make_tiny_model.py "$place/tiny-qwen2" >&2
   touch "$place/ready"
+fi
+if [ ! -f "$models/ready" ]; then
+  echo "a model that plays by itself: teaching it in $models" >&2
+  mkdir -p "$models"
+  "$place/venv/bin/python" make_tiny_model.py "$models/untaught" >&2
+  # Threads that wait by spinning take the core from those that work, wherever anything else runs.
+  OMP_WAIT_POLICY=passive "$place/venv/bin/python" teach.py "$models/untaught" plays.json "$models/taught" >&2
+  touch "$models/ready"
 fi
 echo "$place"

@@ -20,6 +20,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 VOCABULARY = 4096
 CONTEXT = 32768
 HIDDEN = 64
+INITIAL = 0.2  # ten times the usual: a distribution with peaks, not a uniform one
 # Added behind the BPE vocabulary in this order. Control tokens vanish with skip_special_tokens, marks stay visible.
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
@@ -27,8 +28,9 @@ MARKS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>"
 TRAINING_PACKAGES = ["click", "jinja2", "networkx", "pydantic", "requests"]
 TRAINING_BYTES = 4 << 20
 
-# ChatML, tool calls as hermes writes them, reasoning kept in past turns. Rendering more messages only appends, so a
-# conversation that a harness hands back unchanged continues token for token.
+# ChatML, tool calls as hermes writes them, reasoning kept in past turns, with the line breaks of Qwen3's template around
+# it whatever the parser left there. Rendering more messages only appends, so that a conversation that a harness hands
+# back unchanged continues token for token, where its turns were written as the template writes them.
 TEMPLATE = r"""
 {%- macro plain(content) -%}
   {%- if content is string -%}{{ content }}
@@ -51,9 +53,9 @@ TEMPLATE = r"""
 {%- for message in (messages[1:] if leads else messages) -%}
   {%- if message.role == 'assistant' -%}
     {{- open('assistant') -}}
-    {%- set thought = message.reasoning or message.reasoning_content -%}
+    {%- set thought = (message.reasoning or message.reasoning_content or '').strip('\n') -%}
     {%- if thought -%}{{ '<think>\n' ~ thought ~ '\n</think>\n\n' }}{%- endif -%}
-    {%- set said = plain(message.content) -%}
+    {%- set said = plain(message.content).lstrip('\n') -%}
     {{- said -}}
     {%- for call in message.tool_calls or [] -%}
       {%- set target = call.function or call -%}
@@ -116,25 +118,26 @@ def make_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def make_model(end_of_text: int, end_of_turn: int) -> Qwen2ForCausalLM:
-    heads = HIDDEN // 32  # 32 is the smallest head that vLLM's attention on the CPU takes
+def make_model(tokenizer, hidden: int = HIDDEN, initial: float = INITIAL) -> Qwen2ForCausalLM:
+    end_of_text, end_of_turn = tokenizer.convert_tokens_to_ids(["<|endoftext|>", "<|im_end|>"])
+    heads = hidden // 32  # 32 is the smallest head that vLLM's attention on the CPU takes
     config = Qwen2Config(
         vocab_size=VOCABULARY,
-        hidden_size=HIDDEN,
-        intermediate_size=2 * HIDDEN,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
         num_hidden_layers=2,
         num_attention_heads=heads,
         num_key_value_heads=heads // 2,
         max_position_embeddings=CONTEXT,
         rope_theta=1e6,
         tie_word_embeddings=False,
-        initializer_range=0.2,  # ten times the usual: a distribution with peaks, not a uniform one
+        initializer_range=initial,
         bos_token_id=None,
         eos_token_id=end_of_turn,
         pad_token_id=end_of_text,
     )
     torch.manual_seed(0)
-    model = Qwen2ForCausalLM(config).to(torch.bfloat16)
+    model = Qwen2ForCausalLM(config)
     model.generation_config.update(do_sample=True, temperature=1.0, top_p=1.0, eos_token_id=[end_of_turn, end_of_text])
     return model
 
@@ -151,7 +154,7 @@ def main(folder: Path) -> None:
     )
     wrapped.chat_template = TEMPLATE.strip()
     wrapped.save_pretrained(folder)
-    make_model(tokenizer.token_to_id("<|endoftext|>"), tokenizer.token_to_id("<|im_end|>")).save_pretrained(folder)
+    make_model(wrapped).to(torch.bfloat16).save_pretrained(folder)
     print(f"a tiny model in {folder}")
 
 

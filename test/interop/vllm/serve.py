@@ -35,7 +35,9 @@ FLAGS = [
     *("--generation-config", "vllm", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
     *("--enable-prompt-tokens-details", "--enable-scale-out"),
     # Without disable_any_whitespace a random model fills a JSON grammar with blanks until it runs out of tokens.
-    *("--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true}'),
+    # Thoughts are reasoning, and not text. Without enable_in_reasoning a grammar would begin to hold behind </think> only.
+    *("--reasoning-parser", "qwen3"),
+    *("--structured-outputs-config", '{"backend":"xgrammar","disable_any_whitespace":true,"enable_in_reasoning":true}'),
 ]
 
 

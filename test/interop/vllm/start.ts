@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { vllmPlace, vllmScripts } from "./place.ts";
+import { taughtModel, vllmPlace, vllmScripts } from "./place.ts";
 
 /** A server that answers. `url` is without a trailing slash and without `/v1`. */
 export type Vllm = AsyncDisposable & { url: string; model: string };
@@ -44,9 +44,8 @@ export async function launchVllm(): Promise<LaunchedVllm> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-vllm-"));
   const log = join(folder, "log");
   const output = openSync(log, "a");
-  const place = vllmPlace();
   // stdin stays open as long as we live; the server ends with it. Its own process group takes the workers along.
-  const child = spawn(join(place, "venv/bin/python"), [join(vllmScripts, "serve.py"), join(place, "tiny-qwen2"), String(port)], {
+  const child = spawn(join(vllmPlace(), "venv/bin/python"), [join(vllmScripts, "serve.py"), taughtModel(), String(port)], {
     stdio: ["pipe", output, output],
     detached: true,
   });
