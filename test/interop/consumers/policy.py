@@ -45,3 +45,12 @@ def stepped(model, loss):
     torch.optim.SGD(model.parameters(), 0.1).step()
     assert torch.isfinite(loss), f"the loss is {loss}"
     assert not torch.equal(before, model.lm_head.weight), "the loss moves no weight"
+
+
+def refused(what, attempt):
+    """Our loader says no where the trainer would go on with something else than what was sampled."""
+    try:
+        attempt()
+    except ValueError:
+        return
+    raise AssertionError(f"the loader takes {what}")

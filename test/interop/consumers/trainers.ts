@@ -12,6 +12,7 @@ import { consumerScripts, consumersPlace } from "./place.ts";
 /** `rows: one`: the trainer knows one row a rollout, so of several its longest is trained. */
 export const trainers = [
   { name: "trl", format: "trl-grpo", rows: "one" },
+  { name: "trl_async", format: "trl-async", rows: "all" },
   { name: "openenv", format: "openenv", rows: "all" },
   { name: "verifiers", format: "verifiers", rows: "all" },
   { name: "tinker", format: "tinker", rows: "all" },

@@ -13,6 +13,7 @@ def ratios_of(file, policy):
     for row in read(file):
         document = Trajectory.model_validate(row)
         assert Trajectory.model_validate_json(document.model_dump_json()) == document
+        Trajectory.model_validate({**row, "schema_version": "ATIF-v1.7"})
         for each in [document, *(document.subagent_trajectories or [])]:
             found += [of_metrics(step.metrics, policy) for step in each.steps if step.metrics and step.metrics.logprobs]
     return torch.cat(found)

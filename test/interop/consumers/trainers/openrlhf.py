@@ -5,7 +5,7 @@ import sys
 import types
 
 from alidade_openrlhf import responses
-from policy import next_logprobs, ratios, stepped
+from policy import next_logprobs, ratios, refused, stepped
 
 PACKAGE = "openrlhf"
 
@@ -36,6 +36,7 @@ SamplesGenerator, Experience, PolicyLoss = import_without_engines()
 def ratios_of(file, policy):
     generator = object.__new__(SamplesGenerator)
     limit = {"max_len": 65536}
+    refused("a row that would be cut in a turn", lambda: list(responses(file, max_len=8)))
     experiences = [generator._process_response_into_experience(each, **limit) for each in responses(file, **limit)]
     batch = Experience.concat_experiences(experiences, pad_token_id=policy.pad)
     model = policy.copy()

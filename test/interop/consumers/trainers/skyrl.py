@@ -2,7 +2,7 @@
 
 import numpy as np
 from alidade_skyrl import generator_output
-from policy import next_logprobs, ratios, stepped
+from policy import next_logprobs, ratios, refused, stepped
 from skyrl.backends.skyrl_train.utils.ppo_utils import PolicyLossRegistry, compute_advantages_and_returns
 from skyrl.train.config import AlgorithmConfig
 from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
@@ -13,6 +13,8 @@ PACKAGE = "skyrl"
 
 def ratios_of(file, policy):
     output = generator_output(file, step_wise=True)
+    if not all(output["is_last_step"]):
+        refused("several rows of a rollout as rollouts of their own", lambda: generator_output(file))
     ids = [each.to_string() for each in output["trajectory_ids"]]
     validate_generator_output(len(set(ids)), output, step_wise=True)
     columns = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "rollout_logprobs")
