@@ -7,7 +7,11 @@
     for sample in rollout_samples("async.jsonl"):  # alidade export --format trl-async
         queue.put(sample)                          # the queue of RolloutQueueDataset
 
-Rows of `trl-sft` and `trl-dpo` are data sets as they stand: datasets.load_dataset("json", data_files=...).
+    DPOOnTokens = dpo_trainer()                    # alidade export --format trl-dpo
+    DPOOnTokens(model=..., train_dataset=preferences("dpo.jsonl"), ...).train()
+
+Rows of `trl-sft` are a data set as they stand, and so are those of `trl-dpo` where TRL may tokenise the messages anew:
+datasets.load_dataset("json", data_files=...).
 """
 import json
 
@@ -79,3 +83,26 @@ def rollout_samples(file):
         arrays = {key: np.array(row[key]) for key in ("input_ids", "completion_mask", "old_log_probs")}
         rest = {key: row[key] for key in ("prompt", "completion", "advantage", "model_version", "group_id", "metrics")}
         yield RolloutSample(**arrays, **rest)
+
+
+def preferences(file):
+    """The pairs in the tokens that were sampled. Refuses a file in which some pair has none."""
+    from datasets import Dataset
+
+    keys = ("prompt_ids", "chosen_ids", "rejected_ids")
+    rows = [{key: row[key] for key in keys} for row in read(file)]
+    missing = sum(row["prompt_ids"] is None for row in rows)
+    if missing:
+        raise ValueError(f"{file}: {missing} of {len(rows)} pairs have no token ids, for their prompts were not the same tokens")
+    return Dataset.from_list(rows)
+
+
+def dpo_trainer():
+    """TRL's DPOTrainer for pairs that are tokens already: it would ask for messages and tokenise them anew."""
+    from trl import DPOTrainer
+
+    class DPOOnTokens(DPOTrainer):
+        def _prepare_dataset(self, dataset, *_):
+            return dataset
+
+    return DPOOnTokens
