@@ -103,7 +103,7 @@ class SglangEngine implements Engine {
       add_generation_prompt: source.generation,
     };
     const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
-    return { token_ids, text: await this.detokenize(model, token_ids, signal) };
+    return { token_ids, text: source.ids_only ? "" : await this.detokenize(model, token_ids, signal) };
   }
 
   #conversation(model: string, source: { messages: Message[]; tools: Tool[] }, verbatim = false): Record<string, unknown> {
@@ -220,7 +220,8 @@ function probeBody(model: string, temperature: number): Record<string, unknown> 
 /** A prompt without a template around it. Its parsers do not run here, and nothing of it is a tool call. */
 function toGenerate(request: SampleRequest, prompt: Prompt): Record<string, unknown> {
   return {
-    ...("text" in prompt ? { text: prompt.text } : { input_ids: prompt.token_ids }),
+    // An id that the vocabulary does not have ends the whole server, unless a field is refused for it before.
+    ...("text" in prompt ? { text: prompt.text } : { input_ids: prompt.token_ids, token_ids_logprob: [largest(prompt.token_ids)] }),
     sampling_params: toGenerateSampling(request.sampling),
     return_logprob: true,
     return_prompt_token_ids: true,
@@ -228,6 +229,10 @@ function toGenerate(request: SampleRequest, prompt: Prompt): Record<string, unkn
     rid: request.call_id,
     ...(request.cache_salt ? { cache_salt: request.cache_salt } : {}),
   };
+}
+
+function largest(ids: readonly number[]): number {
+  return ids.reduce((most, id) => Math.max(most, id), 0);
 }
 
 type Probed = { prompt: boolean; prompt_ids: number[] | null; sampled: boolean; meta: boolean; best: number | null };

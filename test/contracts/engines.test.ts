@@ -515,6 +515,25 @@ test("hosted: a parameter that changes what is sampled and has no place is refus
     });
 });
 
+test("hosted: an image that is in its own URL goes out as bytes, one that is elsewhere as its address", async () => {
+  const image = (url: string) => ({ type: "image" as const, url });
+  const asked: Message[] = [{ role: "user", parts: [image("data:image/png;base64,AA=="), image("https://example.com/a.png")] }];
+  const sentBy = async (kind: string): Promise<string> => {
+    let sent = "";
+    await withEngine(kind, { text: "ok" }, async (engine, server) => {
+      await sampleAll(engine, { messages: asked, tools: [] });
+      sent = JSON.stringify(server.requests[0]);
+    });
+    return sent;
+  };
+  const anthropic = await sentBy("anthropic");
+  assert.ok(anthropic.includes('{"type":"base64","media_type":"image/png","data":"AA=="}'), anthropic);
+  assert.ok(anthropic.includes('{"type":"url","url":"https://example.com/a.png"}'), anthropic);
+  const google = await sentBy("google");
+  assert.match(google, /"inlineData":\{("data":"AA==","mimeType":"image\/png"|"mimeType":"image\/png","data":"AA==")\}/);
+  assert.match(google, /"fileUri":"https:\/\/example.com\/a.png"/);
+});
+
 test("anthropic: a later system turn is a user's, and arguments that are no object stay the text that they were", async () => {
   await withEngine("anthropic", { text: "ok" }, async (engine, server) => {
     const odd: Message[] = [

@@ -1,4 +1,4 @@
-/** What the tests of the vllm engine ask vLLM for, and how they read its answers. */
+/** What the tests of real servers ask for, and how they read the answers. */
 import assert from "node:assert/strict";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed } from "../../engines/index.ts";
@@ -53,6 +53,49 @@ export function read(events: SampleEvent[]) {
     end,
   };
 }
+
+const call = (json: string): string => `<tool_call>\n${json}\n</tool_call>`;
+const bash = (args: string, name = "bash"): string => call(`{"name": "${name}", "arguments": ${args}}`);
+const ls = bash('{"command": "ls"}');
+
+/** What models say, well and badly: each is forced on the model, and cut off at several lengths. */
+export const forcedTurns: Record<string, string> = {
+  text: "The sea is blue.",
+  "text of many bytes": "naïve 日本 🦀",
+  "one call": ls,
+  "a call in its own spacing": bash('{"command":  "ls",   "x":1.0}'),
+  "escapes in a call": bash('{"command": "echo \\"naïve\\" \\u00e9\\n日本"}'),
+  "parallel calls": `${ls}\n${bash('{"command": "pwd"}')}`,
+  "parallel calls without a break": ls + bash('{"command": "pwd"}'),
+  "text before a call": `I will look.\n${ls}`,
+  "text between calls": `${ls}\nand then\n${bash('{"command": "pwd"}')}`,
+  "text after a call": `${ls}\nThat was it.`,
+  "thinking and text": "<think>\nI look.\n</think>\n\nFine.",
+  "thinking and a call": `<think>\nI look.\n</think>\n\n${ls}`,
+  "thinking that does not end": "<think>\nI look and look",
+  "a call while thinking": `<think>\n${ls}\n</think>\n\nFine.`,
+  "an unknown tool": bash('{"command": "ls"}', "rm"),
+  "arguments that are a string": bash('"ls"'),
+  "arguments that are null": bash("null"),
+  "a call without arguments": call('{"name": "bash"}'),
+  "a call that is no JSON": bash('{"command": ls}'),
+  "a call with a brace too few": call('{"name": "bash", "arguments": {"command": "ls"}'),
+  "a call that does not end": '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}',
+  "a bad call, then a good one": `${call('{"name": "bash", oops}')}\n${ls}`,
+  "a good call, then a bad one": `${ls}\n${call('{"name": "bash", oops}')}`,
+  "a closing tag in an argument": bash('{"command": "echo </tool_call>"}'),
+  "nothing but an opening tag": "<tool_call>",
+  "an empty call": "<tool_call>\n</tool_call>",
+  blanks: " \n",
+};
+
+/** What a turn came to, whatever tokens spell it. */
+export const said = ({ text, reasoning, calls, end }: ReadTurn) => ({
+  text,
+  reasoning,
+  calls: calls.map(({ name, arguments: args }) => [name, args]),
+  finish: [end.finish_reason, end.stop],
+});
 
 type Scored = Record<string, { logprob: number }> | null;
 

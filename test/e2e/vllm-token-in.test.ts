@@ -10,49 +10,7 @@ import { AlidadeError } from "../../errors.ts";
 import type { Sampling } from "../../schema/message.ts";
 import type { Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
-import { bashTool, neutral, type ReadTurn, read, request, score, tolerance, withVllm } from "./vllm-samples.ts";
-
-const call = (json: string): string => `<tool_call>\n${json}\n</tool_call>`;
-const bash = (args: string, name = "bash"): string => call(`{"name": "${name}", "arguments": ${args}}`);
-const ls = bash('{"command": "ls"}');
-
-/** What models say, well and badly: each is forced on the model, and cut off at several lengths. */
-const turns: Record<string, string> = {
-  text: "The sea is blue.",
-  "text of many bytes": "naïve 日本 🦀",
-  "one call": ls,
-  "a call in its own spacing": bash('{"command":  "ls",   "x":1.0}'),
-  "escapes in a call": bash('{"command": "echo \\"naïve\\" \\u00e9\\n日本"}'),
-  "parallel calls": `${ls}\n${bash('{"command": "pwd"}')}`,
-  "parallel calls without a break": ls + bash('{"command": "pwd"}'),
-  "text before a call": `I will look.\n${ls}`,
-  "text between calls": `${ls}\nand then\n${bash('{"command": "pwd"}')}`,
-  "text after a call": `${ls}\nThat was it.`,
-  "thinking and text": "<think>\nI look.\n</think>\n\nFine.",
-  "thinking and a call": `<think>\nI look.\n</think>\n\n${ls}`,
-  "thinking that does not end": "<think>\nI look and look",
-  "a call while thinking": `<think>\n${ls}\n</think>\n\nFine.`,
-  "an unknown tool": bash('{"command": "ls"}', "rm"),
-  "arguments that are a string": bash('"ls"'),
-  "arguments that are null": bash("null"),
-  "a call without arguments": call('{"name": "bash"}'),
-  "a call that is no JSON": bash('{"command": ls}'),
-  "a call with a brace too few": call('{"name": "bash", "arguments": {"command": "ls"}'),
-  "a call that does not end": '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}',
-  "a bad call, then a good one": `${call('{"name": "bash", oops}')}\n${ls}`,
-  "a good call, then a bad one": `${ls}\n${call('{"name": "bash", oops}')}`,
-  "a closing tag in an argument": bash('{"command": "echo </tool_call>"}'),
-  "nothing but an opening tag": "<tool_call>",
-  "an empty call": "<tool_call>\n</tool_call>",
-  blanks: " \n",
-};
-
-const said = ({ text, reasoning, calls, end }: ReadTurn) => ({
-  text,
-  reasoning,
-  calls: calls.map(({ name, arguments: args }) => [name, args]),
-  finish: [end.finish_reason, end.stop],
-});
+import { bashTool, forcedTurns, neutral, type ReadTurn, read, request, said, score, tolerance, withVllm } from "./vllm-samples.ts";
 
 const sample = async (engine: Engine, asked: SampleRequest, signal: AbortSignal): Promise<ReadTurn> =>
   read(await Array.fromAsync(engine.sample(asked, signal)));
@@ -61,7 +19,7 @@ test("for the same ids vLLM says the same, whether it rendered the prompt or was
   if (!(await need(t, "vllm"))) return;
   await withVllm(t.signal, async (engine, vllm) => {
     assert.ok((await engine.probe(t.signal)).token_in);
-    const forced = Object.entries(turns).flatMap(([name, text]): [string, Sampling][] =>
+    const forced = Object.entries(forcedTurns).flatMap(([name, text]): [string, Sampling][] =>
       [undefined, 4, 12].map((max_tokens) => [
         `${name}, ${max_tokens ?? "whole"}`,
         { structured_outputs: { choice: [text] }, max_tokens: max_tokens ?? 200 },
@@ -70,7 +28,14 @@ test("for the same ids vLLM says the same, whether it rendered the prompt or was
     const free = Array.from({ length: 12 }, (_, at): [string, Sampling] => [`free ${at}`, { max_tokens: 48 }]);
     const stopped: [string, Sampling][] = [
       ["a stop string in text", { structured_outputs: { choice: ["one STOP two"] }, stop: ["STOP"], max_tokens: 50 }],
-      ["a stop string in a call", { structured_outputs: { choice: [bash('{"command": "STOP"}')] }, stop: ["STOP"], max_tokens: 50 }],
+      [
+        "a stop string in a call",
+        {
+          structured_outputs: { choice: ['<tool_call>\n{"name": "bash", "arguments": {"command": "STOP"}}\n</tool_call>'] },
+          stop: ["STOP"],
+          max_tokens: 50,
+        },
+      ],
       ["a stop token", { structured_outputs: { choice: ["abc abc abc"] }, stop_token_ids: [100], max_tokens: 50 }],
     ];
     const outcome = { compared: 0, otherIds: 0, byTheParser: 0 };
