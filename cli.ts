@@ -6,6 +6,7 @@ import { fail } from "./commands/command-line.ts";
 import { config } from "./commands/config.ts";
 import { doctor } from "./commands/doctor.ts";
 import { exportCommand } from "./commands/export.ts";
+import { fidelity } from "./commands/fidelity.ts";
 import { reap } from "./commands/reap.ts";
 import { record } from "./commands/record.ts";
 import { run } from "./commands/run.ts";
@@ -13,7 +14,7 @@ import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
 import { version } from "./version.ts";
 
-const verbs = [serve, record, run, doctor, check, show, audit, exportCommand, reap, config] as const;
+const verbs = [serve, record, run, doctor, check, show, fidelity, audit, exportCommand, reap, config] as const;
 
 // A reader that has seen enough (`alidade export | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

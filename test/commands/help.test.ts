@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cli, jsonOf } from "../fakes/cli.ts";
 
-const verbs = ["serve", "record", "run", "doctor", "check", "show", "export", "reap", "config"];
+const verbs = ["serve", "record", "run", "doctor", "check", "show", "fidelity", "audit", "export", "reap", "config"];
 
 test("the help lists every verb, and each verb's help teaches with an example and says what --json prints", async () => {
   const main = await cli(["--help"]);

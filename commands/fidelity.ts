@@ -1,0 +1,35 @@
+/** `alidade fidelity`: what a run's trajectories are worth to a trainer, and what would make them worth more. */
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { selectionNamed, selections } from "../reconstruct/index.ts";
+import { print } from "./command-line.ts";
+import { renderSummary } from "./fidelity/render.ts";
+import { FidelitySummarizer } from "./fidelity/summary.ts";
+import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+
+type Flags = { run?: string; select: string; maxTokens?: number; allowGrammar?: boolean; json?: boolean };
+
+export function fidelity(program: Command): void {
+  program
+    .command("fidelity")
+    .summary("why contexts part in a run, what it costs, and what to do about it")
+    .description(
+      "Sums up a run: where its sampled tokens went (trained, or why not), how many rows a trainer gets for them, and the causes of\nbranches, the most frequent first, each with an example and what to do about it.",
+    )
+    .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
+    .addOption(new Option("--select <name>", "as in `alidade export`").choices(selections.map((one) => one.name)).default("strict"))
+    .option("--max-tokens <number>", "longest row, as in `alidade export`", wholeNumber)
+    .option("--allow-grammar", "count tokens that were sampled under a grammar as trained")
+    .option("--json", "print one JSON object")
+    .addHelpText("after", "\nExamples:\n  alidade fidelity\n  alidade fidelity --run runs/run1abc --select tolerant --allow-grammar")
+    .action(async (flags: Flags) => {
+      const { select, maxTokens = null, allowGrammar = false } = flags;
+      const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, allowGrammar });
+      for await (const trajectory of trajectoriesOf(await runFolderOf(flags.run))) summarizer.add(trajectory);
+      print(flags.json ? JSON.stringify(summarizer.summary) : renderSummary(summarizer.summary));
+    });
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("Give a whole number of 1 or more.");
+  return Number(text);
+}

@@ -1,0 +1,50 @@
+/** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
+import { visibleText } from "../show/visible-text.ts";
+import { causeAdvice, reasonAdvice } from "./advice.ts";
+import type { CauseSummary, FidelitySummary } from "./summary.ts";
+
+export function renderSummary(summary: FidelitySummary): string {
+  const { rollouts, in_loss, calls, rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
+  const lines = [
+    `${number(rollouts)} rollouts (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
+    `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
+    ...Object.entries(tokens.excluded)
+      .sort(([, a], [, b]) => b - a)
+      .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${hint(reason)}`),
+    `${number(rows)} rows${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
+  ];
+  if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
+  lines.push(`edges: ${list(matches)}`);
+  const causes = summary.causes.map((cause) => renderCause(cause, calls));
+  return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
+}
+
+function renderCause({ cause, calls, repeated_tokens, example }: CauseSummary, all: number): string {
+  const { what, todo } = causeAdvice[cause];
+  const at = example.position === null ? "" : `, token ${number(example.position)}`;
+  const lines = [
+    `${number(calls)} × ${words(cause)}, in ${Math.round((100 * calls) / all)} % of the calls: ${what}`,
+    `  for example ${visibleText(example.rollout)}, turn ${example.turn}${at}`,
+  ];
+  if (cause !== "retokenised" && example.before !== null) lines.push(`    before: ${quote(example.before)}`);
+  if (cause !== "retokenised" && example.now !== null) lines.push(`    now:    ${quote(example.now)}`);
+  if (repeated_tokens > 0) lines.push(`  ${number(repeated_tokens)} tokens before these branches are computed again`);
+  lines.push(`  → ${todo}`);
+  return lines.join("\n");
+}
+
+const number = (value: number): string => value.toLocaleString("en");
+const words = (name: string): string => name.replaceAll("_", " ");
+const quote = (text: string): string => JSON.stringify(visibleText(text.slice(0, 80)));
+const share = (part: number, whole: number): string => (whole === 0 ? "" : ` (${Math.round((100 * part) / whole)} %)`);
+const inflation = (value: number | null): string => (value === null ? "" : `, row inflation ${value.toFixed(2)}`);
+
+function hint(reason: string): string {
+  const advice = (reasonAdvice as Record<string, string | undefined>)[reason];
+  return advice === undefined ? "" : ` (${advice})`;
+}
+
+function list(counts: Record<string, number>): string {
+  const named = Object.entries(counts).map(([name, value]) => `${number(value)} ${words(name)}`);
+  return named.length === 0 ? "none" : named.join(", ");
+}

@@ -1,0 +1,79 @@
+/** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
+import { addAccounts, rowInflationOf, type SelectOptions, selectRows, type TokenAccount } from "../../reconstruct/index.ts";
+import type { CallRecord, EdgeCause, Trajectory } from "../../schema/trajectory.ts";
+
+export type CauseSummary = {
+  cause: EdgeCause;
+  calls: number;
+  /** Tokens before the branches: what a trainer computes again because of them. */
+  repeated_tokens: number;
+  /** The first call that shows both sides, else the first one. */
+  example: { rollout: string; turn: number; position: number | null; before: string | null; now: string | null };
+};
+
+export type FidelitySummary = {
+  rollouts: number;
+  in_loss: number;
+  calls: number;
+  /** Under the selection that was asked for. */
+  rows: number;
+  tokens: TokenAccount;
+  row_inflation: number | null;
+  /** Rows and inflation if the same text in other tokens were taken as one sequence. */
+  tolerant: { rows: number; row_inflation: number | null };
+  matches: Record<string, number>;
+  outcomes: Record<string, number>;
+  /** The most frequent first. */
+  causes: CauseSummary[];
+};
+
+export class FidelitySummarizer {
+  readonly #options: Partial<SelectOptions>;
+  readonly #summary = { rollouts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {} };
+  #tokens = addAccounts([]);
+  #tolerant = { rows: 0, tokens: addAccounts([]) };
+  readonly #causes = new Map<EdgeCause, CauseSummary>();
+
+  constructor(options: Partial<SelectOptions>) {
+    this.#options = options;
+  }
+
+  add(trajectory: Trajectory): void {
+    const selected = selectRows(trajectory, this.#options);
+    const tolerant = selectRows(trajectory, { ...this.#options, strategy: "tolerant" });
+    this.#summary.rollouts++;
+    if (selected.standing.in_loss) this.#summary.in_loss++;
+    this.#summary.calls += trajectory.calls.length;
+    this.#summary.rows += selected.row_count;
+    this.#tokens = addAccounts([this.#tokens, selected.tokens]);
+    this.#tolerant = { rows: this.#tolerant.rows + tolerant.row_count, tokens: addAccounts([this.#tolerant.tokens, tolerant.tokens]) };
+    for (const [index, call] of trajectory.calls.entries()) this.#addCall(call, index + 1, trajectory);
+  }
+
+  get summary(): FidelitySummary {
+    return {
+      ...this.#summary,
+      tokens: this.#tokens,
+      row_inflation: rowInflationOf(this.#tokens),
+      tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant.tokens) },
+      causes: [...this.#causes.values()].sort((a, b) => b.calls - a.calls),
+    };
+  }
+
+  #addCall(call: CallRecord, turn: number, { rollout_id, session_id }: Trajectory): void {
+    count(this.#summary.matches, call.match);
+    count(this.#summary.outcomes, call.outcome);
+    if (call.cause === null) return;
+    const { position = null, parent_text = null, child_text = null } = call.difference ?? {};
+    const example = { rollout: rollout_id ?? session_id, turn, position, before: parent_text, now: child_text };
+    const known = this.#causes.get(call.cause) ?? { cause: call.cause, calls: 0, repeated_tokens: 0, example };
+    known.calls++;
+    known.repeated_tokens += position ?? 0;
+    if (known.example.now === null && example.now !== null) known.example = example;
+    this.#causes.set(call.cause, known);
+  }
+}
+
+function count(counts: Record<string, number>, key: string): void {
+  counts[key] = (counts[key] ?? 0) + 1;
+}

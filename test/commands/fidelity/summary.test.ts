@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { causeAdvice } from "../../../commands/fidelity/advice.ts";
+import { renderSummary } from "../../../commands/fidelity/render.ts";
+import { FidelitySummarizer } from "../../../commands/fidelity/summary.ts";
+import { reconstruct } from "../../../reconstruct/index.ts";
+import { EdgeCause } from "../../../schema/trajectory.ts";
+import { assistant, LogBuilder, thinking, user } from "../../fakes/log-builder.ts";
+import { namedCases } from "../../reconstruct/named-cases.ts";
+
+test("a run of all named cases: tokens add up, and every cause is named with its number, the most frequent first", () => {
+  const summarizer = new FidelitySummarizer({});
+  const expected: Record<string, number> = {};
+  for (const { log, edges } of namedCases) {
+    summarizer.add(reconstruct(log().entries));
+    for (const cause of edges.flatMap((edge) => edge.split(" ")[3] ?? [])) expected[cause] = (expected[cause] ?? 0) + 1;
+  }
+  const { summary } = summarizer;
+  assert.deepEqual(Object.fromEntries(summary.causes.map(({ cause, calls }) => [cause, calls])), expected);
+  assert.deepEqual(
+    summary.causes.map(({ calls }) => calls),
+    summary.causes.map(({ calls }) => calls).toSorted((a, b) => b - a),
+  );
+  const excluded = Object.values(summary.tokens.excluded).reduce((sum, tokens) => sum + tokens, 0);
+  assert.equal(summary.tokens.trained + excluded, summary.tokens.sampled);
+  assert.equal(summary.rollouts, namedCases.length);
+  const text = renderSummary(summary);
+  for (const cause of Object.keys(expected)) assert.ok(text.includes(causeAdvice[cause as EdgeCause].todo), cause);
+});
+
+test("the example is one that shows both sides, and the price of a cause is what is computed again", () => {
+  const log = new LogBuilder();
+  const start = [user("u")];
+  const says = assistant("ok", thinking("well"));
+  const a = log.call({ messages: start, says });
+  const dropped = [...start, assistant("ok"), user("on")];
+  log.call({ messages: dropped, parent: a });
+  const decoded = { parent_call_id: a, same_text: false, parent_text: "<think> well", child_text: "\u001b[2J" };
+  log.call({ messages: [...start, assistant("ok"), user("off")], parent: a, decoded });
+  const summarizer = new FidelitySummarizer({});
+  summarizer.add(reconstruct(log.entries));
+  const [cause] = summarizer.summary.causes;
+  assert.deepEqual([cause?.cause, cause?.calls, cause?.example.turn, cause?.example.now], ["reasoning_dropped", 2, 3, "\u001b[2J"]);
+  assert.equal(cause?.repeated_tokens, 2 * (cause?.example.position ?? 0));
+  assert.match(renderSummary(summarizer.summary), /before: "<think> well"\n +now: +"\\\\x1b\[2J"/);
+});
+
+test("a run without calls is summed up as what it is", () => {
+  const summarizer = new FidelitySummarizer({});
+  assert.match(renderSummary(summarizer.summary), /0 rollouts.*\n0 sampled tokens, 0 trained\n0 rows/);
+  assert.match(renderSummary(summarizer.summary), /No context parts/);
+});
+
+test("every cause that the record knows has words", () => {
+  assert.deepEqual(Object.keys(causeAdvice).sort(), [...EdgeCause.options].sort());
+});
