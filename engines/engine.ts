@@ -121,6 +121,8 @@ export type RenderSource = {
   tools: Tool[];
   /** With the generation prompt behind the last message, or without. */
   generation: boolean;
+  /** The ids are enough; `text` is empty then. */
+  ids_only?: boolean;
   tool_choice?: ToolChoice | null;
   /** The call's own, for what templates read of it: `reasoning_effort`, `chat_template_kwargs`. */
   sampling?: Sampling;

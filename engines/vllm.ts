@@ -142,7 +142,7 @@ class VllmEngine implements Engine {
   async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
     const body = { ...this.#toTokenize(model, source), ...templateKwargs(source.sampling), add_generation_prompt: source.generation };
     const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
-    return { token_ids, text: await this.detokenize(model, token_ids, signal) };
+    return { token_ids, text: source.ids_only ? "" : await this.detokenize(model, token_ids, signal) };
   }
 
   /** Older servers have no such route. */

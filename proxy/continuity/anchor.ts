@@ -11,6 +11,8 @@ import { marks } from "./shape.ts";
 /** The engine's own template and tokenizer, with the call's settings. */
 export type Renderer = {
   render(messages: Message[], tools: Tool[], generation: boolean): Promise<{ token_ids: number[]; text: string }>;
+  /** The ids alone, with the generation prompt. */
+  ids(messages: Message[], tools: Tool[]): Promise<number[]>;
   tokenize(text: string): Promise<number[]>;
   detokenize(ids: number[]): Promise<string>;
 };

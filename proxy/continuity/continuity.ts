@@ -7,7 +7,7 @@
  * engine's own template. Where a step does not hold the call is rendered anew, with its cause, and the next turns go on
  * from there. Nothing is kept here but answers about templates: the conversations are the session's calls themselves.
  */
-import type { Engine } from "../../engines/index.ts";
+import type { Engine, RenderSource } from "../../engines/index.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../schema/message.ts";
 import type { Continuity as ContinuityRecord, RenderCause } from "../../schema/session-log.ts";
@@ -107,9 +107,11 @@ async function endsWithItsText(renderer: Renderer, { tokens, promptLength, finis
 
 function rendererAt(engine: Engine, model: string, call: Call, signal: AbortSignal): Renderer {
   const { tool_choice, effective_sampling: sampling } = call.begun;
+  const render = (source: Pick<RenderSource, "messages" | "tools" | "generation" | "ids_only">) =>
+    (engine.render as NonNullable<Engine["render"]>)(model, { ...source, tool_choice, sampling }, signal);
   return {
-    render: (messages, tools, generation) =>
-      (engine.render as NonNullable<Engine["render"]>)(model, { messages, tools, generation, tool_choice, sampling }, signal),
+    render: (messages, tools, generation) => render({ messages, tools, generation }),
+    ids: async (messages, tools) => (await render({ messages, tools, generation: true, ids_only: true })).token_ids,
     tokenize: (text) => (engine.tokenize as NonNullable<Engine["tokenize"]>)(model, { text }, signal),
     detokenize: (ids) => (engine.detokenize as NonNullable<Engine["detokenize"]>)(model, ids, signal),
   };

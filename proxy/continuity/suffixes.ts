@@ -48,11 +48,8 @@ export class Suffixes {
     )
       return "no_suffix";
     if (found.type === "head") {
-      const { token_ids } = await renderer.render(
-        [...dummyConversation(shape, found.where), ...withDummyIds(turn, appended)],
-        dummyTools(shape),
-        true,
-      );
+      const conversation = [...dummyConversation(shape, found.where), ...withDummyIds(turn, appended)];
+      const token_ids = await renderer.ids(conversation, dummyTools(shape));
       if (startsWith(token_ids, found.head)) return token_ids.slice(found.head.length);
     }
     // The ids matter, or what was appended changes how the turn before it is printed: asked with the very messages.

@@ -382,6 +382,5 @@ test("a tool result's suffix costs one rendering once its shape is known", async
   }
   await told(client, engine);
   assert.equal(asked[0], 0);
-  // A rendering is the ids and their text.
-  assert.deepEqual(asked.slice(5), [2, 2, 2]);
+  assert.deepEqual(asked.slice(5), [1, 1, 1]);
 });

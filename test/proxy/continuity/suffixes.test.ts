@@ -24,6 +24,7 @@ function rendererOf(tokenizer: ToyTokenizer): Renderer {
       const text = print(messages, list, generation);
       return { text, token_ids: tokenizer.encode(text) };
     },
+    ids: async (messages, list) => tokenizer.encode(print(messages, list, true)),
     tokenize: async (text) => tokenizer.encode(text),
     detokenize: async (ids) => tokenizer.decode(ids),
   };
@@ -115,6 +116,7 @@ test("a byte-pair tokenizer gives the same suffix as the whole rendering has", a
       const text = print(messages, list, generation);
       return { text, token_ids: encodePractice(text) };
     },
+    ids: async (messages, list) => encodePractice(print(messages, list, true)),
     tokenize: async (text) => encodePractice(text),
     detokenize: async (ids) => (ids.length === 1 && ids[0] === encodePractice(end)[0] ? end : "?"),
   };

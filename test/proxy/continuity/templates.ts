@@ -200,6 +200,9 @@ function rendererOf(template: Template, renderer: TemplateRenderer, tokenizer: T
       known.set(key, rendered);
       return rendered;
     },
+    async ids(messages, list) {
+      return (await this.render(messages, list, true)).token_ids;
+    },
     tokenize: async (words) => tokenizer.encode(words),
     detokenize: async (ids) => tokenizer.decode(ids),
   };
