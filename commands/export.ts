@@ -36,7 +36,11 @@ export function exportCommand(program: Command): void {
     .option("-o, --out <file>", "file to write (default: standard output)")
     .addOption(new Option("--select <name>", "which paths of the token tree become rows").choices(selections.map((one) => one.name)))
     .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", Number)
-    .option("--temperature <number>", "of the trainer; calls that were sampled at another are left out (default: 1)", Number)
+    .option(
+      "--temperature <number>",
+      "of the trainer: calls that were sampled at another are left out; also that of calls of which nobody recorded one (default: 1, and those are left out)",
+      Number,
+    )
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
     .option("--cut-off <rule...>", "CAUSE=train, CAUSE=mask or CAUSE=penalise:NUMBER for rollouts that were cut off")
     .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)

@@ -35,9 +35,9 @@ export const emptyReport = (): ExportReport => ({
 export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, "refuse" | "objective" | "aggregation"> & {
   /**
    * By what the trainer divides its logits. A format without a temperature of its own cannot say another one, so calls
-   * that were sampled at another are left out (`comparable.ts`).
+   * that were sampled at another are left out (`comparable.ts`). null: 1, and a call of which nobody recorded it is left out.
    */
-  temperature: number;
+  temperature: number | null;
   /** The exporter's own options, under the names of its schema. */
   own: Own;
 };

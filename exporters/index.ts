@@ -85,8 +85,15 @@ export async function exportTrajectories(
 ): Promise<ExportReport> {
   const report = emptyReport();
   const { signal, scratch, ...given } = options;
-  const { strategy, maxTokens, allowGrammar, cutOff, leaveOut } = defaultSelectOptions;
-  const settings: ExportOptions = { strategy, maxTokens, allowGrammar, cutOff, leaveOut, temperature: 1, own: {}, ...given };
+  const settings: ExportOptions = {
+    strategy: given.strategy ?? defaultSelectOptions.strategy,
+    maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
+    allowGrammar: given.allowGrammar ?? defaultSelectOptions.allowGrammar,
+    cutOff: given.cutOff ?? defaultSelectOptions.cutOff,
+    leaveOut: given.leaveOut ?? defaultSelectOptions.leaveOut,
+    temperature: given.temperature ?? null,
+    own: given.own ?? {},
+  };
   assertSayable(exporter, settings, given);
   const onSuperseded = (): void => addOne(report.left_out_rollouts, "superseded");
   const source = toSource(counted(trajectories, report), { scratch, onSuperseded });
@@ -97,10 +104,10 @@ export async function exportTrajectories(
 
 /** An option that a format has no use for would seem to have been obeyed. */
 function assertSayable(exporter: Exporter, { strategy }: ExportOptions, given: Partial<ExportOptions>): void {
-  const useless = exporter.selects === false ? aboutRows.find((name) => given[name] !== undefined) : undefined;
+  const useless = exporter.selects === false ? aboutRows.find(([name]) => given[name] !== undefined) : undefined;
   if (useless !== undefined)
-    throw new AlidadeError("config_invalid", `the export format ${exporter.name} has no rows to select: leave out ${useless}`, {
-      param: useless,
+    throw new AlidadeError("config_invalid", `the export format ${exporter.name} has no rows to select: leave out ${useless[1]}`, {
+      param: useless[0],
     });
   const selection = typeof strategy === "string" ? selectionNamed(strategy) : strategy;
   if (selection.packed && !exporter.saysPackedRows)
@@ -109,7 +116,14 @@ function assertSayable(exporter: Exporter, { strategy }: ExportOptions, given: P
     });
 }
 
-const aboutRows = ["strategy", "maxTokens", "allowGrammar", "leaveOut", "temperature"] as const satisfies (keyof ExportOptions)[];
+/** Under the names of the library and of the command line. */
+const aboutRows = [
+  ["strategy", "--select"],
+  ["maxTokens", "--max-tokens"],
+  ["temperature", "--temperature"],
+  ["allowGrammar", "--allow-grammar"],
+  ["leaveOut", "--leave-out"],
+] as const satisfies [keyof ExportOptions, string][];
 
 async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, report: ExportReport): AsyncIterable<Trajectory> {
   for await (const trajectory of trajectories) {

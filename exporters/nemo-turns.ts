@@ -30,7 +30,7 @@ export function nemoTurns(row: FlatRow): NemoTurn[] {
 }
 
 /** Refuses a call of which a grammar forced some tokens: one item has one prompt and one generation. */
-export function refusePartlyForced(trajectory: Trajectory, temperature: number): (call: CallRecord) => string | null {
+export function refusePartlyForced(trajectory: Trajectory, temperature: number | null): (call: CallRecord) => string | null {
   const partly = new Set(trajectory.nodes.filter(({ forced }) => forced?.includes(true)).map(({ call_id }) => call_id));
   return (call) => whyIncomparable(call, temperature) ?? (partly.has(call.call_id) ? "partly_forced" : null);
 }

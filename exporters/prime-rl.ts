@@ -43,7 +43,7 @@ export const primeRl = defineExporter({
 
 /** The trainer divides each token's logits by the temperature that is written for it. */
 function whyNotItsOwn(call: CallRecord): string | null {
-  return whyIncomparable(call, call.sampling.temperature ?? Number.NaN);
+  return whyIncomparable(call, call.sampling.temperature ?? null);
 }
 
 function toSample(row: FlatRow, trajectory: Trajectory, worth: number, env_name: string): Record<string, unknown> {
