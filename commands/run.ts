@@ -22,6 +22,7 @@ import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 import { openEngines } from "./open-engine.ts";
 import { rolloutTable } from "./rollout-table.ts";
+import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function run(program: Command): void {
   program
@@ -33,11 +34,13 @@ export function run(program: Command): void {
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
     .option("-e, --engine <url>", "URL of the inference server, or `practice`")
-    .option("--harness <name>", "pi, codex, claude-code, gemini-cli; one's own command stands in the run file")
+    .option("--harness <name>", "pi, codex, claude-code, gemini-cli, qwen-code, opencode; one's own command stands in the run file")
     .option("-n, --samples <number>", "rollouts of each task", Number)
     .option("--sandbox <name>", "auto, docker or process")
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
     .option("--purpose <purpose>", "train, eval or live")
+    .addOption(restoreOption())
+    .addOption(continuityOption())
     .option("--concurrency <number>", "harnesses running at once", Number)
     .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
@@ -62,7 +65,7 @@ export function run(program: Command): void {
     });
 }
 
-type RunFlags = {
+type RunFlags = SessionFlags & {
   config?: string;
   engine?: string;
   harness?: string;
@@ -90,6 +93,8 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       sandbox: flags.sandbox,
       unsafe_host: flags.unsafeHost,
       purpose: flags.purpose,
+      restore: flags.restore,
+      continuity: flags.continuity,
       concurrency: { run: flags.concurrency },
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
@@ -179,6 +184,7 @@ export async function executeRun(options: {
       purpose: config.purpose,
       budgets: config.budgets,
       train_classes: config.train_classes,
+      session: { restore: config.restore, continuity: config.continuity },
       samplingOf: options.samplingOf ?? (() => config.sampling),
       concurrency: config.concurrency,
       retries: config.retries,

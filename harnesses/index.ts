@@ -4,9 +4,11 @@ import { claudeCode } from "./claude-code.ts";
 import { codex } from "./codex.ts";
 import { geminiCli } from "./gemini-cli.ts";
 import type { Harness } from "./harness.ts";
+import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
+import { qwenCode } from "./qwen-code.ts";
 
-export const harnesses: readonly Harness[] = [pi, codex, claudeCode, geminiCli];
+export const harnesses: readonly Harness[] = [pi, codex, claudeCode, geminiCli, qwenCode, opencode];
 
 /** Throws `harness_unknown` with the names that there are. */
 export function harnessNamed(name: string): Harness {

@@ -19,7 +19,7 @@ const taskNames = ["merge-ranges", "parse-duration"];
 const usage = `npm run demo -- [options]
 
   --engine <url>     play against this engine instead of the embedded one (a vLLM: http://127.0.0.1:8000)
-  --harness <name>   pi (default), codex, claude-code or gemini-cli
+  --harness <name>   pi (default), codex, claude-code, gemini-cli, qwen-code or opencode
   --samples <n>      rollouts of each task (4)
   --sandbox <name>   auto (default), docker or process
   --unsafe-host      with --engine: allow the process sandbox, which isolates nothing

@@ -97,6 +97,18 @@ const hands = {
         .join("\n"),
     shell: (command) => call("run_shell_command", { command }),
   },
+  "qwen-code": {
+    // Its own read_file and edit want absolute paths, and a play does not know where the work stands.
+    look: (paths) => lookByShell(paths, (command) => call("run_shell_command", { command, is_background: false })),
+    edit: (edits) => call("run_shell_command", { command: editByNode(edits), is_background: false }),
+    shell: (command) => call("run_shell_command", { command, is_background: false }),
+  },
+  opencode: {
+    // Its edit refuses a file that its read has not seen.
+    look: (paths) => readLimits.map((limit) => paths.map((filePath) => call("read", { filePath, limit })).join("\n")),
+    edit: (edits) => edits.map(({ path, old, new: text }) => call("edit", { filePath: path, oldString: old, newString: text })).join("\n"),
+    shell: (command) => call("bash", { command, description: "Looks at the result" }),
+  },
 } as const satisfies Record<string, Hand>;
 
 /** Longer than any file of the demo. Five digits, two to choose from at each: the turn's five choices are in the number. */

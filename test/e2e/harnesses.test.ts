@@ -1,5 +1,5 @@
 /**
- * Four unmodified harnesses through four dialects, each at the same real bug of a real npm package, in Docker: reward
+ * Six unmodified harnesses through four dialects, each at the same real bug of a real npm package, in Docker: reward
  * 1 with the right plays and 0 with the wrong ones, and every trainable token proven against a relay of the test's own.
  */
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { need } from "../needs.ts";
 import { examples, play } from "./play.ts";
 import { proveItCanFail, proveRewards, proveTokens } from "./prove.ts";
 
-for (const harness of ["pi", "codex", "claude-code", "gemini-cli"] as const)
+for (const harness of ["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"] as const)
   test(`${harness} solves the task with the right plays and not with the wrong ones, and every trained token is proven`, async (t) => {
     if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}`))) return;
     await using engine = await startPracticeEngine({ seed: 3, signal: t.signal });

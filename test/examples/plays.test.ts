@@ -8,7 +8,7 @@ import { type Edit, loadPlays, type PlayedHarness, type PlayScript, playsFor } f
 import { addScript } from "../fakes/add-script.ts";
 import { hermesTurn } from "../fakes/hermes-turn.ts";
 
-const played: PlayedHarness[] = ["pi", "codex", "claude-code", "gemini-cli"];
+const played: PlayedHarness[] = ["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"];
 
 /** Each harness's tools and the arguments that they want, as the harness itself declares them (it refuses others). */
 const tools: Record<PlayedHarness, Record<string, string[]>> = {
@@ -16,6 +16,8 @@ const tools: Record<PlayedHarness, Record<string, string[]>> = {
   codex: { exec_command: ["cmd"] },
   "claude-code": { Read: ["file_path", "limit"], Edit: ["file_path", "old_string", "new_string"], Bash: ["command"] },
   "gemini-cli": { run_shell_command: ["command"], replace: ["file_path", "instruction", "old_string", "new_string"] },
+  "qwen-code": { run_shell_command: ["command", "is_background"] },
+  opencode: { read: ["filePath", "limit"], edit: ["filePath", "oldString", "newString"], bash: ["command", "description"] },
 };
 
 for (const harness of played) {
