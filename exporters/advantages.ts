@@ -1,19 +1,37 @@
-/** Advantages for formats that take them ready: one baseline entry a rollout, however many rows it has. */
+/** Rows with the advantage of their rollout, for formats that take it ready: one baseline entry a rollout. */
 import { z } from "zod";
-import { advantageMethods, groupAdvantages, standingOf } from "../reconstruct/index.ts";
+import { advantageMethods, type FlatRow, groupAdvantages, type SelectOptions, standingOf } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
-import type { TrajectoryGroup } from "./source.ts";
+import { rowsOf } from "./rows.ts";
+import type { TrajectoryGroup, TrajectorySource } from "./source.ts";
 
 /** For the schema of such a format's own options. */
 export const advantage = z.enum(advantageMethods).default("grpo").describe("how a rollout is compared with its group");
 
-/** One for each member, under the cut-off rules; null where the rollout has none, which is in the report with its reason. */
-export function advantagesOf(
-  group: TrajectoryGroup,
-  { cutOff, own }: ExportOptions<{ advantage: z.infer<typeof advantage> }>,
+type Options = ExportOptions<{ advantage: z.infer<typeof advantage> }>;
+
+/** No dummy rows: a rollout that trains nothing has been counted in the baseline. `over` as in `rowsOf`. */
+export async function* rowsWithAdvantage(
+  source: TrajectorySource,
+  options: Options,
   report: ExportReport,
-): (number | null)[] {
+  over: Partial<SelectOptions> = {},
+): AsyncIterable<{ row: FlatRow; advantage: number; trajectory: Trajectory }> {
+  for await (const group of source.groups()) {
+    const advantages = advantagesOf(group, options, report);
+    for (const [at, member] of group.members.entries()) {
+      const advantage = advantages[at] ?? null;
+      if (advantage === null) continue;
+      const trajectory = await member.read();
+      for (const row of rowsOf(trajectory, options, report, over)) if (!row.dummy) yield { row, advantage, trajectory };
+    }
+  }
+}
+
+/** One for each member, under the cut-off rules; null where the rollout has none, which is in the report with its reason. */
+function advantagesOf(group: TrajectoryGroup, { cutOff, own }: Options, report: ExportReport): (number | null)[] {
   const members = group.members.map((member) => {
     const { reward, in_loss, in_baseline } = standingOf(member, cutOff);
     return { rollout_id: member.rollout_id ?? member.trajectory_id, reward, in_loss, in_baseline };

@@ -2,10 +2,9 @@
 import { z } from "zod";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { advantage, advantagesOf } from "./advantages.ts";
+import { advantage, rowsWithAdvantage } from "./advantages.ts";
 import { whyIncomparable } from "./comparable.ts";
 import { defineExporter } from "./exporter.ts";
-import { rowsOf } from "./rows.ts";
 
 export const primeRl = defineExporter({
   name: "prime-rl",
@@ -25,18 +24,9 @@ export const primeRl = defineExporter({
     env_name: z.string().default("alidade").describe("environment under which prime-rl counts the samples"),
   }),
   async *write(source, options, report) {
-    for await (const group of source.groups()) {
-      const advantages = advantagesOf(group, options, report);
-      for (const [at, member] of group.members.entries()) {
-        const worth = advantages[at] ?? null;
-        if (worth === null) continue;
-        const trajectory = await member.read();
-        for (const row of rowsOf(trajectory, options, report, { refuse: whyNotItsOwn })) {
-          if (row.dummy) continue;
-          report.rows++;
-          yield JSON.stringify(toSample(row, trajectory, worth, options.own.env_name));
-        }
-      }
+    for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report, { refuse: whyNotItsOwn })) {
+      report.rows++;
+      yield JSON.stringify(toSample(row, trajectory, advantage, options.own.env_name));
     }
   },
 });

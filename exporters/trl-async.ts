@@ -2,14 +2,13 @@
 import { z } from "zod";
 import { type FlatRow, fullLength } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { advantage, advantagesOf } from "./advantages.ts";
+import { advantage, rowsWithAdvantage } from "./advantages.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
 import { numberIds } from "./numbering.ts";
 import { policyStepsOf } from "./policy-steps.ts";
 import { callsOfRow, inputOf, outputOf, trainedCalls } from "./row-calls.ts";
-import { rowsOf } from "./rows.ts";
 
 export const trlAsync = defineExporter({
   name: "trl-async",
@@ -29,22 +28,13 @@ export const trlAsync = defineExporter({
   }),
   async *write(source, options, report) {
     const groupNumber = numberIds();
-    for await (const group of source.groups()) {
-      const advantages = advantagesOf(group, options, report);
-      for (const [at, member] of group.members.entries()) {
-        const worth = advantages[at] ?? null;
-        if (worth === null) continue;
-        const trajectory = await member.read();
-        for (const row of rowsOf(trajectory, options, report)) {
-          if (row.dummy) continue;
-          const model_version = policyStepsOf(row).min ?? options.own.model_version ?? null;
-          if (model_version === null) addLeftOut(report, { no_policy_step: trainedCalls(row) });
-          else {
-            report.rows++;
-            const group_id = groupNumber(group.id ?? trajectory.trajectory_id);
-            yield JSON.stringify({ ...toSample(row, trajectory), advantage: worth, model_version, group_id });
-          }
-        }
+    for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report)) {
+      const model_version = policyStepsOf(row).min ?? options.own.model_version ?? null;
+      if (model_version === null) addLeftOut(report, { no_policy_step: trainedCalls(row) });
+      else {
+        report.rows++;
+        const group_id = groupNumber(row.group_id ?? row.trajectory_id);
+        yield JSON.stringify({ ...toSample(row, trajectory), advantage, model_version, group_id });
       }
     }
   },
