@@ -4,6 +4,7 @@ import { audit } from "./commands/audit.ts";
 import { check } from "./commands/check.ts";
 import { fail } from "./commands/command-line.ts";
 import { config } from "./commands/config.ts";
+import { diff } from "./commands/diff.ts";
 import { doctor } from "./commands/doctor.ts";
 import { exportCommand } from "./commands/export.ts";
 import { fidelity } from "./commands/fidelity.ts";
@@ -14,7 +15,7 @@ import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
 import { version } from "./version.ts";
 
-const verbs = [serve, record, run, doctor, check, show, fidelity, audit, exportCommand, reap, config] as const;
+const verbs = [serve, record, run, doctor, check, show, diff, fidelity, audit, exportCommand, reap, config] as const;
 
 // A reader that has seen enough (`alidade export | head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

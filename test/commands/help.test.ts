@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cli, jsonOf } from "../fakes/cli.ts";
 
-const verbs = ["serve", "record", "run", "doctor", "check", "show", "fidelity", "audit", "export", "reap", "config"];
+const verbs = ["serve", "record", "run", "doctor", "check", "show", "diff", "fidelity", "audit", "export", "reap", "config"];
 
 test("the help lists every verb, and each verb's help teaches with an example and says what --json prints", async () => {
   const main = await cli(["--help"]);
@@ -33,9 +33,9 @@ test("without an engine, an export format or a run that are known, the verbs say
   assert.match(noEngine.stderr, /engine\.url is not set: give --engine/);
   const noRun = await cli(["export"], { cwd: "/" });
   assert.match(noRun.stderr, /there is no run below runs\/ here/);
-  const noFormat = jsonOf<{ error: { code: string; message: string } }>(await cli(["export", "--format", "parquet", "--json"]));
+  const noFormat = jsonOf<{ error: { code: string; message: string } }>(await cli(["export", "--format", "arrow", "--json"]));
   assert.equal(noFormat.error.code, "plugin_unknown");
-  assert.match(noFormat.error.message, /canonical, flat, chat/);
+  assert.match(noFormat.error.message, /canonical, flat, parquet, chat/);
   assert.match((await cli(["export", "--max-tokens", "few"])).stderr, /--max-tokens is NaN/);
   assert.match((await cli(["export", "--run", "/no/such/folder"])).stderr, /there is no folder \/no\/such\/folder/);
   assert.match((await cli(["show", "x", "--run", "commands"])).stderr, /commands holds no run/);

@@ -1,0 +1,31 @@
+/** `alidade diff A B`: two sessions aligned token by token, and where they part. */
+import type { Command } from "commander";
+import { print } from "./command-line.ts";
+import { compareSessions } from "./diff/compare-sessions.ts";
+import { renderDiff } from "./diff/render.ts";
+import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
+
+export function diff(program: Command): void {
+  program
+    .command("diff")
+    .summary("align two sessions token by token and show where they part")
+    .description(
+      "Puts each call of session A beside the call of B at its place, and says where their prompts or samples part and why; then aligns\nthe longest conversation of each token by token. Ends with 1 where anything differs.",
+    )
+    .argument("<a>", "id of a rollout, session or trajectory, or <task>/<index>")
+    .argument("<b>", "the other one")
+    .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
+    .option("--other-run <folder>", "folder of the run of B (default: that of A)")
+    .option("--json", "print one JSON object")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade diff fix-slug/0 fix-slug/1\n  alidade diff fix-slug/0 fix-slug/0 --run runs/run1abc --other-run runs/run2def",
+    )
+    .action(async (a: string, b: string, flags: { run?: string; otherRun?: string; json?: boolean }) => {
+      const folder = await runFolderOf(flags.run);
+      const other = flags.otherRun === undefined ? folder : await runFolderOf(flags.otherRun);
+      const found = compareSessions(await findTrajectory(folder, a), await findTrajectory(other, b));
+      print(flags.json ? JSON.stringify(found) : renderDiff(found));
+      if (!found.same) process.exitCode = 1;
+    });
+}
