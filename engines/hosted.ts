@@ -7,6 +7,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { EngineFacts, SampleRequest } from "./engine.ts";
 import { refusal } from "./refusal.ts";
+import { retryAfterSeconds } from "./retry-after.ts";
 
 /** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */
 export const noTimeoutMs = 2_147_483_647;
@@ -75,7 +76,7 @@ export function hostedFailure(
   const said = messageOf(error).slice(0, 2_000);
   if (stage.began)
     return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${said}`, { cause: error });
-  if (status !== null) return refusal(baseUrl, status, said, `${said} ${codeOf(error) ?? ""}`, error);
+  if (status !== null) return refusal(baseUrl, status, said, `${said} ${codeOf(error) ?? ""}`, error, comeBackAfter(error));
   const reason = innermostCode(error);
   if (stage.kept || (reason !== null && notSent.has(reason)))
     return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason ?? said}. Is engine.url right?`, {
@@ -126,6 +127,15 @@ const neutral: Record<string, unknown[] | null> = {
 function statusOf(error: unknown): number | null {
   const status = error !== null && typeof error === "object" && "status" in error ? error.status : null;
   return typeof status === "number" ? status : null;
+}
+
+/** From the headers of OpenAI's and Anthropic's errors; Google's says it in the body, which is the message. */
+function comeBackAfter(error: unknown): number | null {
+  if (!(error instanceof Error)) return null;
+  // Of undici's own class, which is not the global one.
+  const headers = "headers" in error ? (error.headers as Partial<Headers> | undefined) : undefined;
+  if (typeof headers?.get === "function") return retryAfterSeconds(headers.get("retry-after"));
+  return retryAfterSeconds(/"retryDelay":\s*"([\d.]+)s"/.exec(error.message)?.[1]);
 }
 
 function codeOf(error: unknown): string | null {

@@ -11,7 +11,7 @@ import type { CallFinished, Tried } from "../schema/session-log.ts";
 import { startsWith } from "../tokens/prefix.ts";
 import type { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
-import type { Continued } from "./continuity/continuity.ts";
+import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";

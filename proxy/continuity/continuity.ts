@@ -10,18 +10,16 @@
 import type { Engine, RenderSource } from "../../engines/index.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../schema/message.ts";
-import type { Continuity as ContinuityRecord, RenderCause } from "../../schema/session-log.ts";
+import type { RenderCause } from "../../schema/session-log.ts";
 import type { Call } from "../call.ts";
 import type { EngineLease } from "../engine-lease.ts";
 import type { Session } from "../session.ts";
 import type { Close, Renderer } from "./anchor.ts";
+import type { Continued } from "./continued.ts";
 import { type EarlierTurn, earlierTurn, settingsKey } from "./earlier-turn.ts";
 import { hasReasoning, keptReasoning } from "./kept-reasoning.ts";
 import { shapeOf } from "./shape.ts";
 import { Suffixes, wasRefused } from "./suffixes.ts";
-
-/** How the call's prompt is made; `prompt_ids` where it was spliced. */
-export type Continued = { record: ContinuityRecord; prompt_ids: number[] | null };
 
 export class Continuity {
   readonly #suffixes = new Suffixes();

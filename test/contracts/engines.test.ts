@@ -207,6 +207,16 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
       });
   });
 
+  test(`${kind}: a full server's word on when to come back is kept`, async () => {
+    for (const status of [429, 503])
+      await withEngine(kind, { refuse: { status, message: "full", retryAfter: "7" } }, async (engine) => {
+        assert.equal((await failureOf(sampleAll(engine))).retryAfterSeconds, 7);
+      });
+    await withEngine(kind, { refuse: { status: 429, message: "full" } }, async (engine) => {
+      assert.equal((await failureOf(sampleAll(engine))).retryAfterSeconds, null);
+    });
+  });
+
   test(`${kind}: nobody there is engine_unreachable, in the probe too`, async () => {
     const gone = await cases[kind]!.start(() => ({}));
     await gone[Symbol.asyncDispose]();

@@ -21,7 +21,14 @@ export const googleWire: Wire = {
     frames.push(frame({ candidates: [{ content: { role: "model", parts: [] }, finishReason }], modelVersion: "scripted", usageMetadata }));
     return { frames };
   },
-  refusal: (status, message) => ({ error: { code: status, message, status: "INVALID_ARGUMENT" } }),
+  refusal: (status, message, retryAfter) => ({
+    error: {
+      code: status,
+      message,
+      status: "INVALID_ARGUMENT",
+      ...(retryAfter && { details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: `${retryAfter}s` }] }),
+    },
+  }),
 };
 
 function frame(chunk: unknown): string {

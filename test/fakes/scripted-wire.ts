@@ -16,7 +16,7 @@ export type Wire = {
   /** The whole answer: one JSON document, or the frames of a stream. */
   answer(body: Body, reply: ScriptedReply): { json: unknown } | { frames: string[] };
   /** The body of a refusal. */
-  refusal(status: number, message: string): unknown;
+  refusal(status: number, message: string, retryAfter?: string): unknown;
 };
 
 export type Script = (request: Body) => ScriptedReply;
@@ -77,8 +77,9 @@ export class ScriptedWire implements AsyncDisposable {
     await Promise.race([reply.before, gone]);
     if (outgoing.destroyed) return;
     if (reply.refuse) {
-      const { status, message } = reply.refuse;
-      json(outgoing, status, this.#wire.refusal(status, message));
+      const { status, message, retryAfter } = reply.refuse;
+      if (retryAfter !== undefined) outgoing.setHeader("retry-after", retryAfter);
+      json(outgoing, status, this.#wire.refusal(status, message, retryAfter));
       if (this.dropsAfterRefusal) outgoing.socket?.end();
       return;
     }

@@ -1,0 +1,4 @@
+import type { Continuity } from "../../schema/session-log.ts";
+
+/** How a call's prompt is made; `prompt_ids` where it was spliced. */
+export type Continued = { record: Continuity; prompt_ids: number[] | null };
