@@ -39,7 +39,7 @@ export const FlatRow = z.strictObject({
   /** Which of the rollout's rows it is, from 0, and how many there are. */
   row_index: z.number().int(),
   row_count: z.number().int(),
-  /** The trace whose path this is, whole or its beginning (of a packed tree: the first one). */
+  /** The trace whose path this is, whole or its beginning (of a packed tree: the first one; of `per-call`: the call's id). */
   trace_id: z.string(),
   /** Who speaks at the end of that path. */
   agent: z.string(),

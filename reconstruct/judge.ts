@@ -19,10 +19,19 @@ export function toJudge(trajectory: Trajectory, options: JudgeOptions, { in_loss
   const reasons = new Map(
     trajectory.calls.map((call) => [call.call_id, reasonOfCall(call, options) ?? (in_loss ? null : "masked_rollout")]),
   );
+  const holes = options.objective === "rl" ? callsWithHoles(trajectory.nodes) : new Set<string>();
   return (node) => {
-    const isLifted = (node.reason === "masked_rollout" && in_loss) || (options.objective === "sft" && aboutLogprobs.has(node.reason));
+    const isUnmasked = node.reason === "masked_rollout" && in_loss;
+    // Files of before say nothing of missing logprobs where the rollout was masked anyway.
+    if (isUnmasked && holes.has(node.call_id)) return "no_logprob";
+    const isLifted = isUnmasked || (options.objective === "sft" && aboutLogprobs.has(node.reason));
     return node.trainable || isLifted ? (reasons.get(node.call_id) ?? null) : (node.reason ?? "unknown");
   };
+}
+
+function callsWithHoles(nodes: TreeNode[]): Set<string> {
+  const isHole = ({ kind, logprobs }: TreeNode) => kind === "sampled" && (logprobs === null || logprobs.includes(null));
+  return new Set(nodes.filter(isHole).map((node) => node.call_id));
 }
 
 function reasonOfCall(call: CallRecord, { leaveOut, allowGrammar, objective, refuse }: JudgeOptions): string | null {
