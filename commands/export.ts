@@ -68,8 +68,9 @@ async function writeExport(flags: Flags): Promise<void> {
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
   const trajectories = trajectoriesOf(await runFolderOf(flags.run));
   const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
-  // The copy that groups are read from is as large as the run: beside the output there is room for such a file.
-  const scratch = flags.out === undefined ? {} : { scratch: dirname(flags.out) };
+  // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
+  // the folder of devices there is none.
+  const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
   const report = await exportTrajectories(exporter, trajectories, sink, { ...options, ...scratch }).catch(
     (error: NodeJS.ErrnoException) => {
       // Of the system's own errors only the output can be the cause: reading names its file itself.

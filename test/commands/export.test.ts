@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { ExportReport } from "../../exporters/index.ts";
+import { cli, jsonOf } from "../fakes/cli.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+
+/** The folder of a run of one group. */
+async function runFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await mkdir(join(folder, "sessions"));
+  const lines = [goldenTrajectory(), goldenSibling()].map((trajectory) => JSON.stringify(trajectory));
+  await writeFile(join(folder, "trajectories.jsonl"), `${lines.join("\n")}\n`);
+  return folder;
+}
+
+test("a format's own options are flags, and the report says what was left out of what", async (t) => {
+  const run = await runFolder(t);
+  const out = join(run, "grpo.jsonl");
+  const flags = ["--format", "trl-grpo", "--group-size", "2", "--out", out];
+  const result = await cli(["export", "--run", run, ...flags, "--json"]);
+  const { out: _, ...report } = jsonOf<ExportReport & { out: string }>(result);
+  assert.deepEqual(report, {
+    trajectories: 2,
+    rows: 2,
+    dummy_rows: 0,
+    left_out: { undelivered: 1, other_row_of_rollout: 2 },
+    left_out_rollouts: {},
+    left_out_groups: {},
+  });
+  assert.equal((await readFile(out, "utf8")).trim().split("\n").length, 2);
+  assert.deepEqual((await readdir(run)).toSorted(), ["grpo.jsonl", "sessions", "trajectories.jsonl"]);
+  const said = await cli(["export", "--run", run, "--format", "nemo-rl", "--group-size", "3", "--out", "/dev/null"]);
+  assert.match(said.stderr, /0 rows of 2 trajectories; left out: .*2 rollouts group_left_out, 1 groups incomplete/);
+});
+
+test("Parquet is a binary file, whole from its first magic to its last", async (t) => {
+  const run = await runFolder(t);
+  const out = join(run, "rows.parquet");
+  const report = jsonOf<ExportReport>(await cli(["export", "--run", run, "--format", "parquet", "--out", out, "--json"]));
+  const bytes = await readFile(out);
+  assert.deepEqual([report.rows, bytes.subarray(0, 4).toString(), bytes.subarray(-4).toString()], [4, "PAR1", "PAR1"]);
+});
+
+test("selection, length, cut-offs and classes reach the rows", async (t) => {
+  const run = await runFolder(t);
+  const rows = async (...flags: string[]) => {
+    const { stdout, stderr, code } = await cli(["export", "--run", run, ...flags]);
+    assert.equal(code, 0, stderr);
+    return stdout.trim().split("\n").length;
+  };
+  assert.equal(await rows(), 4);
+  assert.equal(await rows("--select", "main-agent"), 3);
+  assert.equal(await rows("--leave-out", "sub_agent", "compaction"), 3);
+  assert.equal(await rows("--select", "tree"), 2);
+});
+
+test("an option that means nothing to the format, or a wrong value, ends with 2 and says what to write", async (t) => {
+  const run = await runFolder(t);
+  const wrong: [string[], RegExp][] = [
+    [["--format", "flat", "--group-size", "4"], /--group-size is for .*trl-grpo.*, not for flat/],
+    [["--format", "trl-grpo", "--group-size", "0"], /trl-grpo has a wrong option group_size/],
+    [["--format", "trl-async", "--advantage", "ppo"], /Allowed choices are grpo, dr_grpo, rloo, leave_one_out/],
+    [["--format", "chat", "--max-tokens", "5"], /chat has no rows to select: leave out --max-tokens/],
+    [["--format", "verl", "--select", "tree"], /verl cannot say rows of the selection tree/],
+    [["--temperature", "-1"], /--temperature is -1: give a number above 0/],
+    [["--leave-out", "nothing"], /--leave-out knows no "nothing"; there are: main, title/],
+    [["--cut-off", "budget_spent=forgive"], /no cut-off rule: write CAUSE=train/],
+  ];
+  for (const [flags, message] of wrong) {
+    const { code, stderr } = await cli(["export", "--run", run, ...flags]);
+    assert.deepEqual([flags, code], [flags, 2]);
+    assert.match(stderr, message);
+  }
+});

@@ -1,0 +1,80 @@
+/** What the loaders in Python do without any trainer; with the trainers' own code: `test/interop/consumers/`. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { exporterNamed, exporters } from "../../exporters/index.ts";
+import { exported } from "../fakes/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+import { need } from "../needs.ts";
+
+const clients = join(import.meta.dirname, "../../clients/python");
+
+/** What the script prints as JSON; `sys.argv[1]` is the folder of the given files. */
+async function python(script: string, files: Record<string, Buffer> = {}): Promise<unknown> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-loaders-"));
+  try {
+    for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, name), bytes);
+    const setUp = `import json, sys; sys.dont_write_bytecode = True; sys.path.insert(0, ${JSON.stringify(clients)})\n`;
+    const { stdout } = await promisify(execFile)("python3", ["-c", setUp + script, folder]);
+    return JSON.parse(stdout) as unknown;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test("every loader of the list is Python of the oldest version that is asked for", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const names = [...new Set(exporters.map(({ docs }) => docs.loader).filter((loader) => loader !== null))];
+  const script = `
+import ast
+for name in ${JSON.stringify(names)}: ast.parse(open(${JSON.stringify(clients)} + "/" + name).read(), feature_version=(3, 10))
+print(json.dumps("parsed"))`;
+  assert.equal(await python(script), "parsed");
+});
+
+test("slime: a rollout of three samples is one entry of its group's baseline", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const { bytes } = await exported(exporterNamed("slime"), [goldenTrajectory(), goldenSibling()]);
+  const script = `
+from types import SimpleNamespace
+from alidade_slime import post_process_rewards, read
+class Sample(SimpleNamespace):
+    def get_reward_value(self, args): return self.reward
+samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]
+plain = post_process_rewards(SimpleNamespace(grpo_std_normalization=False), samples)
+print(json.dumps([plain, post_process_rewards(SimpleNamespace(), samples)[1]]))`;
+  const [[raw, centred], normalised] = (await python(script, { "slime.jsonl": bytes })) as [[number[], number[]], number[]];
+  assert.deepEqual(raw, [1, 1, 1, 0]);
+  // Counted by samples the mean would be 0.75.
+  assert.deepEqual(centred, [0.5, 0.5, 0.5, -0.5]);
+  const one = 0.5 / (Math.SQRT1_2 + 1e-6);
+  for (const [at, want] of [one, one, one, -one].entries()) assert.ok(Math.abs((normalised[at] ?? 0) - want) < 1e-12);
+});
+
+test("TRL: each prompt gets its own group's rows, in order, and again in the next epoch", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const { bytes } = await exported(exporterNamed("trl-grpo"), [goldenTrajectory(), goldenSibling()]);
+  const script = `
+from alidade_trl import GrpoRows
+rows = GrpoRows(sys.argv[1] + "/grpo.jsonl")
+first, second = (rows.rollout_func(["group 0", "group 0"], None) for _ in range(2))
+print(json.dumps([rows.num_generations, first["alidade_reward"], [len(ids) for ids in first["completion_ids"]], first == second]))`;
+  assert.deepEqual(await python(script, { "grpo.jsonl": bytes }), [2, [1, 0], [20, 2], true]);
+});
+
+test("TRL: groups of different sizes are refused with what to do", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const lines = [0, 1, 0].map((position) => JSON.stringify({ position }));
+  const script = `
+from alidade_trl import GrpoRows
+try: GrpoRows(sys.argv[1] + "/grpo.jsonl")
+except ValueError as error: print(json.dumps(str(error)))`;
+  assert.match(
+    String(await python(script, { "grpo.jsonl": Buffer.from(`${lines.join("\n")}\n`) })),
+    /groups of \[1, 2\] rows; export with --group-size/,
+  );
+});
