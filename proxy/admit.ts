@@ -40,6 +40,7 @@ export function assertWithinBudgets(session: Session, now: number, isRepetition:
 /** The refusal that ends a session, noted as the reason why it ended. */
 export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
   session.stopReason = "budget_spent";
+  session.spent.over = name;
   const limit = session.spec.budgets[name];
   // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
   return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });

@@ -1,4 +1,5 @@
 /** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
+import type { Budgets } from "../schema/session-log.ts";
 import type { Call } from "./call.ts";
 
 export class Spent {
@@ -7,6 +8,8 @@ export class Spent {
   promptTokens = 0;
   /** Of finished calls; what runs is counted by its generation. */
   sampledTokens = 0;
+  /** The budget that ran out; null while all of them last. */
+  over: keyof Budgets | null = null;
   /** When the first call was begun; null before there is one. */
   firstCall: number | null = null;
 

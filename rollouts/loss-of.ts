@@ -25,7 +25,6 @@ export function lossOf(
   if (!verdict) return masked("failed", error?.code ?? "not_graded");
   if (verdict.reward === null) return masked("failed", verdict.error?.code ?? verdict.status);
   const status = run && cutByItself.has(run.stop_reason) ? "cut" : "graded";
-  if (run?.stop_reason === "harness_timeout" && run.engine_share > slowEngineShare)
-    return masked(status, "cut_by_the_clock_while_the_engine_was_slow");
+  if (run?.cut_by_clock && run.engine_share > slowEngineShare) return masked(status, "cut_by_the_clock_while_the_engine_was_slow");
   return { status, in_loss: true, in_baseline: true, mask_reason: null };
 }

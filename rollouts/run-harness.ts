@@ -18,6 +18,8 @@ export type HarnessRun = {
   infrastructure: ErrorRecord | null;
   /** The policy's or the harness's own failure: a result. */
   failure: ErrorRecord | null;
+  /** It was the clock that ended it: the agent's own, or the session's. */
+  cut_by_clock: boolean;
   /** Share of the run during which the engine was at work on a call of this session, 0 to 1. */
   engine_share: number;
 };
@@ -44,12 +46,22 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
     const record = toErrorRecord(
       error instanceof AlidadeError ? error : new AlidadeError("sandbox_error", String(error), { cause: error }),
     );
-    return { stop_reason: record.code, exit_code: null, output_tail: "", infrastructure: record, failure: null, engine_share: 0 };
+    return {
+      stop_reason: record.code,
+      exit_code: null,
+      output_tail: "",
+      infrastructure: record,
+      failure: null,
+      cut_by_clock: false,
+      engine_share: 0,
+    };
   }
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
   const paused = prepared.session.pausedSince(started, Date.now());
   const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
-  return { exit_code: result.exit_code, output_tail, engine_share, ...meaningOf(setup, plan, prepared, result) };
+  const meaning = meaningOf(setup, plan, prepared, result);
+  const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.spent.over === "max_wall_seconds";
+  return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, ...meaning };
 }
 
 /** In order of what explains most: our own refusal, the engine's failure, the clock, memory, the harness's own word. */

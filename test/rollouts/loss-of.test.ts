@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lossOf } from "../../rollouts/loss-of.ts";
+import type { HarnessRun } from "../../rollouts/run-harness.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+
+const verdict = { reward: 0, status: "graded", error: null } as Verdict;
+const run = (changed: Partial<HarnessRun>): HarnessRun => ({
+  stop_reason: "exited",
+  exit_code: 0,
+  output_tail: "",
+  infrastructure: null,
+  failure: null,
+  cut_by_clock: false,
+  engine_share: 0.9,
+  ...changed,
+});
+
+test("a rollout that a clock cut counts where its own commands took the time, and not where the engine did", () => {
+  for (const stop_reason of ["harness_timeout", "budget_spent"])
+    for (const [engine_share, in_loss] of [
+      [0.9, false],
+      [0.1, true],
+    ] as const) {
+      const loss = lossOf(run({ stop_reason, cut_by_clock: true, engine_share }), verdict, null, 3);
+      assert.deepEqual([loss.status, loss.in_loss, loss.in_baseline], ["cut", in_loss, in_loss], `${stop_reason} ${engine_share}`);
+    }
+});
+
+test("a rollout that its own turns or tokens cut counts, however long the engine took", () => {
+  assert.deepEqual(lossOf(run({ stop_reason: "budget_spent" }), verdict, null, 3), {
+    status: "cut",
+    in_loss: true,
+    in_baseline: true,
+    mask_reason: null,
+  });
+});
