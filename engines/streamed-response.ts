@@ -36,13 +36,13 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     else signal.addEventListener("abort", this.#onAbort);
   }
 
-  /** The body, a piece a read, until its end; throws when it breaks off. Who leaves early says what is to become of the rest. */
-  async *reads(): AsyncGenerator<Buffer, void, undefined> {
+  /** The body until its end, each time all that has come since; throws when it breaks off. Who leaves early says what is to become of the rest. */
+  async *reads(): AsyncGenerator<Buffer[], void, undefined> {
     for (;;) {
       if (this.#chunks.length > 0) {
         const chunks = this.#chunks;
         this.#chunks = [];
-        yield chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+        yield chunks;
       } else if (this.#failure) throw this.#failure.error;
       else if (this.#isOver) return;
       else
@@ -53,7 +53,7 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   }
 
   async text(): Promise<string> {
-    return Buffer.concat(await Array.fromAsync(this.reads())).toString("utf8");
+    return Buffer.concat((await Array.fromAsync(this.reads())).flat()).toString("utf8");
   }
 
   /** Gives the request up; nothing to do for one that is over. */

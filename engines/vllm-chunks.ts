@@ -20,6 +20,8 @@ export class ChunkReader {
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
   #model: string | null = null;
   #sawPrompt = false;
+  /** Of the chunk that is read now, where they were cut out of it. */
+  #cutLogprobs: (number | null)[] | null = null;
   /** A chunk of an answer was read: what fails now fails in its middle. */
   hasBegun = false;
 
@@ -85,7 +87,10 @@ export class ChunkReader {
   #parse(data: Buffer): Fields {
     let value: unknown;
     try {
-      value = JSON.parse(data.toString("utf8"));
+      const text = data.toString("utf8");
+      const cut = cutLogprobs(text);
+      value = JSON.parse(cut?.rest ?? text);
+      this.#cutLogprobs = cut?.logprobs ?? null;
     } catch {
       value = undefined;
     }
@@ -113,7 +118,7 @@ export class ChunkReader {
     const text = optional(choice, "text", isString);
     if (text) addText(events, "text-delta", text);
     const ids = optional(choice, "token_ids", isIds);
-    if (ids?.length) addTokens(events, ids, toLogprobs(choice, ids.length));
+    if (ids?.length) addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length));
     const delta = optional(choice, "delta", isFields);
     if (delta) this.#takeDelta(delta, events);
     const finish = optional(choice, "finish_reason", isString);
@@ -177,6 +182,30 @@ function cutPrompt(data: Buffer): { ids: Buffer; rest: Buffer } | null {
   return ids.includes(space) ? null : { ids, rest: Buffer.concat([data.subarray(0, start), data.subarray(end)]) };
 }
 
+const logprobsKey = '"logprobs":{"content":[';
+/** An entry as vLLM writes it where no alternatives are asked for. */
+const logprobEntry = /\{"token":"(?:[^"\\]|\\.)*","logprob":(-?[\d.eE+-]+|null),"bytes":(?:\[[\d,]*\]|null),"top_logprobs":\[\]\}/y;
+
+/**
+ * The logprobs of a chunk, and the chunk without them: of each entry one number is wanted, and parsing all of it into
+ * objects costs twice as much. Null where an entry is written in another way; JSON is parsed whole then.
+ */
+function cutLogprobs(text: string): { logprobs: (number | null)[]; rest: string } | null {
+  const key = text.indexOf(logprobsKey);
+  if (key === -1) return null;
+  const logprobs: (number | null)[] = [];
+  let at = key + logprobsKey.length - 1;
+  do {
+    logprobEntry.lastIndex = at + 1;
+    const entry = logprobEntry.exec(text);
+    if (!entry) return null;
+    const logprob = Number(entry[1]);
+    logprobs.push(isMeasured(logprob) ? logprob : null);
+    at = logprobEntry.lastIndex;
+  } while (text[at] === ",");
+  return text.startsWith("]}", at) ? { logprobs, rest: `${text.slice(0, key)}"logprobs":null${text.slice(at + 2)}` } : null;
+}
+
 function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", text: string): void {
   // Tokens may stand between, for they say nothing about where text goes.
   const last = events.findLast((event) => event.type !== "tokens");
@@ -194,7 +223,8 @@ function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | nul
 }
 
 /** One logprob for each id of the chunk; all null where the engine gave another number of them. */
-function toLogprobs(choice: Fields, count: number): (number | null)[] {
+function toLogprobs(choice: Fields, cut: (number | null)[] | null, count: number): (number | null)[] {
+  if (cut?.length === count) return cut;
   const logprobs = optional(choice, "logprobs", isFields);
   const content: unknown[] | null =
     logprobs && (optional(logprobs, "content", Array.isArray) ?? optional(logprobs, "token_logprobs", Array.isArray));

@@ -95,24 +95,24 @@ class VllmEngine implements Engine {
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
-    const chunks = new ChunkReader(this.baseUrl);
+    const reader = new ChunkReader(this.baseUrl);
     let echoed: number[] | null = null;
     let isAccepted = false;
     let isDone = false;
     try {
       const frames = new SseDecoder();
-      for await (const bytes of response.reads()) {
+      for await (const chunks of response.reads()) {
         const events: SampleEvent[] = [];
         try {
-          for (const frame of frames.feed(bytes)) {
+          for (const frame of frames.feed(...chunks)) {
             isDone = frame.data.equals(doneMarker);
             if (isDone) break;
-            chunks.read(frame.data, events);
+            reader.read(frame.data, events);
           }
         } finally {
           // The first thing that a 200 says can be a refusal (see ChunkReader).
-          if (chunks.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
-          isAccepted = chunks.hasBegun;
+          if (reader.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
+          isAccepted = reader.hasBegun;
           if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
           // What was sampled before a chunk that is wrong was sampled all the same.
           yield* events;
@@ -127,7 +127,7 @@ class VllmEngine implements Engine {
       else response.abandon();
     }
     const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);
-    for (const event of chunks.end())
+    for (const event of reader.end())
       yield event.type === "end" && complaint ? { ...event, misaligned: `the engine sampled on ${complaint}` } : event;
   }
 

@@ -16,7 +16,7 @@ export class IdText {
   readonly length: number;
   readonly #base: { text: IdText; bytes: number } | null;
   readonly #own: Buffer;
-  /** All of it, where somebody has asked: the last text of a conversation. Taken from those that it is built on. */
+  /** All of it: only for speed. */
   #whole: Buffer | null = null;
 
   /** `own` is a copy: what it comes from may be as large as a read of the socket. It begins with a comma behind a base. */
@@ -40,20 +40,22 @@ export class IdText {
     return this.extendText(head, toBytes(ids), ids.length);
   }
 
-  /** The head of this text, then a text of `count` ids. */
-  extendText(head: Head, text: Uint8Array, count: number): IdText {
+  /** The head of this text, then a text of `count` ids. `whole`: the two as one, where somebody has that in memory anyway. */
+  extendText(head: Head, text: Uint8Array, count: number, whole: Buffer | null = null): IdText {
     if (head.ids === 0) return IdText.ofText(text, count);
-    return new IdText({ text: this, head }, Buffer.concat([Buffer.from(count === 0 ? "" : ","), text]), count);
+    const extended = new IdText({ text: this, head }, Buffer.concat([Buffer.from(count === 0 ? "" : ","), text]), count);
+    if (whole) extended.#keep(whole);
+    return extended;
   }
 
   /** All of this text, then `ids`. */
   append(ids: ArrayLike<number>): IdText {
-    return this.extend({ ids: this.length, bytes: (this.#base?.bytes ?? 0) + this.#own.length }, ids);
+    return this.extend({ ids: this.length, bytes: this.#byteLength }, ids);
   }
 
   get bytes(): Buffer {
-    this.#whole ??= this.#assemble();
-    return this.#whole;
+    const pieces = this.#pieces();
+    return pieces.length === 1 ? (pieces[0] as Buffer) : this.#keep(Buffer.concat(pieces));
   }
 
   toIds(): number[] {
@@ -70,6 +72,8 @@ export class IdText {
 
   /** What this text and another both begin with. */
   commonHead(text: Buffer): Head {
+    // Nearly always the other one goes on from all of this: that is seen without putting it together.
+    if (this.#isHeadOf(text)) return { ids: this.length, bytes: this.#byteLength };
     const ours = this.bytes;
     let end = commonBytes(ours, text);
     // Where they part within an id, only those before it are the same.
@@ -77,7 +81,30 @@ export class IdText {
     return end <= 0 ? { ids: 0, bytes: 0 } : { ids: this.length - countCommas(ours, end), bytes: end };
   }
 
-  #assemble(): Buffer {
+  get #byteLength(): number {
+    return (this.#base?.bytes ?? 0) + this.#own.length;
+  }
+
+  #isHeadOf(text: Buffer): boolean {
+    if (text.length < this.#byteLength || !isEnd(text, this.#byteLength)) return false;
+    let at = 0;
+    for (const piece of this.#pieces()) {
+      if (text.compare(piece, 0, piece.length, at, at + piece.length) !== 0) return false;
+      at += piece.length;
+    }
+    return true;
+  }
+
+  /** Of the texts of a conversation only the newest one is held whole. */
+  #keep(whole: Buffer): Buffer {
+    for (let text = this.#base?.text; text; text = text.#base?.text) text.#whole = null;
+    this.#whole = whole;
+    return whole;
+  }
+
+  /** All of it, in order. */
+  #pieces(): Buffer[] {
+    if (this.#whole !== null) return [this.#whole];
     const pieces: Buffer[] = [];
     let end = Number.POSITIVE_INFINITY;
     for (let text: IdText = this; ; ) {
@@ -85,7 +112,6 @@ export class IdText {
       const start = base?.bytes ?? 0;
       if (text.#whole !== null) {
         pieces.push(text.#whole.subarray(0, end));
-        if (base !== null) text.#whole = null;
         break;
       }
       if (end > start) pieces.push(text.#own.subarray(0, end - start));
@@ -93,7 +119,7 @@ export class IdText {
       end = Math.min(end, start);
       text = base.text;
     }
-    return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces.reverse());
+    return pieces.reverse();
   }
 }
 

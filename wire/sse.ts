@@ -50,11 +50,12 @@ export class SseDecoder {
     this.#frames = new FrameBuilder(limit);
   }
 
-  *feed(chunk: Uint8Array): Generator<RawSseFrame> {
-    for (const line of this.#lines.feed(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))) {
-      const frame = this.#frames.feed(line);
-      if (frame !== null) yield frame;
-    }
+  *feed(...chunks: Uint8Array[]): Generator<RawSseFrame> {
+    for (const chunk of chunks)
+      for (const line of this.#lines.feed(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))) {
+        const frame = this.#frames.feed(line);
+        if (frame !== null) yield frame;
+      }
   }
 }
 

@@ -5,6 +5,9 @@ import { customTool } from "../custom-tool.ts";
 import { checked, invalid, isObject } from "../edge.ts";
 import { functionTool } from "../function-tool.ts";
 
+// Made once: making a schema costs more than any use of it.
+const ToolList = z.array(z.looseObject({})).nullish();
+const FunctionList = z.array(z.unknown()).nullish();
 const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
 const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: z.array(z.unknown()) });
 
@@ -12,7 +15,7 @@ const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: 
 export function parseTools(tools: unknown, functions: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
   const omitted: string[] = isObject(webSearch) ? ["web_search"] : [];
   const parsed: Tool[] = [];
-  for (const [index, value] of checked(z.array(z.looseObject({})).nullish(), tools, "tools")?.entries() ?? []) {
+  for (const [index, value] of checked(ToolList, tools, "tools")?.entries() ?? []) {
     const at = `tools[${index}]`;
     const type = value.type ?? "function";
     if (type === "function") parsed.push(functionTool(value.function, `${at}.function`));
@@ -21,7 +24,7 @@ export function parseTools(tools: unknown, functions: unknown, webSearch: unknow
       parsed.push(customTool(custom.name, custom.description ?? undefined, custom.format));
     } else omitted.push(checked(z.string(), type, `${at}.type`));
   }
-  for (const [index, value] of checked(z.array(z.unknown()).nullish(), functions, "functions")?.entries() ?? [])
+  for (const [index, value] of checked(FunctionList, functions, "functions")?.entries() ?? [])
     parsed.push(functionTool(value, `functions[${index}]`));
   return { tools: parsed, native: omitted.length === 0 ? {} : { omitted_tools: omitted } };
 }

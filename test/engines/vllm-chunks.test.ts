@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { ChunkReader } from "../../engines/vllm-chunks.ts";
 import { AlidadeError } from "../../errors.ts";
@@ -26,6 +27,30 @@ test("prompt ids are read in every form of JSON, and only where they are a field
   // A model that writes about it: the quotation mark is escaped there.
   const [text] = readAll(choice({ delta: { content: '{"prompt_token_ids":[1,2],"x":[3]}' } }));
   assert.deepEqual(text, { type: "text-delta", text: '{"prompt_token_ids":[1,2],"x":[3]}' });
+});
+
+test("logprobs are the same however a chunk is written, whatever its tokens say", () => {
+  const entry = fc.record({
+    token: fc.string({ unit: "binary" }).map((text) => text.toWellFormed()),
+    logprob: fc.oneof(fc.double({ max: 0, min: -50, noNaN: true }), fc.constant(null), fc.constant(-9999)),
+    bytes: fc.option(fc.array(fc.nat({ max: 255 }), { maxLength: 3 })),
+    top_logprobs: fc.constant([]),
+  });
+  fc.assert(
+    fc.property(fc.array(entry, { minLength: 1, maxLength: 5 }), fc.string(), (content, text) => {
+      const chunk = {
+        model: "m",
+        choices: [{ index: 0, delta: { content: text }, logprobs: { content }, token_ids: content.map((_, at) => at) }],
+      };
+      const [tokens] = readAll(JSON.stringify(chunk)).filter((event) => event.type === "tokens");
+      assert.deepEqual(
+        tokens?.logprobs,
+        content.map(({ logprob }) => (logprob === null || logprob < -9000 ? null : JSON.parse(JSON.stringify(logprob)))),
+      );
+      assert.deepEqual(readAll(JSON.stringify(chunk)), readAll(JSON.stringify(chunk, null, 1)));
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test("chunks that came together are one event of tokens and one of text", () => {
