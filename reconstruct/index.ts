@@ -2,7 +2,6 @@
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
-export { type FlatRows, type FlattenOptions, flatten } from "./flatten.ts";
 export {
   type CutOffRule,
   type CutOffRules,

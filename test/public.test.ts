@@ -14,7 +14,7 @@ const names = [
   ...["loadTasks", "taskFormats", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
   ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
   // From a log to a trainer.
-  ...["reconstruct", "flatten", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
+  ...["reconstruct", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
   ...["selectRows", "selections", "selectionNamed", "groupAdvantages", "valuesOfRow", "weightedTotal", "Value"],
   ...["exporters", "exporterNamed", "exportTrajectories"],
   // Configuration, records, errors.
@@ -37,9 +37,9 @@ test("importing it does nothing: no output, nothing left open", async () => {
   assert.deepEqual([stdout, stderr], ["", ""]);
 });
 
-test("a program of ten lines starts a proxy, records a session and flattens its trajectory", async () => {
+test("a program of ten lines starts a proxy, records a session and makes rows of its trajectory", async () => {
   await using server = await ScriptedEngine.start(() => ({ text: "hello" }));
-  const { engineNamed, flatten, HarnessProxy, MemoryStore } = alidade;
+  const { engineNamed, HarnessProxy, MemoryStore, selectRows } = alidade;
   const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });
   {
     await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "mine" });
@@ -53,7 +53,7 @@ test("a program of ten lines starts a proxy, records a session and flattens its 
     await response.text();
     await session.seal("done");
     await session.reward(1, {});
-    const { rows } = flatten(await proxy.trajectory(session.id), { maxTokens: null, allowGrammar: false });
+    const rows = [...selectRows(await proxy.trajectory(session.id)).rows];
     assert.equal(rows.length, 1);
     assert.equal(rows[0]?.reward, 1);
     assert.equal(rows[0]?.loss_mask.filter((one) => one === 1).length, "hello".length + 1);

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { harnessNamed } from "../../harnesses/index.ts";
-import { flatten } from "../../reconstruct/index.ts";
+import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { installedPack } from "../harness/installed-pack.ts";
@@ -174,7 +174,7 @@ function proveTokens({ trajectory, exchanges }: FaultyRun): void {
   const { sampled_tokens, trainable_tokens, excluded } = trajectory.fidelity;
   assert.equal(report.trainable_tokens, trainable_tokens);
   assert.equal(sampled_tokens, trainable_tokens + (excluded.failed ?? 0), "what is not trained was sampled by a call that failed");
-  assert.deepEqual(verifyRows(trajectory, flatten(trajectory, { maxTokens: null, allowGrammar: false }).rows), []);
+  assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
 }
 
 /** A row of the table: what the harness asked, what became of the calls, and what was sampled beyond the one turn. */

@@ -1,7 +1,7 @@
 /** Single questions about trajectories, each in its smallest session; the named cases are in `named-cases.ts`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { flatten, reconstruct, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
 import { drawEdges, drawTree } from "./draw-tree.ts";
@@ -70,8 +70,8 @@ test("title calls are in the tree, not trained, and in nobody's row", () => {
   const trajectory = rebuilt(log);
   assert.deepEqual(trajectory.fidelity.excluded, { auxiliary: 2 });
   assert.equal(trajectory.traces.length, 2);
-  const flat = flatten(trajectory, { maxTokens: null, allowGrammar: false });
-  assert.equal(flat.rows.length, 1);
+  const flat = selectRows(trajectory);
+  assert.equal(flat.row_count, 1);
   assert.deepEqual(flat.left_out, { auxiliary: 1 });
 });
 
@@ -130,8 +130,8 @@ test("tokens that a grammar forced are marked and not trained; without a grammar
     [[true, false, true], undefined],
   );
   assert.deepEqual(trajectory.fidelity.excluded, { forced: 2 });
-  const strict = flatten(trajectory, { maxTokens: null, allowGrammar: false });
-  assert.deepEqual([strict.rows.length, strict.left_out], [1, { grammar: 1 }]);
+  const strict = selectRows(trajectory);
+  assert.deepEqual([strict.row_count, strict.left_out], [1, { grammar: 1 }]);
   assert.deepEqual(verifyRows(trajectory, strict.rows), []);
 });
 
@@ -293,9 +293,9 @@ function halved(): Trajectory {
 }
 
 test("a turn that one branch halved is trained in one piece by the branch that has all of it", () => {
-  const { rows } = flatten(halved(), { maxTokens: null, allowGrammar: false });
+  const { rows } = selectRows(halved());
   assert.deepEqual(
-    rows.map((row) => row.segments.map(({ kind, reason }) => `${kind} ${reason ?? "-"}`)),
+    [...rows].map((row) => row.segments.map(({ kind, reason }) => `${kind} ${reason ?? "-"}`)),
     [
       ["prompt -", "sampled other_row", "observation -", "sampled -"],
       ["prompt -", "sampled -", "sampled -", "observation -", "sampled -"],
@@ -305,9 +305,9 @@ test("a turn that one branch halved is trained in one piece by the branch that h
 
 test("a row is never cut in the middle of a turn, though another branch ends there", () => {
   const whole = halved().calls[0]?.prompt_length as number;
-  const { rows, left_out } = flatten(halved(), { maxTokens: whole + 3, allowGrammar: false });
+  const { rows, left_out } = selectRows(halved(), { maxTokens: whole + 3 });
   assert.deepEqual(
-    rows.map(({ dummy, token_ids, trained_tokens, weight }) => [dummy, token_ids.length, trained_tokens, weight]),
+    [...rows].map(({ dummy, token_ids, trained_tokens, weight }) => [dummy, token_ids.length, trained_tokens, weight]),
     [[true, whole, 0, 0]],
   );
   assert.deepEqual(left_out, { over_length: 3 });

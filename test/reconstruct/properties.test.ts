@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { flatten, reconstruct, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import { reconstruct, selectRows, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, system, user } from "../fakes/log-builder.ts";
@@ -58,31 +58,6 @@ test("the order of the log does not matter", () => {
   );
 });
 
-test("flattened rows and tree agree, each token is trained once, and rows keep within the limit", () => {
-  fc.assert(
-    fc.property(moves, fc.option(fc.integer({ min: 5, max: 60 })), fc.boolean(), (played, maxTokens, allowGrammar) => {
-      const trajectory = reconstruct(play(played).entries);
-      const { rows, left_out } = flatten(trajectory, { maxTokens, allowGrammar });
-      assert.deepEqual(verifyRows(trajectory, rows), []);
-      for (const row of rows) {
-        assert.ok(maxTokens === null || row.token_ids.length <= maxTokens);
-        assert.notEqual(row.loss_mask.includes(1), row.dummy);
-        assert.equal(row.loss_mask.length, row.token_ids.length);
-        assert.equal(row.logprobs.length, row.token_ids.length);
-      }
-      if (maxTokens !== null || !allowGrammar) return;
-      const trained = rows.reduce((sum, row) => sum + row.loss_mask.filter((mask) => mask === 1).length, 0);
-      assert.equal(trained, trajectory.fidelity.trainable_tokens);
-      assert.ok(!("over_length" in left_out));
-      const exported = rows.reduce((sum, row) => sum + row.token_ids.length, 0);
-      const inRows = new Set(rows.flatMap((row) => row.segments.map((segment) => segment.node_id)));
-      const inTree = trajectory.nodes.filter((node) => inRows.has(node.node_id)).reduce((sum, node) => sum + node.token_ids.length, 0);
-      assert.equal(trajectory.fidelity.row_inflation, inTree === 0 ? null : exported / inTree);
-    }),
-    { numRuns: 300 },
-  );
-});
-
 test("a one-token edit anywhere in a context is never merged", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(3), { minLength: 1, maxLength: 6 }), fc.nat(), (words, where) => {
@@ -123,6 +98,6 @@ test("the proof fails for a re-rendered context, an edited token, a wrong logpro
   const claimed = structuredClone(trajectory);
   for (const node of claimed.nodes) if (node.kind === "observation") node.trainable = true;
   assert.equal(verifyTrajectory(claimed, exchanges).ok, false);
-  const twice = structuredClone(flatten(trajectory, { maxTokens: null, allowGrammar: false }).rows);
+  const twice = structuredClone([...selectRows(trajectory).rows]);
   assert.notDeepEqual(verifyRows(trajectory, [...twice, ...twice]), []);
 });
