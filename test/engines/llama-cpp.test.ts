@@ -1,0 +1,31 @@
+/** What is llama-server's alone, over its wire as scripted. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { endOf, patience, sampleAll, tokensOf, withEngine } from "../contracts/engine-cases.ts";
+import { encode, endOfTurn, said } from "../fakes/scripted-engine.ts";
+
+test("llama-cpp: logprobs missing inside characters are null, at exactly those tokens", async () => {
+  const text = "aé日a";
+  await withEngine("llama-cpp", { text }, async (engine) => {
+    const { ids, logprobs } = tokensOf(await sampleAll(engine));
+    assert.deepEqual(ids, [...encode(said({ text })), endOfTurn]);
+    assert.deepEqual(
+      logprobs.map((logprob) => logprob === null),
+      [false, true, true, false, false],
+    );
+  });
+});
+
+test("llama-cpp: a prompt that was truncated, or is not what the server counted, is said", async () => {
+  for (const [quirk, saying] of [
+    ["truncated", /truncated/],
+    ["prompt_of_other_length", /prompt tokens and a prompt of/],
+    ["other_ids", /logprobs of other ids/],
+  ] as const)
+    await withEngine("llama-cpp", { text: "text", quirk }, async (engine) => {
+      assert.match(endOf(await sampleAll(engine)).misaligned ?? "", saying, quirk);
+    });
+  await withEngine("llama-cpp", { text: "x", quirk: "router_strips_verbose" }, async (engine) => {
+    assert.match((await engine.probe(patience())).missing ?? "", /router/);
+  });
+});
