@@ -11,7 +11,7 @@ import { harnesses, harnessNamed } from "./harnesses/index.ts";
 import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { Sampling } from "./schema/message.ts";
-import { Budgets, Policy, Purpose, TrainClasses } from "./schema/session-log.ts";
+import { Budgets, ContinuityMode, Policy, Purpose, Restore, TrainClasses } from "./schema/session-log.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -100,6 +100,12 @@ export const Config = z.strictObject({
   budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
   train_classes: TrainClasses.describe(
     "kinds of call whose tokens may be trained; what is not listed is recorded, and left out as `auxiliary`",
+  ),
+  restore: Restore.describe(
+    "what is put back of a turn that a harness sends back: what its serialiser changed; `full` also reasoning that it dropped on purpose, and then nothing that was sampled leaves the context; or nothing",
+  ),
+  continuity: ContinuityMode.describe(
+    "auto: a later turn goes on from the very tokens of the earlier one where engine, template and history allow it; off: every turn is rendered anew",
   ),
   policy: Policy.nullable().default(null).describe("the trainer's name for the weights, stamped on every call"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),

@@ -16,6 +16,7 @@ import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 import { openEngines } from "./open-engine.ts";
+import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function record(program: Command): void {
   program
@@ -27,6 +28,8 @@ export function record(program: Command): void {
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
     .option("-e, --engine <url>", "URL of the inference server, or `practice`")
+    .addOption(restoreOption())
+    .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl (default: a new one below runs/)")
     .option(
       "--purpose <purpose>",
@@ -43,14 +46,20 @@ export function record(program: Command): void {
     });
 }
 
-type RecordFlags = { config?: string; engine?: string; out?: string; purpose?: string; json?: boolean };
+type RecordFlags = SessionFlags & { config?: string; engine?: string; out?: string; purpose?: string; json?: boolean };
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
   const signal = stopSignal();
   const config = await loadConfig({
     file: flags.config,
     defaults: { purpose: "live" },
-    overrides: { engine: { url: flags.engine }, out: flags.out, purpose: flags.purpose },
+    overrides: {
+      engine: { url: flags.engine },
+      out: flags.out,
+      purpose: flags.purpose,
+      restore: flags.restore,
+      continuity: flags.continuity,
+    },
   });
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "settled";
@@ -74,6 +83,8 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     sampling: config.sampling,
     budgets: config.budgets,
     train_classes: config.train_classes,
+    restore: config.restore,
+    continuity: config.continuity,
   });
 
   const home = await mkdtemp(join(tmpdir(), "alidade-home-"));

@@ -9,6 +9,7 @@ import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 import { openEngines } from "./open-engine.ts";
+import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function serve(program: Command): void {
   program
@@ -22,6 +23,8 @@ export function serve(program: Command): void {
     .option("--host <address>", "address to listen on")
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", Number)
     .option("--control-port <number>", "port of the control listener; 0 takes a free one", Number)
+    .addOption(restoreOption())
+    .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for what is recorded")
     .option("--json", "print one JSON object with url, key, env and control_url")
     .addHelpText(
@@ -32,7 +35,15 @@ export function serve(program: Command): void {
       const signal = stopSignal();
       const config = await loadConfig({
         file: flags.config,
-        overrides: { ...enginesOf(flags.engine), host: flags.host, port: flags.port, control_port: flags.controlPort, out: flags.out },
+        overrides: {
+          ...enginesOf(flags.engine),
+          host: flags.host,
+          port: flags.port,
+          control_port: flags.controlPort,
+          out: flags.out,
+          restore: flags.restore,
+          continuity: flags.continuity,
+        },
       });
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
@@ -61,6 +72,8 @@ export function serve(program: Command): void {
         sampling: config.sampling,
         budgets: config.budgets,
         train_classes: config.train_classes,
+        restore: config.restore,
+        continuity: config.continuity,
         harness: null,
       });
       const env = proxy.envOf(key);
@@ -96,4 +109,12 @@ function enginesOf(urls: string[]): Record<string, unknown> {
   return { engines: urls.map((url, index) => ({ name: `engine-${index + 1}`, url })) };
 }
 
-type ServeFlags = { config?: string; engine: string[]; host?: string; port?: number; controlPort?: number; out?: string; json?: boolean };
+type ServeFlags = SessionFlags & {
+  config?: string;
+  engine: string[];
+  host?: string;
+  port?: number;
+  controlPort?: number;
+  out?: string;
+  json?: boolean;
+};

@@ -57,6 +57,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     sampling: setup.samplingOf(task, plan.sample_index),
     budgets: { ...setup.budgets, ...budgetsOf(task) },
     ...(setup.train_classes && { train_classes: setup.train_classes }),
+    ...setup.session,
     relay: "settled",
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));

@@ -4,7 +4,7 @@ import type { Pack } from "../harnesses/pack.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { Budgets, Purpose, RequestClass } from "../schema/session-log.ts";
+import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
@@ -21,6 +21,8 @@ export type RunSetup = {
   purpose: Purpose;
   budgets: Budgets;
   train_classes?: RequestClass[];
+  /** How a session treats turns that come back, and tokens that were sampled; by the session's defaults where left out. */
+  session?: Partial<Pick<SessionSpec, "restore" | "continuity">>;
   /** Forced sampling of one rollout: one for all turns, or a list by the main agent's turn. */
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   samples: number;

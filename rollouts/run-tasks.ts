@@ -10,7 +10,7 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, LogEntry, Purpose, RequestClass } from "../schema/session-log.ts";
+import type { Budgets, LogEntry, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
@@ -28,6 +28,8 @@ export type RunOptions = {
   purpose: Purpose;
   budgets: Budgets;
   train_classes?: RequestClass[];
+  /** How a session treats turns that come back, and tokens that were sampled; by the session's defaults where left out. */
+  session?: Partial<Pick<SessionSpec, "restore" | "continuity">>;
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   concurrency: { init: number; run: number; post: number };
   retries: number;

@@ -44,6 +44,9 @@ export type RequestClass = z.infer<typeof RequestClass>;
  */
 export const TrainClasses = z.array(RequestClass).default(["main", "sub_agent", "compaction", "summary", "unknown"]);
 
+export const Restore = z.enum(["serialisation", "full", "off"]).default("serialisation");
+export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
+
 /** What a session is; given when it is opened and never changed. */
 export const SessionSpec = z.strictObject({
   task_id: z.string().nullable().default(null),
@@ -59,8 +62,9 @@ export const SessionSpec = z.strictObject({
   budgets: Budgets.default({}),
   train_classes: TrainClasses,
   relay: z.enum(["settled", "live"]).default("settled"),
-  restore: z.enum(["serialisation", "full", "off"]).default("serialisation"),
-  continuity: z.enum(["auto", "off"]).default("off"),
+  restore: Restore,
+  /** Of sessions that were written before there was any it stands in their logs that it was off. */
+  continuity: ContinuityMode,
   policy_mode: z.enum(["pin", "float"]).default("float"),
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
