@@ -3,7 +3,9 @@
  * Calls that cannot be trained by their logprobs are masked and reported; a row with nothing to train is not written.
  * Shape: `reconstruct/flat-row.ts`.
  */
-import { defineExporter, noOptions } from "./exporter.ts";
+import { z } from "zod";
+import { aggregation } from "./aggregation.ts";
+import { defineExporter } from "./exporter.ts";
 import { rowsOf } from "./rows.ts";
 
 export const flat = defineExporter({
@@ -18,10 +20,10 @@ export const flat = defineExporter({
     loader: "alidade_read.py",
     checked: "its own reader",
   },
-  options: noOptions,
+  options: z.strictObject({ aggregation }),
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
-      for (const row of rowsOf(trajectory, options, report)) {
+      for (const row of rowsOf(trajectory, options, report, options.own)) {
         report.rows++;
         yield JSON.stringify(row);
       }

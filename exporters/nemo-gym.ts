@@ -9,6 +9,7 @@ import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { type NemoTurn, nemoTurns, refusePartlyForced } from "./nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./positional.ts";
+import { rolloutValues } from "./rollout-values.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
 
 export const nemoGym = defineExporter({
@@ -55,11 +56,17 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
       output: row.dummy ? [placeHolder(nemoTurns(row)[0])] : outputItems(row, calls, trajectory),
     },
     reward,
+    reward_components: measured(rolloutValues(trajectory)),
     mask_sample: row.dummy,
     _ng_task_index: group_index,
     _ng_rollout_index: position,
     alidade: { trajectory_id: row.trajectory_id, rollout_id: row.rollout_id, group_id: row.group_id, agent: row.agent },
   };
+}
+
+/** Gym's components are numbers: one that could not be measured stays away. */
+function measured(values: Record<string, number | null>): Record<string, number | null> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
 }
 
 function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): Item[] {

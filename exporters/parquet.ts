@@ -1,7 +1,9 @@
 /** Parquet: the flat rows (`reconstruct/flat-row.ts`) as columns, for tools that read tables. */
 import { ByteWriter, ParquetWriter } from "hyparquet-writer";
+import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
-import { defineExporter, noOptions } from "./exporter.ts";
+import { aggregation } from "./aggregation.ts";
+import { defineExporter } from "./exporter.ts";
 import { columns, schema } from "./parquet-columns.ts";
 import { rowsOf } from "./rows.ts";
 
@@ -20,11 +22,11 @@ export const parquet = defineExporter({
     loader: null,
     checked: "pyarrow 26.0.1",
   },
-  options: noOptions,
+  options: z.strictObject({ aggregation }),
   async *write(source, options, report) {
     const file = new RowGroups();
     for await (const trajectory of source.trajectories()) {
-      for (const row of rowsOf(trajectory, options, report)) {
+      for (const row of rowsOf(trajectory, options, report, options.own)) {
         report.rows++;
         file.add(row);
         if (file.isFull) yield file.takeGroup();

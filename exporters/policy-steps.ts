@@ -1,20 +1,29 @@
 /** Which weights sampled a row's trained tokens, as trainers ask for it. */
 import type { FlatRow } from "../reconstruct/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
 
 export type PolicySteps = {
   /** In the order in which they sampled, each once. */
   versions: string[];
-  /** Lowest and highest step; null where the step of a trained token is unknown, and where nothing is trained. */
+  /** Lowest and highest step; null where one of them is unknown. */
   min: number | null;
   max: number | null;
 };
 
-export function policyStepsOf(row: FlatRow): PolicySteps {
+/** Of a dummy row, which trains nothing: those of all calls of the rollout, for its reward is theirs. */
+export function policyStepsOf(row: FlatRow, { calls }: Trajectory): PolicySteps {
+  if (row.dummy) return toSteps(calls.map(({ policy }) => policy.end ?? policy.start ?? unknown));
   const trained = row.segments.filter((segment) => segment.trainable);
-  const steps = trained.map((segment) => segment.policy_step).filter((step) => step !== null);
-  const isComplete = trained.length > 0 && steps.length === trained.length;
+  return toSteps(trained.map(({ policy_version, policy_step }) => ({ version: policy_version, step: policy_step })));
+}
+
+const unknown = { version: null, step: null };
+
+function toSteps(policies: { version: string | null; step: number | null }[]): PolicySteps {
+  const steps = policies.map(({ step }) => step).filter((step) => step !== null);
+  const isComplete = policies.length > 0 && steps.length === policies.length;
   return {
-    versions: [...new Set(trained.map((segment) => segment.policy_version).filter((version) => version !== null))],
+    versions: [...new Set(policies.map(({ version }) => version).filter((version) => version !== null))],
     min: isComplete ? Math.min(...steps) : null,
     max: isComplete ? Math.max(...steps) : null,
   };

@@ -3,13 +3,13 @@
  * group after group. Such a format has one row a rollout: of several, the one with the most trained tokens is taken.
  */
 import { z } from "zod";
-import { dummyRow, type FlatRow } from "../reconstruct/index.ts";
+import type { FlatRow } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addLeftOut, addOne } from "./left-out.ts";
 import { trainedCalls } from "./row-calls.ts";
-import { rowsOf, selectOptions } from "./rows.ts";
-import { whyUnscored } from "./scored-rows.ts";
+import { rowsOf } from "./rows.ts";
+import { placeOf, whyUnscored } from "./scored-rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "./source.ts";
 
 /** For the schema of a positional format's own options. */
@@ -105,9 +105,9 @@ function toCandidate<Line>(trajectory: Trajectory, { options, report, positional
     if (isBetter) best = row;
     if (dropped !== null) addLeftOut(report, { other_row_of_rollout: trainedCalls(dropped) });
   }
-  const row = best ?? dummyRow(trajectory, selectOptions(options));
-  const reason = whyUnscored(row) ?? (row.token_ids.length === 0 ? "no_token_ids" : null);
-  return reason ?? { row, trajectory, reward: row.reward };
+  const row = best ?? placeOf(trajectory, options);
+  if (typeof row === "string") return row;
+  return whyUnscored(row) ?? { row, trajectory, reward: row.reward };
 }
 
 /** Its tokens hold another's place: mask 0, no reward. */

@@ -1,26 +1,43 @@
-/** The token rows of a trajectory, as every RL exporter takes them: selected, cut, filtered, each token trained once. */
-import { type FlatRow, type SelectOptions, selectRows } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+/** The token rows of a trajectory, as every exporter of tokens takes them: selected, cut, filtered, each token trained once. */
+import { dummyRow, type FlatRow, type SelectOptions, selectRows } from "../reconstruct/index.ts";
+import type { Part } from "../schema/message.ts";
+import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { whyIncomparable } from "./comparable.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
 
+/** What the format itself decides; its `refuse` stands in place of the rule about temperatures. */
+type Over = Partial<SelectOptions>;
+
 /**
  * Row by row, for where contexts drift at every turn all rows together are many times the tree. What is left out is in
- * the report. `over`: what the format itself decides about the selection, for example `refuse: undefined` where it says
- * with what each token was sampled, so that nothing has to be refused.
+ * the report.
  */
-export function rowsOf(
-  trajectory: Trajectory,
-  options: ExportOptions<unknown>,
-  report: ExportReport,
-  over: Partial<SelectOptions> = {},
-): Iterable<FlatRow> {
-  const { rows, left_out } = selectRows(trajectory, { ...selectOptions(options), ...over });
+export function rowsOf(trajectory: Trajectory, options: ExportOptions<unknown>, report: ExportReport, over: Over = {}): Iterable<FlatRow> {
+  const { rows, left_out } = selectRows(trajectory, toSelectOptions(trajectory, options, over));
   addLeftOut(report, left_out);
   return rows;
 }
 
-export function selectOptions({ temperature, own: _own, ...select }: ExportOptions<unknown>): Partial<SelectOptions> {
-  return { ...select, refuse: (call) => whyIncomparable(call, temperature) };
+/** A row with mask 0 that holds the rollout's place; empty where no ids of it are known. */
+export function placeHolder(trajectory: Trajectory, options: ExportOptions<unknown>): FlatRow {
+  return dummyRow(trajectory, toSelectOptions(trajectory, options));
+}
+
+function toSelectOptions(trajectory: Trajectory, { temperature, own: _, ...select }: ExportOptions<unknown>, over: Over = {}): Over {
+  const images = imagesOf(trajectory);
+  const refuse = over.refuse ?? ((call: CallRecord) => whyIncomparable(call, temperature));
+  return {
+    ...select,
+    ...over,
+    // The ids of an image are place holders; without its pixels, which no format here carries, they are another context.
+    refuse: (call) => (images.size > 0 && call.input.some((id) => images.has(id)) ? "images" : refuse(call)),
+  };
+}
+
+/** Ids of the messages that show an image. */
+export function imagesOf({ messages }: Trajectory): Set<string> {
+  const shows = (part: Part): boolean =>
+    part.type === "image" || (part.type === "tool_result" && part.content.some((inner) => inner.type === "image"));
+  return new Set(Object.entries(messages).flatMap(([id, { parts }]) => (parts.some(shows) ? [id] : [])));
 }

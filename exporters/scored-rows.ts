@@ -3,11 +3,11 @@
  * for one that was not. A rollout that counts in the baseline but trains nothing gives a dummy row, so that its reward
  * is still seen.
  */
-import { dummyRow, type FlatRow, type SelectOptions } from "../reconstruct/index.ts";
+import type { FlatRow, SelectOptions } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
-import { rowsOf, selectOptions } from "./rows.ts";
+import { imagesOf, placeHolder, rowsOf } from "./rows.ts";
 
 /** With a reward that somebody measured, and mask 0 throughout where it is a dummy. */
 export type ScoredRow = FlatRow & { reward: number };
@@ -28,11 +28,17 @@ export function* scoredRows(
     yield row as ScoredRow;
   }
   if (any) return;
-  const dummy = dummyRow(trajectory, selectOptions(options));
-  const reason = whyUnscored(dummy) ?? (dummy.token_ids.length === 0 ? "no_token_ids" : null);
-  if (reason !== null) return addOne(report.left_out_rollouts, reason);
+  const dummy = placeOf(trajectory, options);
+  if (typeof dummy === "string") return addOne(report.left_out_rollouts, dummy);
   report.dummy_rows++;
-  yield dummy as ScoredRow;
+  yield dummy;
+}
+
+/** The dummy row of a rollout that counts in the baseline, or why it has none. */
+export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | string {
+  const row = placeHolder(trajectory, options);
+  const isBlank = row.token_ids.length === 0 ? "no_token_ids" : null;
+  return whyUnscored(row) ?? isBlank ?? (imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
 }
 
 /** Why the rollout's reward cannot stand in a baseline that is computed from rows. */

@@ -29,7 +29,7 @@ export const trlAsync = defineExporter({
   async *write(source, options, report) {
     const groupNumber = numberIds();
     for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report)) {
-      const model_version = policyStepsOf(row).min ?? options.own.model_version ?? null;
+      const model_version = policyStepsOf(row, trajectory).min ?? options.own.model_version ?? null;
       if (model_version === null) addLeftOut(report, { no_policy_step: trainedCalls(row) });
       else {
         report.rows++;

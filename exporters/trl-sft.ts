@@ -22,7 +22,7 @@ export const trlSft = defineExporter({
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       if (!isGoodEnough(trajectory, options.own.min_reward, report)) continue;
-      for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: undefined })) {
+      for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: () => null })) {
         // A place holder of a rollout has nothing to imitate.
         if (row.dummy) continue;
         report.rows++;

@@ -8,6 +8,7 @@ import type { Message, Tool, Usage } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
+import { rolloutValues } from "./rollout-values.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
 import { scoredRows } from "./scored-rows.ts";
 
@@ -117,6 +118,8 @@ class TraceWriter {
       nodes: this.#nodes,
       calls: this.#calls,
       rewards: { reward: { score: this.#reward, weight: 1 } },
+      // Weights are in the reward already.
+      metrics: rolloutValues(this.#trajectory),
       info: { alidade: { session_id, rollout_id, group_id: group.id, sample_index: group.sample_index, harness } },
       is_completed: true,
       // A rollout cut off by its own budget was scored like any other.

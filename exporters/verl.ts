@@ -2,11 +2,15 @@
  * verl: one unpadded row a line under the names of its TransferQueue fields. `key` is verl's own
  * `{uid}_{session_id}_{index}`, by which its V1 trainer gives a rollout of several rows one place in the baseline.
  */
+
+import { z } from "zod";
 import { responseOnly } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { defineExporter, noOptions } from "./exporter.ts";
+import { aggregation } from "./aggregation.ts";
+import { defineExporter } from "./exporter.ts";
 import { numberSessions } from "./numbering.ts";
 import { policyStepsOf } from "./policy-steps.ts";
+import { rolloutValues } from "./rollout-values.ts";
 import { callsOfRow, turnCount } from "./row-calls.ts";
 import { type ScoredRow, scoredRows } from "./scored-rows.ts";
 
@@ -21,13 +25,13 @@ export const verl = defineExporter({
     loader: "alidade_verl.py",
     checked: "verl 0.9.1",
   },
-  options: noOptions,
+  options: z.strictObject({ aggregation }),
   async *write(source, options, report) {
     const sessionOf = numberSessions();
     for await (const trajectory of source.trajectories()) {
       const uid = trajectory.group.id ?? trajectory.trajectory_id;
       const session_id = sessionOf(uid, trajectory);
-      for (const row of scoredRows(trajectory, options, report)) {
+      for (const row of scoredRows(trajectory, options, report, options.own)) {
         report.rows++;
         yield JSON.stringify(toVerl(row, uid, session_id, trajectory));
       }
@@ -37,7 +41,7 @@ export const verl = defineExporter({
 
 function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Trajectory): Record<string, unknown> {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
-  const steps = policyStepsOf(row);
+  const steps = policyStepsOf(row, trajectory);
   return {
     key: `${uid}_${session_id}_${row.row_index}`,
     uid,
@@ -48,6 +52,7 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     response_mask: mask,
     rollout_log_probs: logprobs,
     reward_score: row.reward,
+    reward_extra_info: rolloutValues(trajectory),
     num_turns: turnCount(callsOfRow(row, trajectory), trajectory),
     min_global_steps: steps.min,
     max_global_steps: steps.max,

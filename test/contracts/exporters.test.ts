@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { emptyReport } from "../../exporters/exporter.ts";
 import { exporters, exportTrajectories } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import type { Sampling } from "../../schema/message.ts";
+import type { Message, Sampling } from "../../schema/message.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
@@ -113,6 +113,12 @@ for (const exporter of exporters) {
       const trajectories = withOddCall({ messages: [user("two")], says: assistant("hot") }, { temperature: 0.5 });
       const { left_out } = (await exported(exporter, trajectories)).report;
       assert.equal(left_out.other_temperature, exporter.saysTemperatures ? undefined : 1);
+    });
+
+    test(`${exporter.name}: leaves out a call that saw an image, for its tokens do not hold it`, async () => {
+      const seen: Message = { role: "user", parts: [{ type: "image", url: "data:image/png;base64,AA==" }] };
+      const { left_out } = (await exported(exporter, withOddCall({ messages: [seen], says: assistant("a cat") }))).report;
+      assert.equal(left_out.images, 1);
     });
 
     test(`${exporter.name}: ends a row that is too long at an earlier call`, async () => {

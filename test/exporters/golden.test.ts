@@ -145,6 +145,7 @@ test("verl: prompt and response apart, one key a row", async () => {
     uid: "grp",
     session_id: 0,
     reward_score: 1,
+    reward_extra_info: { tests: 0.5, style: null },
     data_source: null,
     rollout_id: "roll1",
     trajectory_id: ids.golden,
@@ -156,7 +157,17 @@ test("verl: prompt and response apart, one key a row", async () => {
     { key: "grp_0_1", ...golden1, index: 1, ...of(main), num_turns: 6, ...steps(1, 2), agent: "main" },
     { key: "grp_0_2", ...golden1, index: 2, ...of(after), num_turns: 3, ...steps(2, 2), agent: "main" },
     {
-      ...{ key: "grp_1_0", uid: "grp", session_id: 1, index: 0, ...of(sibling), reward_score: 0, num_turns: 2, ...steps(1, 1) },
+      ...{
+        key: "grp_1_0",
+        uid: "grp",
+        session_id: 1,
+        index: 0,
+        ...of(sibling),
+        reward_score: 0,
+        reward_extra_info: {},
+        num_turns: 2,
+        ...steps(1, 1),
+      },
       ...{ data_source: null, rollout_id: "roll2", trajectory_id: ids.sibling, agent: "main", weight: 1 },
     },
   ]);
@@ -323,6 +334,7 @@ test("verifiers: a chain of messages a row, compact logprobs", async () => {
     task: { type: "alidade", data: { id: "task" } },
     agent: { config: { harness: { id: "alidade" } } },
     rewards: { reward: { score: 1, weight: 1 } },
+    metrics: { tests: 0.5, style: null },
     info: {
       alidade: {
         session_id: "sesgolden",
@@ -399,6 +411,7 @@ test("nemo-gym: items, the last of each turn with its tokens", async () => {
       ],
     },
     reward: 1,
+    reward_components: { tests: 0.5 },
     mask_sample: false,
     _ng_task_index: 0,
     _ng_rollout_index: 0,

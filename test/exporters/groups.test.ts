@@ -9,6 +9,7 @@ import { exporterNamed, exportTrajectories } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
 import { assistant, LogBuilder, user } from "../fakes/log-builder.ts";
 
 type Facts = Parameters<typeof reconstruct>[1];
@@ -68,6 +69,26 @@ for (const [format, look] of ofMasked)
     assert.deepEqual([report.rows, report.dummy_rows, report.left_out.masked_rollout], [2, 1, 1]);
     const want: Record<string, unknown> = { slime: [1, [0], true], miles: [1, [0], true], "nemo-rl": [1, 0], "nemo-gym": [1, true] };
     assert.deepEqual(look(rows[1] ?? {}), want[format] ?? [1, [0]]);
+  });
+
+test("verl: a dummy row was sampled by the weights that sampled its rollout", async () => {
+  const { rows } = await written("verl", [rollout("a0"), rollout("a1", masked)]);
+  assert.deepEqual(
+    rows.map((row) => [row.min_global_steps, row.max_global_steps]),
+    [
+      [1, 1],
+      [1, 1],
+    ],
+  );
+});
+
+for (const format of ["flat", "verl"])
+  test(`${format}: the rows of a rollout that forked weigh as one where the trainer averages rows`, async () => {
+    const weights = async (own: Record<string, unknown>) =>
+      (await written(format, [goldenTrajectory(), goldenSibling()], own)).rows.map((row) => row.weight);
+    assert.deepEqual(await weights({}), [1, 1, 1, 1]);
+    // 2, 12 and 2 of the rollout's 16 trained tokens.
+    assert.deepEqual(await weights({ aggregation: "sequence_mean" }), [0.125, 0.75, 0.125, 1]);
   });
 
 test("a dummy row's tokens are the prompt that the rollout really had", async () => {

@@ -67,7 +67,12 @@ export function goldenTrajectory(facts: Parameters<typeof reconstruct>[1] = {}):
     parent: third,
     policy: v2,
   });
-  return reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 2 }, ...facts });
+  const rollout = { scope: "rollout" as const, target: null };
+  const values = [
+    { ...rollout, name: "tests", value: 0.5, weight: 2 },
+    { ...rollout, name: "style", value: null, weight: null },
+  ];
+  return reconstruct(log.entries, { status: "graded", reward: 1, values, group: { size: 2 }, ...facts });
 }
 
 export function goldenSibling(facts: Parameters<typeof reconstruct>[1] = {}): Trajectory {
