@@ -7,8 +7,9 @@
  */
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { FinishReason, Sampling } from "../schema/message.ts";
+import type { Sampling } from "../schema/message.ts";
 import { alignById, isMeasured } from "./alignment.ts";
+import { chatFinish } from "./chat-finish.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
@@ -167,7 +168,7 @@ class LlamaCppEngine implements Engine {
     ].filter((one) => typeof one === "string");
     yield {
       type: "end",
-      finish_reason: finishReasons[choice.finish_reason ?? ""] ?? "error",
+      finish_reason: chatFinish(choice.finish_reason),
       stop: verbose?.stop_type === "word" ? verbose.stopping_word || null : null,
       usage: {
         prompt_tokens: counted,
@@ -251,8 +252,6 @@ function toGrammar(structured: unknown): Record<string, unknown> {
       });
   }
 }
-
-const finishReasons: Record<string, FinishReason> = { stop: "stop", tool_calls: "tool_calls", length: "length" };
 
 const Id = z.number().int().nonnegative();
 const Entry = z.looseObject({ id: Id, logprob: z.number() });

@@ -5,6 +5,7 @@ import type OpenAI from "openai";
 import type { ChatCompletionChunk, ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
+import { chatFinish } from "./chat-finish.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
@@ -162,7 +163,7 @@ class ChatTurn {
       this.#pending.name ||= fragment.function?.name ?? "";
       this.#pending.arguments += fragment.function?.arguments ?? "";
     }
-    if (choice.finish_reason) this.#finish = finishReasons[choice.finish_reason] ?? "error";
+    if (choice.finish_reason) this.#finish = chatFinish(choice.finish_reason);
   }
 
   *end(baseUrl: string): Generator<SampleEvent> {
@@ -179,11 +180,3 @@ class ChatTurn {
     this.#pending = null;
   }
 }
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  length: "length",
-  content_filter: "content_filter",
-};

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { FinishReason } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
+import { chatFinish } from "./chat-finish.ts";
 import type { SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 import { promptComplaint } from "./prompt-echo.ts";
 
@@ -95,17 +96,8 @@ function sampledOf(
 function finishOf(choice: Choice): FinishReason {
   const type = choice.meta_info?.finish_reason?.type;
   if (type === "abort") return "abort";
-  return finishReasons[choice.finish_reason ?? ""] ?? "error";
+  return chatFinish(choice.finish_reason);
 }
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  length: "length",
-  abort: "abort",
-  content_filter: "content_filter",
-};
 
 /** A stop string, or the id of a stop token. SGLang names its end-of-turn token too, and nothing says which one that is. */
 function stopOf(choice: Choice): string | number | null {

@@ -6,6 +6,7 @@ import { AlidadeError } from "../errors.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { isIds, parseIds } from "../tokens/id-text.ts";
 import { isMeasured } from "./alignment.ts";
+import { chatFinish } from "./chat-finish.ts";
 import type { SampleEvent } from "./engine.ts";
 import { refusal } from "./refusal.ts";
 
@@ -123,7 +124,7 @@ export class ChunkReader {
     if (delta) this.#takeDelta(delta, events);
     const finish = optional(choice, "finish_reason", isString);
     if (finish) {
-      this.#finish = finishReasons[finish] ?? "error";
+      this.#finish = chatFinish(finish);
       this.#stop = optional(choice, "stop_reason", isStringOrNumber);
     }
   }
@@ -245,15 +246,6 @@ function toUsage(usage: Fields): Usage {
     reasoning_tokens: optional(completion, "reasoning_tokens", isNatural),
   };
 }
-
-const finishReasons: Record<string, FinishReason> = {
-  stop: "stop",
-  tool_calls: "tool_calls",
-  function_call: "tool_calls",
-  length: "length",
-  abort: "abort",
-  content_filter: "content_filter",
-};
 
 /** Its message is the field's name. */
 class WrongShape extends Error {}
