@@ -49,7 +49,10 @@ if (growing.length > 0 && !options.quick) {
 async function measure(format: string): Promise<Row> {
   await using child = new Child(fileURLToPath(new URL("./export/child.ts", import.meta.url)));
   const answer = await child.ask<Answer>("export", { format, trajectories, ...shape } satisfies Question);
-  return { ...answer, format, growth: Math.max(growthOf(answer.reading), growthOf(answer.writing)) };
+  const row = { ...answer, format, growth: Math.max(growthOf(answer.reading), growthOf(answer.writing)) };
+  // A long run that is stopped has told what it knew.
+  console.error(`${format}: ${answer.seconds.toFixed(0)} s, ${row.growth.toFixed(1)} MB more for each 1000 trajectories`);
+  return row;
 }
 
 /** MB for a thousand trajectories, from the second eighth (the first warms up) to the last. */
