@@ -27,7 +27,7 @@ export function earlierTurn(call: Call, calls: ReadonlyMap<string, Call>, restor
   const from = calls.get(begun.parent_call_id ?? "");
   if (!from) return messages.some(({ role }) => role === "assistant") ? "unknown_turn" : "first_turn";
   const said = from.turn?.message;
-  if (!said || !from.tokens || from.tokens.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
+  if (!said || !from.idText || from.idText.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
     return "no_token_ids";
   return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, said);
 }
