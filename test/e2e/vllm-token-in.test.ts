@@ -97,7 +97,7 @@ test("a second turn goes on from the sampled ids themselves, is scored as it was
     const second = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: salt }), t.signal);
     assert.deepEqual(second.prompt, prompt_ids);
     assert.ok((second.end.usage.cached_tokens ?? 0) >= first.prompt.length - 128, `cached ${second.end.usage.cached_tokens}`);
-    const other = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: "another" }), t.signal);
+    const other = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: `another ${salt}` }), t.signal);
     assert.ok((other.end.usage.cached_tokens ?? 0) < 128, "another salt shares no prefix");
     const scored = await score(vllm, [...prompt_ids, ...second.ids], t.signal);
     const worst = (from: number, turn: ReadTurn) =>
