@@ -31,7 +31,7 @@ export const opencode: Harness = {
       // A title of our own saves the call that would ask the model for one.
       argv: [`${context.pack}/bin/opencode`, "run", "--format", "json", "--title", "task", "--", ...words(context.instruction)],
       env: { HOME: context.home, ...environment(context) },
-      files: { [`${folder}/opencode.json`]: json(config(context)) },
+      files: { [`${folder}/opencode.json`]: json(config(context)), ...nothingToInstall },
     };
   },
 
@@ -47,6 +47,17 @@ export const opencode: Harness = {
 };
 
 const folder = ".config/opencode";
+
+/**
+ * At every start opencode would fetch the SDK for plugins (20 MB) from a package registry into its folder, and wait for
+ * it. There are no plugins here and no registry; it takes what these files name for installed.
+ */
+const sdk = { dependencies: { "@opencode-ai/plugin": version } };
+const nothingToInstall = {
+  [`${folder}/package.json`]: json(sdk),
+  [`${folder}/package-lock.json`]: json({ packages: { "": sdk } }),
+  [`${folder}/node_modules/.placeholder`]: "",
+};
 
 function baseline(platform: PackPlatform): string {
   return platform.endsWith("-x64") ? "-baseline" : "";

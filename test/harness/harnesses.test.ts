@@ -67,14 +67,14 @@ for (const harness of harnesses) {
     assert.equal(harness.end(run.ended).failed, true);
   });
 
-  test(`${harness.name} takes an instruction that looks like an option, a file or a command as words`, { timeout }, async (t) => {
-    for (const instruction of ["--version", "@add.js is wrong", "/init is broken", "- a list\n- of 'two' \"lines\" $HOME"]) {
+  // What looks like an option, a file or a command.
+  for (const instruction of ["--version", "@add.js is wrong", "/init is broken", "- a list\n- of 'two' \"lines\"  $HOME"])
+    test(`${harness.name} takes the instruction ${JSON.stringify(instruction)} as words`, { timeout }, async (t) => {
       const run = await launched(t, harness, [{ text: "I see." }], { instruction });
       if (run === null) return;
       assert.equal(run.requests.length, 1, run.ended.stderr);
       assert.ok(JSON.stringify(run.requests[0]?.body).includes(JSON.stringify(instruction).slice(1, -1)), instruction);
-    }
-  });
+    });
 
   test(`${harness.name} sends key and model, and offers the tools that its plays use`, { timeout }, async (t) => {
     const run = await launched(t, harness, [{ text: "I see." }]);
