@@ -123,6 +123,7 @@ export type RenderSource = {
   generation: boolean;
   /** The ids are enough; `text` is empty then. */
   ids_only?: boolean;
+  /** For templates that print it, where the server's tokenizer route takes it (SGLang's does). */
   tool_choice?: ToolChoice | null;
   /** The call's own, for what templates read of it: `reasoning_effort`, `chat_template_kwargs`. */
   sampling?: Sampling;
