@@ -35,6 +35,8 @@ const causes: [EdgeCause, (evidence: Evidence) => boolean][] = [
   ["tool_calls_changed", areToolCallsChanged],
   ["edited", isEdited],
   ["reasoning_dropped", isReasoningDropped],
+  // The engine cut it out of the text, and its tokens are in the sample.
+  ["stop_string", ({ turn }) => typeof turn?.finished?.stop === "string"],
   ["truncated", ({ turn }) => turn?.finished?.finish_reason === "length" || turn?.finished?.finish_reason === "abort"],
   ["arguments_reserialised", isReserialised],
   ["re_rendered", ({ decoded }) => decoded !== null],

@@ -24,6 +24,9 @@ export function measureFidelity(measured: Measured): FidelityReport {
     matches: countBy(measured.calls, (call) => call.match),
     causes: countBy(measured.calls, (call) => call.cause),
     outcomes: countBy(measured.calls, (call) => call.outcome),
+    continuity: countBy(measured.calls, ({ continuity }) =>
+      continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null),
+    ),
     resampled: countResampled(measured.histories),
     policy_versions: policyVersions(measured.calls),
     row_inflation: rowInflation(measured.nodes),

@@ -43,6 +43,7 @@ export const EdgeCause = z.enum([
   "system_changed",
   "tools_changed",
   "other_tokenizer",
+  "stop_string",
   "re_rendered",
   "unknown",
 ]);
@@ -147,6 +148,8 @@ export const Fidelity = z.strictObject({
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
   outcomes: z.record(z.string(), z.number().int()),
+  /** Of a session with continuity: `spliced`, or why a prompt was rendered anew -> calls. */
+  continuity: z.record(z.string(), z.number().int()).default({}),
   /** Second tries after the engine had begun to sample: always 0 unless somebody broke DESIGN §3.6. */
   resampled: z.number().int(),
   /** Sampled tokens with a logprob / sampled tokens; null where nothing was sampled. */

@@ -60,6 +60,10 @@ export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
     what: "the session went on at an engine with another tokenizer",
     todo: "give engines of one model the same tokenizer, or keep them apart by routes",
   },
+  stop_string: {
+    what: "a stop string ended an earlier turn: the model sampled it, and the engine cut it out of the text that the harness sends back",
+    todo: "let the harness do without stop strings, or keep them in the context with `restore: full`",
+  },
   re_rendered: {
     what: "the template renders an earlier turn in another way than the model sampled it",
     todo: continuity,
