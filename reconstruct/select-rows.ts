@@ -71,7 +71,7 @@ export function selectRows(trajectory: Trajectory, options: Partial<SelectOption
   const standing = standingOf(trajectory, settings.cutOff);
   const judge = toJudge(trajectory, settings, standing);
   const tree = new TreeIndex(trajectory);
-  const selected = selection.paths(tree).filter((path) => path.pieces.some(({ node }) => isTrained(node, path, judge)));
+  const selected = selection.paths(tree).filter((path) => path.pieces.findLast(({ node }) => isTrained(node, path, judge)));
   const fitting = selected.map((path) => cutToLimit(path, settings.maxTokens, tree));
   const kept = dropCovered(fitting.map((path) => trimToTrained(path, judge)));
   const owners = chooseOwners(kept);
@@ -126,9 +126,10 @@ function trimToTrained(path: Path, judge: Judge): Path {
 /** A path that is the beginning of another one has nothing of its own; so has a path without a trained token. */
 function dropCovered(paths: Path[]): Path[] {
   const inner = new Map<string, Set<string>>();
-  for (const { pieces, scope } of paths) {
+  for (const { pieces, scope, trains } of paths) {
     const seen = inner.get(scope) ?? new Set();
-    for (const { node } of pieces.slice(0, -1)) seen.add(node.node_id);
+    // Only what a path may train can be its end, so nothing else is ever asked for.
+    for (const { node } of pieces.slice(0, -1)) if (node.kind === "sampled" && trains(node)) seen.add(node.node_id);
     inner.set(scope, seen);
   }
   return paths.filter(({ pieces, scope }) => {

@@ -59,14 +59,19 @@ export function countTokens(accountable: Accountable): Accounted {
     account.take(node, reason);
   }
   for (const call of trajectory.calls) account.takeOutside(call, trajectory);
-  const pieces = rows.flatMap((row) => row.pieces);
-  const distinct = new Map(pieces.map((piece) => [`${piece.node.node_id} ${piece.from}`, piece.to - piece.from]));
-  return {
-    ...account.total,
-    untrained: account.untrained,
-    row_tokens: pieces.reduce((sum, { from, to }) => sum + to - from, 0),
-    tree_tokens: [...distinct.values()].reduce((sum, length) => sum + length, 0),
-  };
+  return { ...account.total, ...measureRows(rows), untrained: account.untrained };
+}
+
+function measureRows(rows: Accountable["rows"]): Pick<TokenAccount, "row_tokens" | "tree_tokens"> {
+  let row_tokens = 0;
+  // Pieces reach to the end of their node: of two pieces of one node the longer one has all of the other.
+  const longest = new Map<TreeNode, number>();
+  for (const { pieces } of rows)
+    for (const { node, from, to } of pieces) {
+      row_tokens += to - from;
+      longest.set(node, Math.max(longest.get(node) ?? 0, to - from));
+    }
+  return { row_tokens, tree_tokens: longest.values().reduce((sum, length) => sum + length, 0) };
 }
 
 /** Sampled nodes that a selected path may train. */
