@@ -15,6 +15,7 @@ import { parseArgs } from "node:util";
 import { Child } from "./child.ts";
 import { cpuSeconds, quantile, spread, surroundings } from "./measure.ts";
 import type { Play, Played } from "./proxy-overhead/load.ts";
+import { startNginx } from "./proxy-overhead/nginx.ts";
 import { type PayloadName, payloadOf, payloads } from "./proxy-overhead/payloads.ts";
 import { takeRecorded } from "./proxy-overhead/recorded.ts";
 import { type Cell, type Report, type Row, renderReport } from "./proxy-overhead/table.ts";
@@ -38,7 +39,7 @@ const concurrent = options.quick ? 2 : 16;
 const warmUpCalls = 1_000;
 
 type Shape = Play["shape"];
-type Contestant = { name: Cell["contestant"]; child: Child; url: string };
+type Contestant = { name: Cell["contestant"]; pid: number; url: string; child?: Child };
 
 const shapes = (["growing", "one-shot"] as const).filter((shape) => options.shape.includes(shape));
 const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
@@ -54,10 +55,13 @@ async function measure(): Promise<Report> {
   await using alidade = new Child(file("alidade.ts"));
   const replies = await upstream.ask<Report["replies"]>("prepare");
   const url = await upstream.ask<string>("url");
+  await using nginx = await startNginx(url);
+  if (!nginx) console.error("nginx is left out: it is not installed (Debian: apt-get install nginx-light)");
   const contestants: Contestant[] = [
-    { name: "direct", child: upstream, url },
-    { name: "pass-through", child: passThrough, url: await passThrough.ask<string>("start", url) },
-    { name: "alidade", child: alidade, url: await alidade.ask<string>("start", url) },
+    { name: "direct", pid: upstream.pid, url },
+    ...(nginx ? [{ name: "nginx" as const, pid: nginx.pid, url: nginx.url }] : []),
+    { name: "pass-through", pid: passThrough.pid, url: await passThrough.ask<string>("start", url) },
+    { name: "alidade", pid: alidade.pid, url: await alidade.ask<string>("start", url), child: alidade },
   ];
   const rows: Row[] = [];
   for (const name of options.payload)
@@ -83,7 +87,8 @@ async function measureRow(contestants: Contestant[], load: Child, payload: Paylo
       cells.push(toCell(contestant.name, round, alone.played, many));
     }
   }
-  if (options.profile) await profile(contestants.find(({ name }) => name === "alidade")!, load, payload, shape);
+  const { child, url } = contestants.find(({ name }) => name === "alidade")!;
+  if (options.profile && child) await profile({ child, url }, load, payload, shape);
   return { payload, shape, cells, ...summarise(cells) };
 }
 
@@ -97,11 +102,11 @@ async function playOnce(
   concurrency: number,
   sessions: number,
 ): Promise<Outcome> {
-  const keys = contestant.name === "alidade" ? await contestant.child.ask<string[]>("open", sessions) : null;
-  const begin = cpuSeconds(contestant.child.pid);
+  const keys = (await contestant.child?.ask<string[]>("open", sessions)) ?? null;
+  const begin = cpuSeconds(contestant.pid);
   const played = await load.ask<Played>("play", { url: contestant.url, payload, shape, sessions, concurrency, keys } satisfies Play);
-  const end = cpuSeconds(contestant.child.pid);
-  const recorded = keys ? await takeRecorded(await contestant.child.ask<string>("close")) : null;
+  const end = cpuSeconds(contestant.pid);
+  const recorded = contestant.child ? await takeRecorded(await contestant.child.ask<string>("close")) : null;
   // A number is used only when the work behind it was done: every call recorded with its ids, each turn tied to the last.
   const linked = shape === "growing" ? played.calls - sessions : 0;
   if (recorded && (recorded.whole !== played.calls || recorded.delivered !== played.calls || recorded.linked !== linked))
@@ -109,14 +114,14 @@ async function playOnce(
   return { played, cpu: begin === null || end === null ? null : end - begin, recorded };
 }
 
-async function profile(alidade: Contestant, load: Child, payload: PayloadName, shape: Shape): Promise<void> {
+async function profile({ child, url }: { child: Child; url: string }, load: Child, payload: PayloadName, shape: Shape): Promise<void> {
   const sessions = concurrent * (shape === "growing" ? 1 : 8);
-  const keys = await alidade.child.ask<string[]>("open", sessions);
-  await alidade.child.ask("profileStart");
-  const play = { url: alidade.url, payload, shape, sessions, concurrency: concurrent, keys } satisfies Play;
+  const keys = await child.ask<string[]>("open", sessions);
+  await child.ask("profileStart");
+  const play = { url, payload, shape, sessions, concurrency: concurrent, keys } satisfies Play;
   const { calls } = await load.ask<Played>("play", play);
-  await alidade.child.ask("profileStop", join(options.profile!, `${payload}-${shape}-${calls}-calls.cpuprofile`));
-  await takeRecorded(await alidade.child.ask<string>("close"));
+  await child.ask("profileStop", join(options.profile!, `${payload}-${shape}-${calls}-calls.cpuprofile`));
+  await takeRecorded(await child.ask<string>("close"));
 }
 
 function toCell(contestant: Cell["contestant"], round: number, alone: Played, many: Outcome): Cell {
@@ -142,16 +147,18 @@ function summarise(cells: Cell[]): Pick<Row, "contestants"> {
   const of = (name: Cell["contestant"], round: number) => cells.find((cell) => cell.contestant === name && cell.round === round)!;
   const every = <T>(take: (round: number) => T): T[] => Array.from({ length: rounds }, (_, round) => take(round));
   const added = (name: Cell["contestant"], round: number) => of(name, round).p50Ms - of("direct", round).p50Ms;
-  const contestants = (["direct", "pass-through", "alidade"] as const).map((name) => ({
+  const names = [...new Set(cells.map((cell) => cell.contestant))];
+  const isCompared = (name: Cell["contestant"]): boolean => name === "nginx" || name === "alidade";
+  const contestants = names.map((name) => ({
     name,
     p50Ms: spread(every((round) => of(name, round).p50Ms)),
     addedMs: name === "direct" ? null : spread(every((round) => added(name, round))),
-    addedRatio: name === "alidade" ? spread(every((round) => added(name, round) / added("pass-through", round))) : null,
+    addedRatio: isCompared(name) ? spread(every((round) => added(name, round) / added("pass-through", round))) : null,
     cpuMs: spread(every((round) => of(name, round).cpuMs)),
-    cpuRatio: name === "alidade" ? spread(every((round) => over(of(name, round).cpuMs, of("pass-through", round).cpuMs))) : null,
+    cpuRatio: isCompared(name) ? spread(every((round) => over(of(name, round).cpuMs, of("pass-through", round).cpuMs))) : null,
     callsAlone: spread(every((round) => of(name, round).callsAlone)),
     callsAtMany: spread(every((round) => of(name, round).callsAtMany)),
-    callsRatio: name === "alidade" ? spread(every((round) => of(name, round).callsAtMany / of("pass-through", round).callsAtMany)) : null,
+    callsRatio: isCompared(name) ? spread(every((round) => of(name, round).callsAtMany / of("pass-through", round).callsAtMany)) : null,
     sentBytes: of(name, 0).sentBytes,
     receivedBytes: of(name, 0).receivedBytes,
   }));

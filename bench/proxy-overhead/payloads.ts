@@ -5,7 +5,7 @@
  * begin with those of the turn before and all that it sampled, as they do at a real engine.
  */
 
-export type PayloadName = "a" | "b" | "b-stream" | "c";
+export type PayloadName = "a" | "b" | "b-stream" | "c" | "l";
 
 export type Payload = {
   name: PayloadName;
@@ -33,6 +33,7 @@ export const payloads: readonly Payload[] = [
     sampled: 500,
     observationIds: 500,
   },
+  { name: "l", title: "long", stream: false, turns: 6, requestBytes: 512_000, promptIds: 128_000, sampled: 500, observationIds: 500 },
   { name: "c", title: "stream", stream: true, turns: 2, requestBytes: 4_200, promptIds: 1_000, sampled: 500, observationIds: 50 },
 ];
 
