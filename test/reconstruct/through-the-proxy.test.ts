@@ -10,7 +10,13 @@ import { Trajectory } from "../../schema/trajectory.ts";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/scripted-engine.ts";
 
-type Chat = { role: string; content: string | null; reasoning?: string; tool_calls?: { function: { name: string; arguments: string } }[] };
+type Chat = {
+  role: string;
+  content: string | null;
+  reasoning?: string;
+  reasoning_content?: string;
+  tool_calls?: { function: { name: string; arguments: string } }[];
+};
 
 type Move = {
   /** Which earlier turn is gone on from (modulo their number). */
@@ -86,7 +92,7 @@ function follow(asked: Chat[], saidNow: Chat, words: string): Chat[] {
 function changed(turn: Chat, how: Move["how"]): Chat {
   if (how === "edit") return { ...turn, content: `${turn.content ?? ""} (edited)` };
   if (how === "drop reasoning") {
-    const { reasoning: _dropped, ...rest } = turn;
+    const { reasoning: _dropped, reasoning_content: _too, ...rest } = turn;
     return rest;
   }
   if (how !== "respell" || turn.tool_calls === undefined) return turn;
