@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 
 /** Until our side has seen the client's close: before that the bytes are handed to a client that left. */
-async function seenLeaving(client: Client): Promise<void> {
-  while (!(await client.entries()).some((entry) => entry.type === "answered" && entry.delivery === "cut"))
+async function seenLeaving(client: Client, clients = 1): Promise<void> {
+  while ((await client.entries()).filter((entry) => entry.type === "answered" && entry.delivery === "cut").length < clients)
     await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
@@ -100,8 +100,8 @@ for (const relay of ["settled", "live"] as const) {
     const holds = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     await using both = await twins((_, index) => ({ text: `sample ${index}.`, beforeEnd: holds[index]?.promise }));
     await both.leave();
-    const again = both.ask();
     await seenLeaving(both.client);
+    const again = both.ask();
     for (const hold of holds) hold.resolve();
     assert.match(await again, /sample 0\./);
     assert.match(await both.second, /sample 1\./);
@@ -135,6 +135,7 @@ for (const relay of ["settled", "live"] as const) {
     while (at.engine.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     gone.abort();
     await Promise.allSettled(left);
+    await seenLeaving(client, 2);
     const back = [ask(), ask()];
     hold.resolve();
     const samples = (await Promise.all(back)).map((text) => /sample \d/.exec(text)?.[0]);
