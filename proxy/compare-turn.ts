@@ -47,7 +47,8 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   if (saidText.trim() !== sentText.trim()) return edited(isHead(sentText, saidText) ? "text_cut" : "text");
   if (saidText !== sentText) differences.push("white_space");
 
-  const dropped = saidReasoning !== "" && sentReasoning === "";
+  // A thought of white space alone is white space.
+  const dropped = saidReasoning.trim() !== "" && sentReasoning === "";
   if (sentReasoning !== "" && saidReasoning.trim() !== sentReasoning.trim()) return edited("reasoning");
   if (saidReasoning !== sentReasoning && !dropped) differences.push("reasoning_white_space");
   // A harness that dropped reasoning meant it: the context of a deployment without us would not have it either.

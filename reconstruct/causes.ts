@@ -181,6 +181,8 @@ function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): bool
 
 /** By the harness (its copy has none), or by the template (the copy has it, the tokens do not). */
 function isReasoningDropped({ call, turn, sampled, copy, decoded }: Evidence): boolean {
+  // The whole conversation was rendered anew for it, so that it may part in an earlier turn than the one it is about.
+  if (call.finished?.continuity?.mode === "rendered" && call.finished.continuity.cause === "reasoning_dropped") return true;
   if (turn !== null && restoredFrom(call, turn.call_id)?.differences.includes("reasoning_dropped")) return true;
   if (sampled === null) return false;
   const reasoning = reasoningOf(sampled).trim();

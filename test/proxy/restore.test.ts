@@ -132,7 +132,12 @@ test("white space that was dropped and reasoning that was trimmed come back", as
     ...resultsOf(said),
   ]);
   assert.deepEqual(trimmed.restored, ["restored tool_call_id reasoning_white_space"]);
-  for (const { match } of [blank, trimmed]) assert.equal(match, "exact");
+  const thoughtless = await sentBack({ ...two, reasoning: "\n\n" }, (said) => [
+    { ...said, reasoning_content: undefined },
+    ...resultsOf(said),
+  ]);
+  assert.deepEqual(thoughtless.restored, ["restored tool_call_id reasoning_white_space"]);
+  for (const { match } of [blank, trimmed, thoughtless]) assert.equal(match, "exact");
 });
 
 /** Servers parse arguments before they render them, so what is no object goes to them as a JSON string of the sampled text. */
