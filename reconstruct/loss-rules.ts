@@ -10,9 +10,9 @@ import type { Trajectory } from "../schema/trajectory.ts";
 /**
  * train: with the reward it got (the default for a budget or a full context: running out is the policy's own doing).
  * mask: in neither loss nor baseline (the default where the clock ran out while the engine was slow: that says nothing
- * about the policy). penalise: trained with `by` taken off its reward, for a policy that must learn to finish.
+ * about the policy). baseline: the others are compared with it, and it is not trained itself. penalise: trained with `by` taken off its reward, for a policy that must learn to finish.
  */
-export type CutOffRule = { action: "train" } | { action: "mask" } | { action: "penalise"; by: number };
+export type CutOffRule = { action: "train" } | { action: "mask" } | { action: "baseline" } | { action: "penalise"; by: number };
 
 /** By cause: a `mask_reason` or `stop_reason` of a cut rollout, such as `budget_spent` or `harness_timeout`. */
 export type CutOffRules = Record<string, CutOffRule>;
@@ -38,6 +38,7 @@ export function standingOf(trajectory: Outcome, cutOff: CutOffRules): Standing {
   const cause = cutOffCause(trajectory);
   const rule = cause === null ? null : (cutOff[cause] ?? null);
   if (rule === null) return { in_loss, in_baseline, reward, rule };
+  if (rule.action === "baseline") return { in_loss: false, in_baseline: trajectory.purpose !== "eval" && reward !== null, reward, rule };
   if (rule.action === "mask") return { in_loss: false, in_baseline: false, reward, rule };
   // Evaluations are never trained, and what was not graded has no reward to train with.
   if (trajectory.purpose === "eval" || reward === null) return { in_loss, in_baseline, reward, rule: null };
@@ -56,16 +57,20 @@ export function parseCutOffRules(words: readonly string[]): CutOffRules {
     const [cause = "", action = "", ...rest] = word.split("=");
     const rule = toRule(action);
     if (cause === "" || rule === null || rest.length > 0)
-      throw new AlidadeError("config_invalid", `"${word}" is no cut-off rule: write CAUSE=train, CAUSE=mask or CAUSE=penalise:NUMBER`, {
-        param: "cut_off",
-      });
+      throw new AlidadeError(
+        "config_invalid",
+        `"${word}" is no cut-off rule: write CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER`,
+        {
+          param: "cut_off",
+        },
+      );
     rules[cause] = rule;
   }
   return rules;
 }
 
 function toRule(action: string): CutOffRule | null {
-  if (action === "train" || action === "mask") return { action };
+  if (action === "train" || action === "mask" || action === "baseline") return { action };
   const by = /^penalise:(\d+(?:\.\d+)?)$/.exec(action)?.[1];
   return by === undefined ? null : { action: "penalise", by: Number(by) };
 }

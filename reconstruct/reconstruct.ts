@@ -78,7 +78,8 @@ function exclude(
   return new Map(
     calls.map((call) => {
       const outcome = outcomes.get(call.call_id) as Outcome;
-      const judged = { outcome, request_class: call.begun.request_class, purpose, train_classes };
+      const replayed_from = call.finished?.replayed_from ?? null;
+      const judged = { outcome, replayed_from, request_class: call.begun.request_class, purpose, train_classes };
       const reason = exclusionOfCall({ ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
       // Last, so that whoever lifts the mask later sees what remains.
       return [call.call_id, reason ?? (in_loss ? null : "masked_rollout")];
@@ -173,6 +174,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     labels: begun.labels,
     usage: finished?.usage ?? null,
     continuity: finished?.continuity ?? null,
+    replayed_from: finished?.replayed_from ?? null,
     error: finished?.error ?? null,
     times: {
       begun: begun.time,

@@ -18,6 +18,8 @@ export type Exclusion = z.infer<typeof ExclusionReason>;
 
 type Judged = {
   outcome: Outcome;
+  /** The call of another rollout whose sample this is. */
+  replayed_from: string | null;
   request_class: RequestClass;
   /** The session's own word on which kinds of call are trained. */
   train_classes: readonly RequestClass[];
@@ -29,6 +31,7 @@ const callReasons: [Exclusion, (call: Judged) => boolean][] = [
   ["failed", (call) => call.outcome === "failed"],
   // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
   ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
+  ["replayed", (call) => call.replayed_from !== null],
   ["auxiliary", (call) => !call.train_classes.includes(call.request_class)],
   ["not_for_training", (call) => call.purpose === "eval"],
   ["masked_rollout", (call) => !call.in_loss],

@@ -243,6 +243,8 @@ export const CallFinished = z.strictObject({
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */
   continuity: Continuity.optional(),
+  /** The call, of another rollout, whose recorded sample was given instead of a new one: it is trained there. */
+  replayed_from: z.string().optional(),
   engine: z.string().nullable(),
   engine_model: z.string().nullable(),
   error: ErrorRecord.nullable(),

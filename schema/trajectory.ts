@@ -57,6 +57,7 @@ export type CallOutcome = z.infer<typeof CallOutcome>;
 export const ExclusionReason = z.enum([
   "undelivered",
   "failed",
+  "replayed",
   "auxiliary",
   "forced",
   "no_logprob",
@@ -112,6 +113,8 @@ export const CallRecord = z.strictObject({
   usage: Usage.nullable(),
   /** How the prompt was made in a session with continuity; null in others, and in files of before. */
   continuity: Continuity.nullable().default(null),
+  /** The call of another rollout whose sample this is. */
+  replayed_from: z.string().nullable().default(null),
   error: ErrorRecord.nullable(),
   times: z.strictObject({ begun: Time, first_token: Time.nullable(), finished: Time.nullable(), answered: Time.nullable() }),
 });

@@ -49,6 +49,7 @@ export type CallOptions = {
   /** The engine's own word about which weights sampled which tokens. */
   weights?: WeightSpan[];
   tokenizer?: string;
+  replayed_from?: string;
 };
 
 export const endOfTurn = 2;
@@ -185,6 +186,7 @@ export class LogBuilder {
         engine: "e",
         engine_model: "m",
         ...(options.weights && { weights: options.weights }),
+        ...(options.replayed_from !== undefined && { replayed_from: options.replayed_from }),
         error: options.error ?? null,
       },
     );

@@ -38,6 +38,7 @@ test("a rollout cut by its own budget is trained with its reward unless a rule s
   assert.deepEqual(under(cut), [3, 0.5, true, true]);
   assert.deepEqual(under(cut, "harness_timeout=mask"), [3, 0.5, true, true]);
   assert.deepEqual(under(cut, "budget_spent=mask"), [0, 0.5, false, false]);
+  assert.deepEqual(under(cut, "budget_spent=baseline"), [0, 0.5, false, true]);
   assert.deepEqual(under(cut, "budget_spent=penalise:0.75"), [3, -0.25, true, true]);
 });
 
@@ -83,5 +84,5 @@ test("imitation takes calls without logprobs and calls under a grammar, and stil
 
 test("a rule that is none is refused with the words that there are", () => {
   for (const word of ["budget_spent", "budget_spent=skip", "=mask", "budget_spent=penalise", "budget_spent=penalise:-1", "a=b=c"])
-    assert.throws(() => parseCutOffRules([word]), /write CAUSE=train, CAUSE=mask or CAUSE=penalise:NUMBER/);
+    assert.throws(() => parseCutOffRules([word]), /write CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER/);
 });

@@ -471,6 +471,18 @@ export const namedCases: NamedCase[] = [
     rows: { strict: 3, tolerant: 1, "per-call": 3 },
   },
   {
+    name: "first turns that were given again from another rollout's record",
+    log: session((log) => {
+      const says = assistant("step one");
+      const a = log.call({ messages: start, says, replayed_from: "callofanother" });
+      log.call({ messages: [...start, says, user("go on")], parent: a });
+    }),
+    edges: ["a root", "b exact a"],
+    tree: ["a prompt 9", "  a sampled 3 replayed", "    b observation 5", "      b sampled 2 +"],
+    rows: { strict: 1, "per-call": 1 },
+    excluded: { replayed: 3 },
+  },
+  {
     name: "a compaction whose summary is gone on with",
     log: session((log) => {
       const says = assistant("step one");
