@@ -55,3 +55,19 @@ export function quantile(sorted: readonly number[], q: number): number {
   const below = sorted[Math.floor(at)]!;
   return below + (sorted[Math.ceil(at)]! - below) * (at - Math.floor(at));
 }
+
+/** Columns as wide as what is in them, so that a person reads it as it is. */
+export function markdownTable(columns: string[], lines: string[][]): string[] {
+  const widths = columns.map((column, at) => Math.max(column.length, ...lines.map((line) => line[at]!.length)));
+  const render = (cells: string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at]!)).join(" | ")} |`;
+  return [render(columns), `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...lines.map(render)];
+}
+
+/** A median with its lowest and highest. */
+export function told(spread: Spread | null): string {
+  return spread === null ? "" : `${short(spread.median)} (${short(spread.min)}–${short(spread.max)})`;
+}
+
+function short(value: number): string {
+  return Math.abs(value) >= 100 ? value.toFixed(0) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2);
+}

@@ -2,6 +2,7 @@
 import { Client } from "undici";
 import { answerParent } from "../child.ts";
 import { type Conversation, conversationOf, type PayloadName, payloadOf, requestBody } from "./payloads.ts";
+import { type Wire, type WireName, wires } from "./wires.ts";
 
 export type Play = {
   url: string;
@@ -11,6 +12,8 @@ export type Play = {
   sessions: number;
   /** Sessions at a time, each with a connection of its own. */
   concurrency: number;
+  /** What the requests are written in. Absent: chat. */
+  wire?: WireName;
   /** A key a session, for the path; null where the target knows none. */
   keys: string[] | null;
 };
@@ -19,18 +22,19 @@ export type Played = { calls: number; seconds: number; latencies: number[]; byte
 
 answerParent({ play });
 
-async function play({ url, payload: name, shape, sessions, concurrency, keys }: Play): Promise<Played> {
+async function play({ url, payload: name, shape, sessions, concurrency, keys, wire: wireName = "openai-chat" }: Play): Promise<Played> {
   const payload = payloadOf(name);
-  const conversation = conversationOf(payload);
+  const wire = wires[wireName];
+  const conversation = conversationOf(payload, wireName);
   const played: Played = { calls: 0, seconds: 0, latencies: [], bytesSent: 0, bytesReceived: 0 };
   let next = 0;
   const lane = async (): Promise<void> => {
     const client = new Client(url, { pipelining: 1, headersTimeout: 30_000, bodyTimeout: 30_000 });
     for (let session = next++; session < sessions; session = next++) {
-      const path = `${keys ? `/s/${keys[session]}` : ""}/v1/chat/completions`;
+      const path = `${keys ? `/s/${keys[session]}` : ""}${wire.path}`;
       const ids = shape === "growing" ? [] : foreignIds(Math.floor(payload.turns / 2));
       const turns = shape === "growing" ? payload.turns : 1;
-      for (let turn = 0; turn < turns; turn++) ids.push(await call(client, path, conversation, ids, played));
+      for (let turn = 0; turn < turns; turn++) ids.push(await call(client, path, wire, conversation, ids, played));
     }
     await client.close();
   };
@@ -46,7 +50,7 @@ function foreignIds(count: number): Buffer[] {
 }
 
 /** One call, timed from before it is sent to its last byte. Returns the id of the tool call that it was answered with. */
-async function call(client: Client, path: string, conversation: Conversation, ids: Buffer[], played: Played): Promise<Buffer> {
+async function call(client: Client, path: string, wire: Wire, conversation: Conversation, ids: Buffer[], played: Played): Promise<Buffer> {
   const body = requestBody(conversation, ids);
   const start = performance.now();
   const answer = await send(client, path, body);
@@ -54,7 +58,7 @@ async function call(client: Client, path: string, conversation: Conversation, id
   played.calls++;
   played.bytesSent += body.length;
   played.bytesReceived += answer.length;
-  const id = toolCallId(answer);
+  const id = toolCallId(answer, wire);
   if (id === null) throw new Error(`an answer without a tool call: ${answer.toString("utf8", 0, 500)}`);
   return id;
 }
@@ -83,8 +87,9 @@ function send(client: Client, path: string, body: Buffer): Promise<Buffer> {
 }
 
 /** Found in the bytes, so that the load generator parses nothing: whole or streamed, the id is the first one after. */
-function toolCallId(answer: Buffer): Buffer | null {
-  const calls = answer.indexOf('"tool_calls":[');
-  const start = calls === -1 ? -1 : answer.indexOf('"id":"', calls);
-  return start === -1 ? null : Buffer.from(answer.subarray(start + 6, answer.indexOf('"', start + 6)));
+function toolCallId(answer: Buffer, { idBehind, idField }: Wire): Buffer | null {
+  const calls = answer.indexOf(idBehind);
+  const start = calls === -1 ? -1 : answer.indexOf(idField, calls);
+  const from = start + idField.length;
+  return start === -1 ? null : Buffer.from(answer.subarray(from, answer.indexOf('"', from)));
 }

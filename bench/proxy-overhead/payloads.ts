@@ -5,6 +5,8 @@
  * begin with those of the turn before and all that it sampled, as they do at a real engine.
  */
 
+import { openingOf, type WireName, wires, writeOpening } from "./wires.ts";
+
 export type PayloadName = "a" | "b" | "b-stream" | "c" | "l";
 
 export type Payload = {
@@ -85,57 +87,21 @@ export type Conversation = {
   appended: [Buffer, Buffer, Buffer][];
 };
 
-export function conversationOf(payload: Payload): Conversation {
+export function conversationOf(payload: Payload, wireName: WireName = "openai-chat"): Conversation {
+  const wire = wires[wireName];
   const random = randomFrom(payload.requestBytes);
   const text = (length: number) => Array.from({ length: Math.max(1, Math.round(length / 5)) }, () => letters(random, 4)).join(" ");
-  const appended = Array.from({ length: payload.turns - 1 }, (_, turn): [Buffer, Buffer, Buffer] => {
+  const appended = Array.from({ length: payload.turns - 1 }, (_, turn) => {
     const { content, args } = sampledTexts(payload, turn);
-    const said = `{"role":"assistant","content":${JSON.stringify(content.join(""))},"tool_calls":[{"id":"`;
-    const called = `","type":"function","function":{"name":"bash","arguments":${JSON.stringify(args.join(""))}}}]},{"role":"tool","tool_call_id":"`;
-    const result = `","content":"${turnMarker(turn + 1)} ${text(payload.observationIds * charactersAToken)}"}`;
-    return [Buffer.from(`,${said}`), Buffer.from(called), Buffer.from(result)];
+    const result = `${turnMarker(turn + 1)} ${text(payload.observationIds * charactersAToken)}`;
+    const [said, called, answered] = wire.turn(content.join(""), args.join(""), result);
+    return [Buffer.from(`,${said}`), Buffer.from(called), Buffer.from(answered)] as [Buffer, Buffer, Buffer];
   });
   const growth = appended.slice(0, Math.floor(payload.turns / 2)).reduce((sum, pieces) => sum + Buffer.concat(pieces).length, 0);
-  const begin = `{"model":"${modelOf(payload)}","stream":${payload.stream},"temperature":0.7,"max_tokens":4096,"tools":${JSON.stringify(tools)},"messages":[`;
-  const first = openingMessages(Math.max(600, payload.requestBytes - growth - begin.length), text);
-  return { head: Buffer.from(begin + first.map((message) => JSON.stringify(message)).join(",")), tail: Buffer.from("]}"), appended };
+  const opening = openingOf(Math.max(600, payload.requestBytes - growth - 500), turnMarker(0), text);
+  const head = writeOpening(wire, modelOf(payload), payload.stream, opening);
+  return { head: Buffer.from(head), tail: Buffer.from("]}"), appended };
 }
-
-/** A system prompt, the task, and where there is room a history from before: file contents and short turns, as agents have. */
-function openingMessages(bytes: number, text: (length: number) => string): Record<string, unknown>[] {
-  const system = { role: "system", content: text(Math.min(12_000, bytes / 3)) };
-  const messages: Record<string, unknown>[] = [system];
-  let left = bytes - system.content.length - 200;
-  for (let call = 0; left > 6_000; call++) {
-    const id = `call_before_${call}`;
-    messages.push(
-      {
-        role: "assistant",
-        content: text(600),
-        tool_calls: [{ id, type: "function", function: { name: "bash", arguments: '{"command":"cat"}' } }],
-      },
-      { role: "tool", tool_call_id: id, content: text(3_000) },
-    );
-    left -= 3_800;
-  }
-  messages.splice(1, 0, { role: "user", content: `${turnMarker(0)} ${text(left)}` });
-  return messages;
-}
-
-const tools = [
-  {
-    type: "function",
-    function: {
-      name: "bash",
-      description: "Runs a command in the sandbox and returns what it printed.",
-      parameters: {
-        type: "object",
-        properties: { command: { type: "string", description: "the command line" }, timeout: { type: "integer" } },
-        required: ["command"],
-      },
-    },
-  },
-];
 
 /** The request of a turn. `ids[t]` is the tool-call id that turn t was answered with. */
 export function requestBody(conversation: Conversation, ids: readonly Buffer[]): Buffer {

@@ -1,5 +1,5 @@
 /** The report of the proxy-overhead benchmark, and how a person reads it. */
-import type { Spread, Surroundings } from "../measure.ts";
+import { markdownTable, type Spread, type Surroundings, told } from "../measure.ts";
 import { payloadOf } from "./payloads.ts";
 import type { Recorded } from "./recorded.ts";
 
@@ -116,18 +116,4 @@ function moved(report: Report): string[] {
     ];
   });
   return markdownTable(columns, lines);
-}
-
-function markdownTable(columns: string[], lines: string[][]): string[] {
-  const widths = columns.map((column, at) => Math.max(column.length, ...lines.map((line) => line[at]!.length)));
-  const render = (cells: string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at]!)).join(" | ")} |`;
-  return [render(columns), `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...lines.map(render)];
-}
-
-function told(spread: Spread | null): string {
-  return spread === null ? "" : `${short(spread.median)} (${short(spread.min)}–${short(spread.max)})`;
-}
-
-function short(value: number): string {
-  return Math.abs(value) >= 100 ? value.toFixed(0) : Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
