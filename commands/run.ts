@@ -57,7 +57,7 @@ export function run(program: Command): void {
       else {
         print(`\n${rolloutTable(records)}`);
         say(
-          `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on`,
+          `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on; \`alidade fidelity --run ${started.path}\` says what they are worth`,
         );
       }
       if (signal.aborted) process.exitCode = 130;

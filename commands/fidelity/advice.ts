@@ -4,7 +4,8 @@ import type { EdgeCause, ExclusionReason } from "../../schema/trajectory.ts";
 type Cause = EdgeCause;
 type Reason = (typeof ExclusionReason.options)[number] | "grammar" | "left_out_class" | "not_selected" | "over_length";
 
-const continuity = "open sessions with `continuity: auto` on an engine with token-in (`alidade doctor` says whether yours has it)";
+const continuity =
+  "use token continuity: `--continuity auto` and an engine that takes tokens in (`alidade doctor` says whether yours does)";
 
 /** By cause of a branch: what happened, and what to do about it. */
 export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
@@ -14,7 +15,7 @@ export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
   },
   reasoning_dropped: {
     what: "the harness or the chat template leaves out earlier reasoning",
-    todo: "it is so in deployment too, and a branch a turn is its price; sessions with `restore: full` keep the reasoning and stay one sequence, and a template flag may do the same (such as Qwen's `chat_template_kwargs`)",
+    todo: "it is so in deployment too, and a branch a turn is its price; `--restore full` keeps the reasoning, and with continuity the conversation stays one sequence, and a template flag may do the same (such as Qwen's `chat_template_kwargs`)",
   },
   arguments_reserialised: {
     what: "tool arguments came back in another spelling",
@@ -62,7 +63,7 @@ export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
   },
   stop_string: {
     what: "a stop string ended an earlier turn: the model sampled it, and the engine cut it out of the text that the harness sends back",
-    todo: "let the harness do without stop strings, or keep them in the context with `restore: full`",
+    todo: "let the harness do without stop strings, or keep them in the context with `--restore full`",
   },
   re_rendered: {
     what: "the template renders an earlier turn in another way than the model sampled it",

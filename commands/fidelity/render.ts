@@ -15,6 +15,7 @@ export function renderSummary(summary: FidelitySummary): string {
   ];
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
   lines.push(`edges: ${list(matches)}`);
+  if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);
   const causes = summary.causes.map((cause) => renderCause(cause, calls));
   return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
 }

@@ -23,13 +23,15 @@ export type FidelitySummary = {
   tolerant: { rows: number; row_inflation: number | null };
   matches: Record<string, number>;
   outcomes: Record<string, number>;
+  /** Of sessions with token continuity: `spliced`, or why a prompt was rendered anew -> calls. */
+  continuity: Record<string, number>;
   /** The most frequent first. */
   causes: CauseSummary[];
 };
 
 export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
-  readonly #summary = { rollouts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {} };
+  readonly #summary = { rollouts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
   readonly #causes = new Map<EdgeCause, CauseSummary>();
@@ -47,6 +49,7 @@ export class FidelitySummarizer {
     this.#summary.rows += selected.row_count;
     this.#tokens = addAccounts([this.#tokens, selected.tokens]);
     this.#tolerant = { rows: this.#tolerant.rows + tolerant.row_count, tokens: addAccounts([this.#tolerant.tokens, tolerant.tokens]) };
+    for (const [how, calls] of Object.entries(trajectory.fidelity.continuity)) count(this.#summary.continuity, how, calls);
     for (const [index, call] of trajectory.calls.entries()) this.#addCall(call, index + 1, trajectory);
   }
 
@@ -74,6 +77,6 @@ export class FidelitySummarizer {
   }
 }
 
-function count(counts: Record<string, number>, key: string): void {
-  counts[key] = (counts[key] ?? 0) + 1;
+function count(counts: Record<string, number>, key: string, by = 1): void {
+  counts[key] = (counts[key] ?? 0) + by;
 }

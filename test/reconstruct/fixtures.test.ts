@@ -324,3 +324,18 @@ test("the order in which calls were begun is the log's own count, whatever a ste
   );
   assert.deepEqual(drawEdges(trajectory), ["a root", "b exact a"]);
 });
+
+test("a file of before, without the fields that came later, is read, and says null or nothing of them", () => {
+  const log = new LogBuilder();
+  log.call({ messages: start });
+  const file = JSON.parse(JSON.stringify(reconstruct(log.entries))) as {
+    calls: Record<string, unknown>[];
+    fidelity: Record<string, unknown>;
+  };
+  for (const call of file.calls)
+    for (const later of ["continuity", "replayed_from", "engine_name", "fingerprints", "role_mapping"]) delete call[later];
+  delete file.fidelity.continuity;
+  const read = Trajectory.parse(file);
+  assert.deepEqual([read.calls[0]?.continuity, read.calls[0]?.replayed_from, read.fidelity.continuity], [null, null, {}]);
+  assert.equal(selectRows(read).tokens.trained, 2);
+});
