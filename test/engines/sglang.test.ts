@@ -62,6 +62,8 @@ test("sglang: a prompt without a template is text or ids, and its answer is text
         sampling_seed: 3,
       });
       assert.deepEqual(events.find((event) => event.type === "prompt")?.token_ids, ids);
+      // What the vocabulary does not have is refused by this field, before it ends the server.
+      assert.deepEqual(server.requests.at(-1)?.token_ids_logprob, "text" in prompt ? undefined : [9]);
       assert.deepEqual([textOf(events, "text-delta"), events.some((event) => event.type === "tool-call")], [said(reply), false]);
       assert.deepEqual(
         tokensOf(events).logprobs,
