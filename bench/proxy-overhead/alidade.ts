@@ -3,6 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Session as Inspector } from "node:inspector/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { engines } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { DiskStore } from "../../store/index.ts";
@@ -29,6 +31,15 @@ answerParent(
     open: async (count: number) => {
       const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay: "settled" })));
       return opened.map(({ key }) => key);
+    },
+    /** Bytes in use after everything that nobody needs was collected, and what the system counts. */
+    memory: () => {
+      setFlagsFromString("--expose-gc");
+      const collect = runInNewContext("gc") as () => void;
+      collect();
+      collect();
+      const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
+      return { used: heapUsed + arrayBuffers, rss };
     },
     profileStart: async () => {
       inspector.connect();

@@ -7,7 +7,7 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { answerParent } from "../child.ts";
-import { modelOf, type Payload, payloads, promptIds, streamReply, turnMarker, wholeReply } from "./payloads.ts";
+import { modelOf, type Payload, payloadOf, payloads, promptIds, streamReply, turnMarker, wholeReply } from "./payloads.ts";
 
 /** What is asked for here: nothing streamed, a chunk a token, and the chunks that alidade asks for where nobody reads along. */
 const paces = ["whole", 1, 64] as const;
@@ -91,7 +91,9 @@ const headBytes = 4_000;
 function answerTo(request: Buffer): Buffer {
   const path = request.toString("latin1", 0, request.indexOf("\r")).split(" ")[1];
   if (path === "/v1/models")
-    return json(JSON.stringify({ data: payloads.map((payload) => ({ id: modelOf(payload), max_model_len: 200_000 })) }));
+    return json(
+      JSON.stringify({ data: [...payloads, payloadOf("s")].map((payload) => ({ id: modelOf(payload), max_model_len: 200_000 })) }),
+    );
   if (path === "/version") return json(JSON.stringify({ version: "mock" }));
   if (request.includes('"content":"ping"')) return json(probeAnswer);
   const head = request.toString("latin1", 0, headBytes);
@@ -99,7 +101,13 @@ function answerTo(request: Buffer): Buffer {
   const marker = request.lastIndexOf("[turn ");
   const pace = request.includes('"stream":true') ? Number(/"stream_interval":(\d+)/.exec(head)?.[1] ?? 1) : "whole";
   const key = keyOf(model, request.toString("latin1", marker, marker + turnMarker(0).length), pace);
+  if (!canned.has(key) && model === modelOf(payloadOf("s"))) canned.set(key, cannedAnswer(payloadOf("s"), turnOf(key), pace));
   return canned.get(key) ?? json(JSON.stringify({ error: { message: `nothing is canned for ${key}` } }));
+}
+
+/** The session of 60 calls is made as it is asked for: it would be half of all that is prepared. */
+function turnOf(key: string): number {
+  return Number(/\[turn (\d+)\]/.exec(key)?.[1]);
 }
 
 /** What the vllm adapter's probe wants to see: ids and a logprob. */
