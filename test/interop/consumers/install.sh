@@ -6,11 +6,11 @@
 #   bash test/interop/consumers/install.sh       prints the folder on its last line
 set -euo pipefail
 cd "$(dirname "$0")"
+source ../environment.sh
 
 # Same name as consumersPlace() in place.ts: the first 12 digits over everything that goes in.
 hash=$(cat requirements.txt ../vllm/stub_cuda.py | sha256sum | cut -c1-12)
 place=${ALIDADE_CACHE:-$HOME/.cache/alidade}/consumers/$hash
-uv_version=0.13.9
 
 for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
   command -v "${need%%:*}" >/dev/null || { echo "${need%%:*} is missing: sudo apt-get install -y ${need##*:}" >&2; exit 1; }
@@ -33,17 +33,9 @@ mkdir -p "$place"
 exec 9>"$place/lock"
 flock 9
 if [ ! -f "$place/ready" ]; then
-  rm -rf "$place/tools" "$place/venv"
   echo "The trainers for the tests: installing into $place" >&2
-  if ! python3 -m venv "$place/tools" >&2; then
-    echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
-    exit 1
-  fi
-  "$place/tools/bin/pip" install --quiet --disable-pip-version-check "uv==$uv_version" >&2
-  uv=$place/tools/bin/uv
-  "$uv" venv --quiet --python "$(python_3_12)" "$place/venv" >&2
-  # --no-deps: the trainers' own pins contradict each other, and torch asks for 2.7 GB of CUDA libraries.
-  "$uv" pip install --quiet --python "$place/venv" --no-deps --requirement requirements.txt >&2
+  # The trainers' own pins contradict each other.
+  make_environment "$place" "$(python_3_12)" requirements.txt
   "$place/venv/bin/python" ../vllm/stub_cuda.py "$place/venv/lib/python3.12/site-packages" >&2
   # Compiled once here, not by the first test.
   "$place/venv/bin/python" -m compileall -q -j 0 "$place/venv/lib/python3.12/site-packages" >/dev/null 2>&1 || true

@@ -22,15 +22,21 @@ class Policy:
 
     @torch.no_grad()
     def logprobs(self, input_ids, attention_mask=None):
-        """[B, T] -> [B, T - 1]: entry i is log p(token i + 1 | tokens up to i), row by row, for a row is long."""
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
-        return torch.cat([next_logprobs(self.model, ids[None], at[None]) for ids, at in zip(input_ids, mask)])
+        """Like `next_logprobs`, of the model as it was served."""
+        return next_logprobs(self.model, input_ids, torch.ones_like(input_ids) if attention_mask is None else attention_mask)
 
 
 def next_logprobs(model, input_ids, attention_mask):
-    positions = (attention_mask.cumsum(1) - 1).clamp(0)
-    logits = model(input_ids, attention_mask=attention_mask, position_ids=positions).logits[:, :-1].float()
-    return logits.gather(-1, input_ids[:, 1:, None])[..., 0] - logits.logsumexp(-1)
+    """[B, T] -> [B, T - 1]: entry i is log p(token i + 1 | tokens up to i). Row by row without its padding, which would
+    be most of the work; 0 where there is padding."""
+    out = torch.zeros(input_ids[:, 1:].shape)
+    for row, real in enumerate(attention_mask.bool()):
+        ids = input_ids[row, real]
+        logits = model(ids[None]).logits[0, :-1].float()
+        # Padding is at the ends, so that two neighbours of the row are neighbours here.
+        at = torch.nonzero(real)[1:, 0] - 1
+        out[row, at] = logits.gather(-1, ids[1:, None])[:, 0] - logits.logsumexp(-1)
+    return out
 
 
 def ratios(new, old, mask):

@@ -6,13 +6,13 @@
 #   bash test/interop/vllm/install.sh            prints the folder on its last line
 set -euo pipefail
 cd "$(dirname "$0")"
+source ../environment.sh
 
 # Same names as in place.ts: the first 12 digits over everything that goes in.
 cache=${ALIDADE_CACHE:-$HOME/.cache/alidade}
 hash=$(cat requirements.txt stub_cuda.py | sha256sum | cut -c1-12)
 place=$cache/vllm/$hash
 models=$place/models/$(cat make_tiny_model.py teach.py plays.json | sha256sum | cut -c1-12)
-uv_version=0.13.9
 
 # numactl's library is what vLLM's CPU kernels link against; gcc and readelf make the stand-ins of stub_cuda.py.
 for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
@@ -28,17 +28,9 @@ mkdir -p "$place"
 exec 9>"$place/lock"
 flock 9
 if [ ! -f "$place/ready" ]; then
-  rm -rf "$place/tools" "$place/venv"
   echo "vLLM for the tests: installing into $place" >&2
-  if ! python3 -m venv "$place/tools" >&2; then
-    echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
-    exit 1
-  fi
-  "$place/tools/bin/pip" install --quiet --disable-pip-version-check "uv==$uv_version" >&2
-  uv=$place/tools/bin/uv
-  # The pins are wheels for 3.11. --no-deps: torch asks for 2.7 GB of CUDA libraries that a CPU never calls.
-  "$uv" venv --quiet --python 3.11 "$place/venv" >&2
-  "$uv" pip install --quiet --python "$place/venv" --no-deps --requirement requirements.txt >&2
+  # The pins are wheels for 3.11; torch alone asks for 2.7 GB of CUDA libraries that a CPU never calls.
+  make_environment "$place" 3.11 requirements.txt
   "$place/venv/bin/python" stub_cuda.py "$place/venv/lib/python3.11/site-packages" >&2
   touch "$place/ready"
 fi

@@ -27,15 +27,21 @@ class Watched(GRPOTrainer):
 
 
 def ratios_of(file, policy):
+    """Group by group: TRL pads a batch on the left and counts positions from there, so that a short prompt beside a long
+    one has the rounding of far positions."""
     rows = GrpoRows(file)
     dataset = rows.dataset()
+    return torch.cat([train(rows, dataset.select([group]), policy) for group in range(len(dataset))])
+
+
+def train(rows, dataset, policy):
     model = policy.copy()
     before = model.lm_head.weight.detach().clone()
     with tempfile.TemporaryDirectory() as folder:
         settings = GRPOConfig(
             output_dir=folder,
             num_generations=rows.num_generations,
-            per_device_train_batch_size=rows.num_generations * len(dataset),
+            per_device_train_batch_size=rows.num_generations,
             max_completion_length=65536,
             max_steps=1,
             learning_rate=1e-2,

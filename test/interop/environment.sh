@@ -1,0 +1,15 @@
+# Sourced by the install scripts of this folder.
+
+# make_environment PLACE PYTHON REQUIREMENTS: PLACE/venv with the pinned wheels, by a uv of its own in PLACE/tools.
+make_environment() {
+  local place=$1 python=$2 requirements=$3
+  rm -rf "$place/tools" "$place/venv"
+  if ! python3 -m venv "$place/tools" >&2; then
+    echo "python3 cannot make a virtual environment: sudo apt-get install -y python3-venv" >&2
+    return 1
+  fi
+  "$place/tools/bin/pip" install --quiet --disable-pip-version-check uv==0.13.9 >&2
+  "$place/tools/bin/uv" venv --quiet --python "$python" "$place/venv" >&2
+  # --no-deps: what the wheels ask for is contradictory, or gigabytes that nobody calls; the pins name all that is needed.
+  "$place/tools/bin/uv" pip install --quiet --python "$place/venv" --no-deps --requirement "$requirements" >&2
+}
