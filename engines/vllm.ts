@@ -8,6 +8,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
 import { chatMessagesJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { cutOffArguments } from "./cut-off-call.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { firstFacts } from "./first-facts.ts";
@@ -96,6 +97,7 @@ class VllmEngine implements Engine {
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
     const reader = new ChunkReader(this.baseUrl);
+    const sampled: number[][] = [];
     let echoed: number[] | null = null;
     let isAccepted = false;
     let isDone = false;
@@ -114,6 +116,7 @@ class VllmEngine implements Engine {
           if (reader.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
           isAccepted = reader.hasBegun;
           if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
+          for (const event of events) if (event.type === "tokens") sampled.push(event.token_ids);
           // What was sampled before a chunk that is wrong was sampled all the same.
           yield* events;
         }
@@ -127,8 +130,15 @@ class VllmEngine implements Engine {
       else response.abandon();
     }
     const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);
-    for (const event of reader.end())
-      yield event.type === "end" && complaint ? { ...event, misaligned: `the engine sampled on ${complaint}` } : event;
+    const last = reader.end();
+    const isCutOff = last.some((event) => event.type === "end" && event.finish_reason === "length");
+    for (const event of last) {
+      if (event.type === "end" && complaint) yield { ...event, misaligned: `the engine sampled on ${complaint}` };
+      else if (event.type === "tool-call" && isCutOff) {
+        const text = () => this.detokenize(request.model, sampled.flat(), signal);
+        yield { ...event, arguments: await cutOffArguments(event.arguments, text) };
+      } else yield event;
+    }
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {

@@ -58,3 +58,19 @@ test("vllm: a server that forbids our extra fields is named by the probe, and is
   assert.deepEqual([textOf(events, "text-delta"), tokensOf(events).ids], ["only text", []]);
   await engine.close();
 });
+
+test("a call that is cut off in its arguments keeps the beginning that was sampled, whatever the parser made up for it", async () => {
+  const cases: [finish: string, text: string, parsed: string, told: RegExp][] = [
+    ["length", '{"name": "rm", "arguments": {"path": "a', "{}", /^\{"path": "a/],
+    ["length", '{"name": "rm", "arguments": {"path": "a', "", /^\{"path": "a/],
+    ["length", '{"name": "rm", "arguments": {}}', "{}", /^\{\}$/],
+    ["length", "<rm><path>a", "{}", /^\{\}$/],
+    ["length", '{"name": "rm", "arguments": {"path": "a"}}', '{"path": "a"}', /^\{"path": "a"\}$/],
+    ["tool_calls", '{"name": "rm", "arguments": {"path": "a', "{}", /^\{\}$/],
+  ];
+  for (const [finish_reason, text, parsed, told] of cases)
+    await withEngine("vllm", { text, tool_calls: [{ name: "rm", arguments: parsed }], finish_reason }, async (engine) => {
+      const call = (await sampleAll(engine)).find((event) => event.type === "tool-call");
+      assert.match(call?.arguments ?? "none", told);
+    });
+});
