@@ -128,14 +128,12 @@ function contentOf(message: Message): string {
 }
 
 /** All that came before the parent's turn is in this request, and the turn is not: its harness could not use it. */
-function isTurnDropped({ call, parent, turn, position, places }: Evidence): boolean {
+function isTurnDropped({ call, parent, places }: Evidence): boolean {
   if (restoredFrom(call, parent.call_id) !== undefined) return false;
   const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
   if (before === undefined || after === undefined || places.message_trie.shared(before, after) < before.depth) return false;
   const [next] = messagesFrom(after, before.depth, places);
-  // Where the tokens part inside an earlier sample, that sample is what changed.
-  const isInSample = turn !== null && turn !== parent && position !== null && position < (places.full.get(turn.call_id)?.depth ?? 0);
-  return next?.role !== "assistant" && !isInSample;
+  return next?.role !== "assistant";
 }
 
 /** A tool call came back with other arguments: a key was added, a path was made absolute. */

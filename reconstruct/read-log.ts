@@ -4,6 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import type { Tool } from "../schema/message.ts";
+import { withBase } from "../schema/restored-turns.ts";
 import type { Answered, CallBegun, CallFinished, Decoded, LogEntry, Opened, Tried } from "../schema/session-log.ts";
 import type { Value } from "../schema/value.ts";
 
@@ -108,6 +109,10 @@ function inOrder(parts: Map<string, CallParts>): CallHistory[] {
   );
   for (const [rank, call] of calls.entries()) {
     call.rank = rank;
+    const base = parts.get(call.begun.messages.base_call_id ?? "")?.begun;
+    // A base was begun before, so its own list is whole by now.
+    call.begun = withBase(call.begun, base?.restored ?? []);
+    getOrAdd(parts, call.call_id, emptyParts).begun = call.begun;
     call.tries.sort((a, b) => a.try - b.try);
   }
   return calls;

@@ -72,7 +72,8 @@ export function selectRows(trajectory: Trajectory, options: Partial<SelectOption
   const judge = toJudge(trajectory, settings, standing);
   const tree = new TreeIndex(trajectory);
   const selected = selection.paths(tree).filter((path) => path.pieces.findLast(({ node }) => isTrained(node, path, judge)));
-  const fitting = selected.map((path) => cutToLimit(path, settings.maxTokens, tree));
+  // Trimmed first, so that only what would have been trained can make a row too long; and again where it was cut.
+  const fitting = selected.map((path) => cutToLimit(trimToTrained(path, judge), settings.maxTokens, tree));
   const kept = dropCovered(fitting.map((path) => trimToTrained(path, judge)));
   const owners = chooseOwners(kept);
   const plans = selection.packed ? planPacked(kept, settings.maxTokens) : planRows(kept);

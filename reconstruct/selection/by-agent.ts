@@ -15,12 +15,8 @@ export const byAgent: Selection = {
   },
 };
 
-/** Every trace up to what this agent said last on it; traces on which it said nothing are none of its. */
+/** Every trace, for what this agent said on it; one on which it said nothing has nothing to train and becomes no row. */
 export function pathsOfAgent(tree: TreeIndex, agent: string): Path[] {
-  return strictPaths(tree).flatMap((path): Path[] => {
-    const end = path.pieces.findLastIndex(({ node }) => node.kind === "sampled" && tree.agentOf(node) === agent);
-    if (end < 0) return [];
-    const trains: Path["trains"] = (node) => tree.agentOf(node) === agent;
-    return [{ ...path, agent, pieces: path.pieces.slice(0, end + 1), trains, scope: agent }];
-  });
+  const trains: Path["trains"] = (node) => tree.agentOf(node) === agent;
+  return strictPaths(tree).map((path) => ({ ...path, agent, trains, scope: agent }));
 }

@@ -58,7 +58,7 @@ test("no rule trains what failed, what was not graded, or an evaluation", () => 
     const rules = [`budget_spent=${action}`, `engine_error=${action}`];
     assert.equal(under(rollout({ ...trained, status: "failed", stop_reason: "engine_error", in_loss: false }), ...rules)[0], 0);
     assert.deepEqual(under(rollout({ ...trained, reward: null, in_loss: false }), ...rules), [0, null, false, false]);
-    assert.equal(under(rollout(trained, "eval"), ...rules)[0], 0);
+    assert.deepEqual(under(rollout(trained, "eval"), ...rules), [0, 0.5, true, true]);
   }
 });
 

@@ -84,6 +84,17 @@ test("a row longer than the limit keeps its exact beginning up to the end of a c
   }
 });
 
+test("what nobody would train makes no row too long: a tail that never arrived, or another agent's", () => {
+  for (const over of [{ delivery: "cut" }, { agent: "helper", request_class: "sub_agent" }] as const) {
+    const log = new LogBuilder();
+    const says = assistant("one two");
+    const a = log.call({ messages: [user("u")], says });
+    log.call({ messages: [user("u"), says, user("v")], parent: a, ...over });
+    const [only, ...more] = selectRows(reconstruct(log.entries), { strategy: "main-agent", maxTokens: 7 }).rows;
+    assert.deepEqual([only?.token_ids.length, only?.cut, more], [7, false, []]);
+  }
+});
+
 test("where not even the first turn fits, a dummy row of the prompt's beginning holds the rollout's place", () => {
   for (const [limit, kept] of [
     [6, 4],
