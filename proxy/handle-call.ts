@@ -6,6 +6,7 @@ import type { CallLabels } from "../dialects/dialect.ts";
 import { asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
+import { withoutBase } from "../schema/restored-turns.ts";
 import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
@@ -131,7 +132,7 @@ async function findOrBegin(
   call.connections.add(exchange);
   session.add(call);
   session.inFlight.add(call);
-  call.recorded = session.record(call.begun);
+  call.recorded = session.record(withoutBase(call.begun, session.calls.get(delta.base_call_id ?? "")?.begun.restored ?? []));
   call.settled = perform(session, call, { request, wish, bases }, around);
   // A client that has left does not listen to it, and the failure is on the record.
   call.settled.catch(() => undefined);

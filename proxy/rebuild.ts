@@ -1,5 +1,6 @@
 /** A session's tables from its log: what a crashed process knew, and nothing that it had not written down. */
 import { AlidadeError } from "../errors.ts";
+import { withBase } from "../schema/restored-turns.ts";
 import type { LogEntry } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { IdText } from "../tokens/id-text.ts";
@@ -31,7 +32,7 @@ function replay(session: Session, entry: LogEntry): void {
   else if (entry.type === "call_begun")
     session.add(
       new Call(
-        entry,
+        withBase(entry, session.calls.get(entry.messages.base_call_id ?? "")?.begun.restored ?? []),
         unfold(session, entry.messages, (call) => call.conversation),
       ),
     );

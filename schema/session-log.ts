@@ -124,7 +124,9 @@ export const CallBegun = z.strictObject({
   prompt: Prompt.optional(),
   /** Identity of the request for match: session, agent, conversation and tools, without volatile parameters. */
   fingerprint: z.string(),
+  /** In the log without the first `restored_before` of the list of `messages.base_call_id` (see restored-turns.ts). */
   restored: z.array(Restored),
+  restored_before: z.number().int().positive().optional(),
   /** The call whose answer is the last restored assistant turn: the parent by recorded identity. */
   parent_call_id: z.string().nullable(),
   /** The failed call of which this is the harness's next try: same fingerprint, answered with an error before. */
