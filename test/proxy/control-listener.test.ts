@@ -50,6 +50,12 @@ test("what is wrong in a body is named by its field", async () => {
     ["POST", "/sessions", { attempt: 0 }, /"param":"attempt"/],
     ["POST", "/sessions", { tasc_id: "t" }, /"param":"tasc_id"/],
     ["POST", "/sessions", [], /request_invalid/],
+    [
+      "POST",
+      "/sessions/ses1/reward",
+      { reward: 1, values: [{ scope: "call", target: null, name: "n", value: 1, weight: 1 }] },
+      /"param":"values.0.target"/,
+    ],
     ["POST", "/engines", { name: "no spaces", url: "http://127.0.0.1:1" }, /"param":"name"/],
     ["POST", "/engines", { name: "x", url: "ftp://127.0.0.1" }, /"param":"url"/],
     ["POST", "/engines", { name: "x", url: "http://127.0.0.1:1", api_key_env: "NOT_SET_ANYWHERE" }, /"param":"api_key_env"/],
@@ -100,5 +106,8 @@ test("a deleted session is sealed and forgotten; its trajectory is read and its 
   assert.deepEqual((await at.control("POST", `/sessions/${session_id}/reward`, { reward: 1, components: { tests: 1 } })).body.revision, 2);
   const trajectory = (await at.control("GET", `/sessions/${session_id}/trajectory`)).body;
   assert.deepEqual([trajectory.reward, (trajectory.calls as unknown[]).length], [1, 1]);
+  const value = { scope: "agent", target: "main", name: "help", value: null, weight: 0.5 };
+  await at.control("POST", `/sessions/${session_id}/reward`, { reward: 1, values: [value] });
+  assert.deepEqual((await at.control("GET", `/sessions/${session_id}/trajectory`)).body.values, [value]);
   assert.equal((await at.control("POST", "/sessions/ses0/reward", { reward: 1 })).status, 404);
 });
