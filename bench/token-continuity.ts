@@ -3,7 +3,7 @@
  *
  *     node bench/token-continuity.ts                        the practice engine
  *     node bench/token-continuity.ts --engine URL           a vLLM (one with --enable-prompt-tokens-details tells its cache hits)
- *     node bench/token-continuity.ts --tokens 30000 --turns 20 --sampled 64
+ *     node bench/token-continuity.ts --tokens 30000 --turns 20 --words 60
  *
  * Two sessions of one proxy grow side by side to the given number of prompt tokens, turn by turn in changing order: one
  * is rendered anew at each turn, the other goes on from its tokens. Told are the time of a turn, the part of it that the
@@ -22,7 +22,7 @@ const { values } = parseArgs({
     engine: { type: "string" },
     tokens: { type: "string", default: "30000" },
     turns: { type: "string", default: "20" },
-    sampled: { type: "string", default: "64" },
+    words: { type: "string", default: "60" },
   },
 });
 const turns = Number(values.turns);
@@ -33,6 +33,13 @@ type Turn = { milliseconds: number; suffix: number; asked: number; computed: num
 const tools = [
   { type: "function", function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } } },
 ];
+
+/** Both sessions say the same, token for token as chance has it: a thought and a call, as agents do. */
+function play(result: string): string {
+  const words = Array.from({ length: Number(values.words) }, (_, index) => `src/${index}.ts`).join(" ");
+  const args = `{"command":  "cat ${words} # ${result.slice(0, 8).trim()}"}`;
+  return `<think>\nI look at the next one.\n</think>\n\n<tool_call>\n{"name": "bash", "arguments": ${args}}\n</tool_call>`;
+}
 
 /** Delegates to the engine and adds up how long its tokenizer was asked. */
 class Watched {
@@ -82,13 +89,19 @@ class Growing {
     this.#watched = watched;
   }
 
-  async turn(number: number, result: string): Promise<void> {
+  async turn(result: string): Promise<void> {
     const [spent, asked] = [this.#watched.milliseconds, this.#watched.asked];
     const began = performance.now();
     const response = await fetch(`${this.#url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "any", messages: this.messages, tools, max_tokens: Number(values.sampled), seed: number }),
+      body: JSON.stringify({
+        model: "any",
+        messages: this.messages,
+        tools,
+        max_tokens: 2_000,
+        structured_outputs: { choice: [play(result)] },
+      }),
     });
     const body = (await response.json()) as {
       choices?: { message: Message }[];
@@ -133,7 +146,7 @@ const result = (turn: number): string =>
   `file ${turn}\n${line.repeat(Math.max(1, Math.round((Number(values.tokens) / turns / perLine) * 20)))}`;
 for (let turn = 0; turn < turns; turn++) {
   const order = Object.values(sessions);
-  for (const session of turn % 2 === 0 ? order : order.toReversed()) await session.turn(turn, result(turn));
+  for (const session of turn % 2 === 0 ? order : order.toReversed()) await session.turn(result(turn));
 }
 
 const half = (session: Growing): Turn[] => session.turns.slice(Math.floor(turns / 2));
@@ -146,7 +159,7 @@ console.log(
   `machine ${before.machine}, Node ${before.node}, commit ${before.commit}, load ${before.load.toFixed(1)} before, ${surroundings().load.toFixed(1)} after`,
 );
 console.log(
-  `engine ${values.engine ?? "practice"}, ${turns} turns to ${sessions.continued?.turns.at(-1)?.prompt} prompt tokens, ${values.sampled} sampled a turn; medians of the second half\n`,
+  `engine ${values.engine ?? "practice"}, ${turns} turns to ${sessions.continued?.turns.at(-1)?.prompt} prompt tokens, ${values.words} words in each call; medians of the second half\n`,
 );
 console.log("| | ms a turn | of it for the suffix | requests for it | prompt tokens computed |\n| --- | --- | --- | --- | --- |");
 for (const [name, session] of Object.entries(sessions)) {

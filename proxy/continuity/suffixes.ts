@@ -60,7 +60,8 @@ export class Suffixes {
       tools: dummyTools(shape),
       close,
     });
-    return typeof anchor === "string" ? anchor : anchor.suffix;
+    if (typeof anchor === "string") return anchor;
+    return endsWith(kept, anchor.closing, close) ? anchor.suffix : "other_close";
   }
 
   /** A memory for questions about reasoning. */

@@ -3,10 +3,11 @@ import { test } from "node:test";
 import { callsEach, kinds, modes, type Played, playKind } from "./session-kinds.ts";
 
 /** All that every session holds, whatever the mode: nothing lost, nothing in a context that was not there. */
-function assertFaithful({ trajectory, delivered, exact, told }: Played): void {
+function assertFaithful({ trajectory, delivered, exact, proven, told }: Played): void {
   assert.equal(trajectory.calls.length, callsEach);
   assert.equal(delivered, 1);
   assert.equal(exact, 1);
+  assert.equal(proven, callsEach);
   assert.deepEqual(told, []);
 }
 

@@ -215,7 +215,15 @@ async function retries({ client, engine }: Playing): Promise<void> {
   }
 }
 
-export type Played = { kind: Kind; trajectory: Trajectory; delivered: number; exact: number; told: unknown[]; promptTokens: number };
+export type Played = {
+  kind: Kind;
+  trajectory: Trajectory;
+  delivered: number;
+  exact: number;
+  proven: number;
+  told: unknown[];
+  promptTokens: number;
+};
 
 export async function playKind(kind: Kind, spec: Partial<SessionSpec>): Promise<Played> {
   await using engine = await TemplatedEngine.start(kind.policy as (asked: Parameters<Policy>[0]) => Sampling, kind.thoughts);
@@ -239,6 +247,7 @@ export async function playKind(kind: Kind, spec: Partial<SessionSpec>): Promise<
     trajectory,
     delivered: trainable_tokens / sampled_tokens,
     exact: (engine.exchanges.length - report.mismatches.length) / engine.exchanges.length,
+    proven: report.calls,
     told,
     promptTokens: engine.exchanges.reduce((sum, { prompt_token_ids }) => sum + prompt_token_ids.length, 0),
   };
