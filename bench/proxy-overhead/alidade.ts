@@ -9,6 +9,7 @@ import { engines } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { DiskStore } from "../../store/index.ts";
 import { answerParent } from "../child.ts";
+import { watching } from "../loop-delay.ts";
 
 let proxy: HarnessProxy | null = null;
 let folder = "";
@@ -19,6 +20,11 @@ const running = (): HarnessProxy => {
   return proxy;
 };
 
+async function openSessions(count: number, relay: "settled" | "live"): Promise<string[]> {
+  const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay })));
+  return opened.map(({ key }) => key);
+}
+
 answerParent(
   {
     start: async (upstream: string) => {
@@ -27,11 +33,10 @@ answerParent(
       proxy = await HarnessProxy.start({ engine, store: new DiskStore(folder), version: "bench" });
       return proxy.url;
     },
+    ...watching(),
+    openLive: (count: number) => openSessions(count, "live"),
     /** New sessions; their keys go into the path of the calls. */
-    open: async (count: number) => {
-      const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay: "settled" })));
-      return opened.map(({ key }) => key);
-    },
+    open: (count: number) => openSessions(count, "settled"),
     /** Bytes in use after everything that nobody needs was collected, and what the system counts. */
     memory: () => {
       setFlagsFromString("--expose-gc");

@@ -6,6 +6,7 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 import { Agent, type Dispatcher } from "undici";
 import { answerParent } from "../child.ts";
+import { watching } from "../loop-delay.ts";
 
 const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 let upstream = "";
@@ -19,6 +20,7 @@ const server = createServer(getRequestListener(app.fetch, { overrideGlobalObject
 server.listen(0, "127.0.0.1");
 
 answerParent({
+  ...watching(),
   start: (url: string) => {
     upstream = url;
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
