@@ -92,7 +92,8 @@ export class Exchange {
 
   /** Writes frames as one piece; resolves when the connection can take more, or is gone. */
   async write(frames: SseFrame[]): Promise<void> {
-    if (this.#isClosed || frames.length === 0) return;
+    // Behind the end there may still be a sign of life on its way.
+    if (this.#isClosed || this.#response.writableEnded || frames.length === 0) return;
     if (this.#response.write(this.#encoder.encode(frames))) return;
     await Promise.race([this.closed, new Promise((resolve) => this.#response.once("drain", resolve))]);
   }

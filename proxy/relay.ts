@@ -38,7 +38,8 @@ export async function relay(
     await holdHeaders(call, settled, exchange);
     exchange.openStream();
     await exchange.write(writer.open());
-    const stream: Stream = { exchange, writer, settled, keepAliveMs: options.keepAliveMs ?? defaultKeepAliveMs };
+    using alive = new KeepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
+    const stream: Stream = { exchange, writer, settled, alive };
     if (options.relay === "live") await relayLive(session, call, stream);
     else await relaySettled(call, stream);
   } catch (error) {
@@ -52,7 +53,7 @@ export async function relay(
   return exchange.delivered ? "complete" : "cut";
 }
 
-type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void>; keepAliveMs: number };
+type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void>; alive: KeepAlive };
 
 /** All that shapes an answer beside the turn, read from the record. */
 export function contextOf(session: Session, call: Call): AnswerContext {
@@ -95,16 +96,15 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   if (generation.isOver && !generation.isAccepted) await settled;
 }
 
-async function relaySettled(call: Call, stream: Stream): Promise<void> {
-  const { exchange, writer, settled } = stream;
-  await keepingAlive(stream, Promise.race([settled, exchange.closed]));
+async function relaySettled(call: Call, { exchange, writer, settled }: Stream): Promise<void> {
+  await Promise.race([settled, exchange.closed]);
   if (exchange.isClosed) return;
   const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
   await exchange.endStream(frames);
 }
 
 async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
-  const { exchange, writer, settled } = stream;
+  const { exchange, writer, settled, alive } = stream;
   const generation = call.generation;
   if (!generation) return relaySettled(call, stream);
   let shown = 0;
@@ -115,13 +115,14 @@ async function relayLive(session: Session, call: Call, stream: Stream): Promise<
     const { isOver } = generation;
     const fresh = generation.events.slice(shown);
     shown += fresh.length;
+    if (fresh.length > 0) alive.wrote();
     await exchange.write(
       fresh.flatMap((event) => writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(call.id, toolCalls++) } : event)),
     );
     // What came while that was written is shown before anything is waited for.
     if (shown < generation.events.length) continue;
     if (isOver) break;
-    await keepingAlive(stream, generation.next());
+    await generation.next();
   }
   // The end waits until the turn is durable.
   await Promise.race([settled, exchange.closed]);
@@ -130,15 +131,27 @@ async function relayLive(session: Session, call: Call, stream: Stream): Promise<
   await exchange.endStream(writer.event({ type: "end", finish_reason: turn.finish_reason, stop: turn.stop, usage: turn.usage }));
 }
 
-/** Waits, and sends the dialect's keep-alive every few seconds meanwhile. */
-async function keepingAlive({ exchange, writer, keepAliveMs }: Stream, wait: Promise<void>): Promise<void> {
-  const timer = setInterval(() => {
-    // A client that does not read needs no sign of life, and its buffer must not grow.
-    if (!exchange.isFull) void exchange.write(writer.keepAlive());
-  }, keepAliveMs);
-  try {
-    await wait;
-  } finally {
-    clearInterval(timer);
+/**
+ * Sends the dialect's keep-alive where nothing was sent for a while. One timer a stream: one a token would cost more than
+ * all else that is done to a token.
+ */
+class KeepAlive implements Disposable {
+  readonly #timer: NodeJS.Timeout;
+  #isQuiet = true;
+
+  constructor(exchange: Exchange, writer: StreamWriter, everyMs: number) {
+    this.#timer = setInterval(() => {
+      // A client that does not read needs no sign of life, and its buffer must not grow.
+      if (this.#isQuiet && !exchange.isFull) void exchange.write(writer.keepAlive());
+      this.#isQuiet = true;
+    }, everyMs);
+  }
+
+  wrote(): void {
+    this.#isQuiet = false;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
   }
 }
