@@ -5,7 +5,7 @@
 import { canonicalJson } from "../schema/ids.ts";
 import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
 import type { Decoded, Restored } from "../schema/session-log.ts";
-import type { EdgeCause } from "../schema/trajectory.ts";
+import { EdgeCause } from "../schema/trajectory.ts";
 import type { Conversations, Place } from "./conversations.ts";
 import type { Edge } from "./edge.ts";
 import type { CallHistory } from "./read-log.ts";
@@ -43,7 +43,11 @@ const causes: [EdgeCause, (evidence: Evidence) => boolean][] = [
 ];
 
 export function findCause(facts: Facts): EdgeCause {
-  const turn = turnAt(facts);
+  // With continuity the whole conversation was rendered anew for this, and may part in an earlier turn than it is about.
+  const { continuity } = facts.call.finished ?? {};
+  const known = continuity?.mode === "rendered" ? EdgeCause.safeParse(continuity.cause).data : undefined;
+  if (known !== undefined && known !== "edited") return known;
+  const turn = known === undefined ? turnAt(facts) : facts.parent;
   const evidence = { ...facts, turn, sampled: turn?.finished?.message ?? null, copy: turn === null ? null : copyOf(turn, facts) };
   return causes.find(([, fits]) => fits(evidence))?.[0] ?? "unknown";
 }
@@ -179,8 +183,6 @@ function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): bool
 
 /** By the harness (its copy has none), or by the template (the copy has it, the tokens do not). */
 function isReasoningDropped({ call, turn, sampled, copy, decoded }: Evidence): boolean {
-  // The whole conversation was rendered anew for it, so that it may part in an earlier turn than the one it is about.
-  if (call.finished?.continuity?.mode === "rendered" && call.finished.continuity.cause === "reasoning_dropped") return true;
   if (turn !== null && restoredFrom(call, turn.call_id)?.differences.includes("reasoning_dropped")) return true;
   if (sampled === null) return false;
   const reasoning = reasoningOf(sampled).trim();
