@@ -157,7 +157,7 @@ function mayImport(from: string, file: string): boolean {
 
 /** Bare package names of a source's imports. */
 function importedPackages(source: string): string[] {
-  const specifiers = [...source.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^".][^"]*)"/g)].map((match) => match[1] ?? "");
+  const specifiers = [...source.matchAll(/(?:^|\s)(?:from|import)\s*\(?\s*"([^".\s][^"\s]*)"/g)].map((match) => match[1] ?? "");
   const outside = specifiers.filter((specifier) => !specifier.startsWith("node:"));
   return outside.map((specifier) =>
     specifier
