@@ -112,3 +112,28 @@ test("the signal stops the generation at vLLM", async (t) => {
     while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
   });
 });
+
+test("many tokens a chunk say what one a chunk says: text, calls, ids and logprobs", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, async (engine, vllm) => {
+    const call = (command: string) => `<tool_call>\n{"name": "bash", "arguments": {"command": "${command}"}}\n</tool_call>`;
+    const said = [
+      "Only words, and a good many of them, so that they come in more than one chunk of many tokens. ".repeat(3),
+      `Let me look.\n${call("ls -la")}`,
+      `${call("ls")}\n${call(`echo ${"long ".repeat(60)}`)}`,
+    ];
+    for (const text of said) {
+      const sampling = { ...neutral, max_tokens: 900, seed: 7, structured_outputs: { choice: [text] } };
+      const [one, many] = await Promise.all(
+        [true, false].map(async (live) => {
+          const events = await Array.fromAsync(engine.sample(request(vllm, { tools: [tool], sampling, live }), t.signal));
+          const text = events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
+          const { calls, ids, logprobs, end } = read(events);
+          return { text, ids, logprobs, finish: end.finish_reason, calls: calls.map(({ name, arguments: args }) => [name, args]) };
+        }),
+      );
+      assert.deepEqual(many, one);
+      assert.ok(one.ids.length > 20);
+    }
+  });
+});
