@@ -28,7 +28,7 @@ const { values } = parseArgs({
 const turns = Number(values.turns);
 
 type Message = Record<string, unknown> & { role: string; tool_calls?: { id: string }[] };
-type Turn = { milliseconds: number; suffix: number; asked: number; computed: number | null; prompt: number };
+type Turn = { milliseconds: number; suffix: number; asked: number; computed: number | null; prompt: number; sampled: number };
 
 const tools = [
   { type: "function", function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } } },
@@ -74,16 +74,18 @@ class Watched {
 
 /** One growing session. */
 class Growing {
-  readonly messages: Message[] = [
-    { role: "system", content: "You look for a bug." },
-    { role: "user", content: "Find it." },
-  ];
+  readonly messages: Message[];
   readonly turns: Turn[] = [];
   readonly #url: string;
   readonly #key: string;
   readonly #watched: Watched;
 
-  constructor(url: string, key: string, watched: Watched) {
+  /** Sessions begin differently, or one would find the other's prefixes in the cache. */
+  constructor(name: string, url: string, key: string, watched: Watched) {
+    this.messages = [
+      { role: "system", content: `You look for a bug. Your prompts are ${name}.` },
+      { role: "user", content: "Find it." },
+    ];
     this.#url = url;
     this.#key = key;
     this.#watched = watched;
@@ -105,7 +107,7 @@ class Growing {
     });
     const body = (await response.json()) as {
       choices?: { message: Message }[];
-      usage?: { prompt_tokens: number; prompt_tokens_details?: { cached_tokens?: number } | null };
+      usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details?: { cached_tokens?: number } | null };
     };
     const said = body.choices?.[0]?.message;
     if (!said) throw new Error(JSON.stringify(body));
@@ -117,6 +119,7 @@ class Growing {
       asked: this.#watched.asked - asked,
       computed: cached === undefined ? null : prompt - cached,
       prompt,
+      sampled: body.usage?.completion_tokens ?? 0,
     });
     this.messages.push(said);
     const results = (said.tool_calls ?? []).map(({ id }) => ({ role: "tool", tool_call_id: id, content: result }));
@@ -137,7 +140,7 @@ for (const [name, continuity] of [
 ] as const) {
   // A call whose sample is a call: what is appended is a result, as in a harness.
   const { key } = await proxy.openSession({ purpose: "eval", continuity, restore: "full" });
-  sessions[name] = new Growing(proxy.url, key, watched);
+  sessions[name] = new Growing(name, proxy.url, key, watched);
 }
 const line = "export function add(first: number, second: number): number { return first + second; } // naïve\n";
 const perLine =
@@ -161,12 +164,14 @@ console.log(
 console.log(
   `engine ${values.engine ?? "practice"}, ${turns} turns to ${sessions.continued?.turns.at(-1)?.prompt} prompt tokens, ${values.words} words in each call; medians of the second half\n`,
 );
-console.log("| | ms a turn | of it for the suffix | requests for it | prompt tokens computed |\n| --- | --- | --- | --- | --- |");
+console.log(
+  "| | ms a turn | of it for the suffix | requests for it | prompt tokens computed | tokens sampled |\n| --- | --- | --- | --- | --- | --- |",
+);
 for (const [name, session] of Object.entries(sessions)) {
   const turns = half(session);
   const computed = turns.every((turn) => turn.computed !== null) ? String(Math.round(median(turns, (turn) => turn.computed ?? 0))) : "?";
   console.log(
-    `| ${name} | ${median(turns, (turn) => turn.milliseconds).toFixed(1)} | ${median(turns, (turn) => turn.suffix).toFixed(1)} | ${median(turns, (turn) => turn.asked)} | ${computed} |`,
+    `| ${name} | ${median(turns, (turn) => turn.milliseconds).toFixed(1)} | ${median(turns, (turn) => turn.suffix).toFixed(1)} | ${median(turns, (turn) => turn.asked)} | ${computed} | ${median(turns, (turn) => turn.sampled)} |`,
   );
 }
 const [anew, continued] = [sessions["rendered anew"], sessions.continued].map((session) => half(session as Growing)) as [Turn[], Turn[]];
