@@ -271,6 +271,37 @@ test("an engine that samples on another prompt than it was given is found out: n
   assert.deepEqual(calls[2]?.continuity, { mode: "rendered", cause: "no_token_ids" });
 });
 
+test("an adapter that says nothing of another prompt is found out by the prompt that it tells", async () => {
+  await using scope = new AsyncDisposableStack();
+  const engine = scope.use(await TemplatedEngine.start(({ index }) => ({ text: `Turn ${index}.` })));
+  const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
+  scope.defer(() => adapter.close());
+  const proxy = scope.use(
+    await HarnessProxy.start({
+      engine: {
+        name: "vllm",
+        baseUrl: engine.url,
+        probe: (signal) => adapter.probe(signal),
+        async *sample(request, signal) {
+          for await (const event of adapter.sample(request, signal))
+            yield event.type === "prompt" && request.prompt_ids ? { type: "prompt", token_ids: event.token_ids.slice(1) } : event;
+        },
+        render: (model, source, signal) => (adapter.render as NonNullable<typeof adapter.render>)(model, source, signal),
+        tokenize: (model, source, signal) => (adapter.tokenize as NonNullable<typeof adapter.tokenize>)(model, source, signal),
+        detokenize: (model, ids, signal) => (adapter.detokenize as NonNullable<typeof adapter.detokenize>)(model, ids, signal),
+        close: async () => undefined,
+      },
+      store: new MemoryStore(),
+      version: "test",
+    }),
+  );
+  const { session, key } = await proxy.openSession({ purpose: "train" });
+  const client = new Client(proxy, session.id, key);
+  await client.say([...hi, await client.say(hi), more]);
+  const { calls } = await client.trajectory();
+  assert.match(calls[1]?.missing ?? "", /^misaligned: the engine sampled on another prompt/);
+});
+
 test("a tokenizer route that fails costs the continuity of that call and nothing else", async () => {
   for (const [status, cause] of [
     [500, "probe_failed"],

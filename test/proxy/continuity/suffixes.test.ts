@@ -144,3 +144,49 @@ test("a byte-pair tokenizer gives the same suffix as the whole rendering has", a
     { numRuns: 100 },
   );
 });
+
+/** As Qwen3's: the last turn has an empty block while nobody but tools has spoken behind it, and a tool may speak as a user. */
+function printWithBlock(messages: Message[], generation: boolean): string {
+  const words = (message: Message): string => message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  const isAsked = messages.slice(last + 1).some((message) => !words(message).startsWith("<tool_response>"));
+  const turns = messages.map((message, index) => {
+    const block = index === last && !isAsked ? "<think>\n\n</think>\n\n" : "";
+    return `<|im_start|>${message.role}\n${block}${words(message)}${end}\n`;
+  });
+  return turns.join("") + (generation ? "<|im_start|>assistant\n" : "");
+}
+
+test("where what is appended changes how the turn before it is printed, the suffix is asked for with the very messages", async () => {
+  const tokenizer = new ToyTokenizer();
+  const renderer: Renderer = {
+    async render(messages, _, generation) {
+      const text = printWithBlock(messages, generation);
+      return { text, token_ids: tokenizer.encode(text) };
+    },
+    ids: async (messages) => tokenizer.encode(printWithBlock(messages, true)),
+    tokenize: async (text) => tokenizer.encode(text),
+    detokenize: async (ids) => tokenizer.decode(ids),
+  };
+  const suffixes = new Suffixes();
+  const said = (role: Message["role"], text: string): Message => ({ role, parts: [{ type: "text", text }] });
+  const before = [said("user", "hi")];
+  const turn = said("assistant", "Fine.");
+  for (const text of ["And then?", "<tool_response>\na\n</tool_response>", "Once more?"]) {
+    const appended = [said("user", text)];
+    const kept = tokenizer.encode(printWithBlock([...before, turn], false).trimEnd());
+    const shape = shapeOf(before, turn, appended, false);
+    const suffix = await suffixes.suffixOf({
+      renderer,
+      kind: "",
+      shape,
+      turn,
+      appended,
+      tools: [],
+      toolsHash: null,
+      close: kept.at(-1) as number,
+      kept,
+    });
+    assert.equal(tokenizer.decode(suffix as number[]), `\n<|im_start|>user\n${text}${end}\n<|im_start|>assistant\n`);
+  }
+});
