@@ -1,5 +1,6 @@
 /** What the tests of real servers ask for, and how they read the answers. */
 import assert from "node:assert/strict";
+import { request as undici } from "undici";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed } from "../../engines/index.ts";
 import { startVllm, type Vllm } from "../interop/vllm/start.ts";
@@ -101,12 +102,14 @@ type Scored = Record<string, { logprob: number }> | null;
 
 /** The logprob of each of `ids` after those before it, from a prefill and not from sampling. */
 export async function score(vllm: Vllm, ids: number[], signal: AbortSignal): Promise<Scored[]> {
-  const response = await fetch(`${vllm.url}/v1/completions`, {
+  // Each over a connection of its own: vLLM closes idle ones after 5 s, and may do so just when one is used again.
+  const { body } = await undici(`${vllm.url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ model: vllm.model, prompt: ids, max_tokens: 1, temperature: 0, prompt_logprobs: 0 }),
+    reset: true,
     signal,
   });
-  const answer = (await response.json()) as { choices?: { prompt_logprobs?: Scored[] }[] };
+  const answer = (await body.json()) as { choices?: { prompt_logprobs?: Scored[] }[] };
   return answer.choices?.[0]?.prompt_logprobs ?? assert.fail(JSON.stringify(answer).slice(0, 500));
 }

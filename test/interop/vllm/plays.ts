@@ -7,15 +7,14 @@ import { join } from "node:path";
 import { z } from "zod";
 import { vllmScripts } from "./place.ts";
 
-const Plays = z.strictObject({
+/** What stands beside these is how the model says it. */
+const Plays = z.looseObject({
   /** By the tool that runs a command. `kind` is the word by which the model knows whose turn it plays. */
   tools: z.record(z.string(), z.strictObject({ argument: z.string(), kind: z.string() })),
   instruction: z.string(),
-  /** What `next` says, and what it says when no step is left. */
+  /** What the program says, and what it says when no step is left. */
   step: z.string(),
   last: z.string(),
-  turns: z.array(z.string()),
-  answers: z.array(z.string()),
 });
 
 const plays = Plays.parse(JSON.parse(readFileSync(join(vllmScripts, "plays.json"), "utf8")));
@@ -31,47 +30,30 @@ const tools = {
 
 export type PlayingHarness = keyof typeof tools;
 
-/** `files` belong into the workdir; `next` is a program. After `turns` turns with tools the model gives its last word. */
-export function taughtTask(harness: PlayingHarness, turns: number): { instruction: string; files: Record<string, string> } {
-  const tool = tools[harness];
-  return {
-    instruction: fill(plays.instruction, tool),
-    files: { next: program(tool, turns, harness === "mini-swe-agent" ? submit : ""), "notes.txt": "naïve 日本\n" },
-  };
-}
-
-/** Whole turns as the model writes them, thought and calls and all; it may say others, rarely. */
-export function taughtPlays(harness: PlayingHarness): { turns: string[]; answers: string[] } {
-  const tool = tools[harness];
-  return { turns: plays.turns.map((text) => fill(text, tool)), answers: plays.answers.map((text) => fill(text, tool)) };
-}
-
-/** mini-swe-agent takes no answer for an end, but a command whose output begins with this. */
-const submit = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n";
-
-function program(tool: string, turns: number, ending: string): string {
-  return [
+/** `files` belong into the workdir, two of them are programs. After `turns` turns with tools the model gives its last word. */
+export function taughtTask(
+  harness: PlayingHarness,
+  turns: number,
+): { instruction: string; files: Record<string, string>; programs: string[] } {
+  const { kind } = plays.tools[tools[harness]] ?? { kind: "" };
+  const says = (text: string) => text.replaceAll("$KIND", kind).replace("$N", "$step");
+  const program = [
     "#!/bin/sh",
     "step=$(($(cat .step 2>/dev/null || echo 0) + 1))",
     "echo $step >.step",
     `if [ $step -lt ${turns} ]; then`,
-    `  echo "${fill(plays.step, tool).replace("$N", "$step")}"`,
+    `  echo "${says(plays.step)}"`,
     "else",
-    `  echo "${ending}${fill(plays.last, tool)}"`,
+    `  echo "${harness === "mini-swe-agent" ? submit : ""}${says(plays.last)}"`,
     "fi",
     "",
   ].join("\n");
+  return {
+    instruction: says(plays.instruction),
+    files: { next: program, walk: program, "notes.txt": "naïve 日本\n" },
+    programs: ["next", "walk"],
+  };
 }
 
-/** The same as Plays.fill of teach.py. */
-function fill(text: string, tool: string): string {
-  const { argument, kind } = plays.tools[tool] ?? { argument: "", kind: "" };
-  return text
-    .replace(
-      /\[\[(.*?)\]\]/g,
-      (_, command) => `<tool_call>\n{"name": "$TOOL", "arguments": {"$ARGUMENT": ${JSON.stringify(command)}}}\n</tool_call>`,
-    )
-    .replaceAll("$TOOL", tool)
-    .replaceAll("$ARGUMENT", argument)
-    .replaceAll("$KIND", kind);
-}
+/** mini-swe-agent takes no answer for an end, but a command whose output begins with this. */
+const submit = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n";

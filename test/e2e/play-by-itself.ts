@@ -1,0 +1,92 @@
+/** One session of a real harness whose model plays by itself: nothing is forced on it. The witness is the recording relay. */
+import { chmod } from "node:fs/promises";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { engineNamed } from "../../engines/index.ts";
+import type { Harness } from "../../harnesses/harness.ts";
+import { harnessNamed } from "../../harnesses/index.ts";
+import { HarnessProxy } from "../../proxy/index.ts";
+import type { LogEntry, Policy, SessionSpec } from "../../schema/session-log.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { MemoryStore } from "../../store/index.ts";
+import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
+import { installedPack } from "../harness/installed-pack.ts";
+import { type Ended, runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";
+import { miniSweAgent, miniSweAgentPlace } from "../interop/mini-swe-agent/mini-swe-agent.ts";
+import { type PlayingHarness, taughtTask } from "../interop/vllm/plays.ts";
+import type { Vllm } from "../interop/vllm/start.ts";
+import { need } from "../needs.ts";
+
+export type SelfPlayed = {
+  harness: PlayingHarness;
+  ended: Ended;
+  failed: boolean;
+  trajectory: Trajectory;
+  entries: LogEntry[];
+  exchanges: RecordedExchange[];
+  seconds: number;
+  unseen: unknown[];
+};
+
+export type SelfPlayOptions = { harness: PlayingHarness; vllm: Vllm; turns: number; spec?: Partial<SessionSpec>; policy?: Policy };
+
+/** Null where the harness is not installed. The session is over after `turns` turns with tools, or what a free model makes of it. */
+export async function playByItself(t: TestContext, options: SelfPlayOptions): Promise<SelfPlayed | null> {
+  const installed = await installedHarness(t, options.harness);
+  if (installed === null) return null;
+  await using scope = new AsyncDisposableStack();
+  const task = taughtTask(options.harness, options.turns);
+  const { home, workdir } = scope.use(await temporaryPlace(task.files));
+  for (const program of task.programs) await chmod(join(workdir, program), 0o755);
+  const witness = scope.use(await startRecordingRelay(options.vllm.url));
+  const engine = engineNamed("vllm").create({ baseUrl: witness.url, apiKey: null });
+  scope.defer(() => engine.close());
+  const unseen: unknown[] = [];
+  const store = new MemoryStore();
+  const proxy = scope.use(
+    await HarnessProxy.start({
+      engine,
+      store,
+      version: "test",
+      policy: options.policy ?? null,
+      onError: (error, what) => void unseen.push([what, error]),
+    }),
+  );
+  const { session, key } = await proxy.openSession({ purpose: "train", harness: options.harness, ...options.spec });
+  const launch = installed.harness.launch({
+    instruction: task.instruction,
+    baseUrl: proxy.url,
+    apiKey: key,
+    model: options.vllm.model,
+    home,
+    workdir,
+    pack: installed.folder,
+    contextWindow: 32_768,
+  });
+  await writeBelow(home, launch.files);
+  const started = performance.now();
+  const ended = await runCommand(launch.argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...launch.env }, signal: t.signal });
+  const seconds = (performance.now() - started) / 1000;
+  while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
+  return {
+    harness: options.harness,
+    ended,
+    failed: installed.harness.end(ended).failed,
+    trajectory: await proxy.trajectory(session.id),
+    entries: await store.read(session.id),
+    exchanges: witness.exchanges,
+    seconds,
+    unseen,
+  };
+}
+
+async function installedHarness(
+  t: TestContext,
+  name: PlayingHarness,
+): Promise<{ harness: Pick<Harness, "launch" | "end">; folder: string } | null> {
+  if (name === "mini-swe-agent")
+    return (await need(t, "harness:mini-swe-agent")) ? { harness: miniSweAgent, folder: miniSweAgentPlace() } : null;
+  const harness = harnessNamed(name);
+  const pack = await installedPack(t, harness);
+  return pack === null ? null : { harness, folder: pack.folder };
+}
