@@ -35,7 +35,10 @@ def check(trainer, file, shifted, policy):
     started = time.time()
     module = importlib.import_module(f"trainers.{trainer}")
     imported = time.time() - started
-    good, bad = module.ratios_of(file, policy), module.ratios_of(shifted, policy)
+    policy.trains = True
+    good = module.ratios_of(file, policy)
+    policy.trains = False
+    bad = module.ratios_of(shifted, policy)
     version = importlib.metadata.version(module.PACKAGE)
     seconds = {"import_seconds": round(imported, 1), "seconds": round(time.time() - started, 1)}
     return {"version": version, "trained": len(good), "worst": worst(good), "shifted": worst(bad), **seconds}

@@ -8,7 +8,7 @@ import { createWriteStream } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { exporterNamed, exportTrajectories } from "../../../exporters/index.ts";
 import { selectRows } from "../../../reconstruct/index.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
@@ -21,11 +21,14 @@ import { type Answer, askTrainers, type Question, type Trainer, trainers } from 
 /** Sampled by vLLM, computed again by transformers, both in float32. */
 const tolerance = 1e-4;
 
-test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 540_000 }, async (t) => {
+test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 580_000 }, async (t) => {
   if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-consumers-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const { trajectories, model } = await recorded(t.signal);
+  const recorded = await record(t);
+  if (recorded === null) return;
+  const { trajectories, model } = recorded;
+  for (const { rollout_id, fidelity } of trajectories) t.diagnostic(`${rollout_id}: ${JSON.stringify(fidelity)}`);
   const questions = await Promise.all(trainers.map((trainer) => ask(trainer, trajectories, folder)));
   // Two processes for two cores: the second half imports Ray.
   const half = trainers.findIndex(({ name }) => name === "verl");
@@ -40,9 +43,10 @@ test("every trainer's own code finds a ratio of 1 on every token that it trains"
   }
 });
 
-async function recorded(signal: AbortSignal): Promise<{ trajectories: Trajectory[]; model: string }> {
-  await using vllm = await startVllm(signal);
-  return await recordSessions(vllm, signal);
+/** vLLM has ended before the trainers begin: they need its memory. */
+async function record(t: TestContext): ReturnType<typeof recordSessions> {
+  await using vllm = await startVllm(t.signal);
+  return await recordSessions(t, vllm);
 }
 
 async function ask({ name, format }: Trainer, trajectories: Trajectory[], folder: string): Promise<Question> {

@@ -7,6 +7,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 class Policy:
+    #: Whether trainers take an optimizer step; not on the files that are wrong on purpose.
+    trains = True
+
     def __init__(self, folder):
         self.folder = folder
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -19,6 +22,16 @@ class Policy:
     def copy(self):
         """A model of one's own to train."""
         return copy.deepcopy(self.model)
+
+    def step(self, model, loss):
+        """One optimizer step on what the trainer's own loss says; the loss must be finite and reach the weights."""
+        if not self.trains:
+            return
+        before = model.lm_head.weight.detach().clone()
+        loss.backward()
+        torch.optim.SGD(model.parameters(), 0.1).step()
+        assert torch.isfinite(loss), f"the loss is {loss}"
+        assert not torch.equal(before, model.lm_head.weight), "the loss moves no weight"
 
     @torch.no_grad()
     def logprobs(self, input_ids, attention_mask=None):
@@ -42,15 +55,6 @@ def next_logprobs(model, input_ids, attention_mask):
 def ratios(new, old, mask):
     """exp(new - old) of the tokens that the mask says are trained; flat."""
     return torch.exp(new.detach().float() - old.float())[mask.bool()]
-
-
-def stepped(model, loss):
-    """One optimizer step on what the trainer's own loss says; the loss must be finite and reach the weights."""
-    before = model.lm_head.weight.detach().clone()
-    loss.backward()
-    torch.optim.SGD(model.parameters(), 0.1).step()
-    assert torch.isfinite(loss), f"the loss is {loss}"
-    assert not torch.equal(before, model.lm_head.weight), "the loss moves no weight"
 
 
 def refused(what, attempt):

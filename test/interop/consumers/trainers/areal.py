@@ -4,7 +4,7 @@ import torch
 from alidade_areal import trajectories
 from areal.utils.data import concat_padded_tensors
 from areal.utils.functional import gather_logprobs, ppo_actor_loss_fn
-from policy import ratios, stepped
+from policy import ratios
 
 PACKAGE = "areal"
 
@@ -26,5 +26,5 @@ def ratios_of(file, policy):
         loss_mask=mask,
         c_clip=None,
     )
-    stepped(model, loss)
+    policy.step(model, loss)
     return ratios(new, sampled, mask)

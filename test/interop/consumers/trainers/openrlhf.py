@@ -5,7 +5,7 @@ import sys
 import types
 
 from alidade_openrlhf import responses
-from policy import next_logprobs, ratios, refused, stepped
+from policy import next_logprobs, ratios, refused
 
 PACKAGE = "openrlhf"
 
@@ -43,5 +43,5 @@ def ratios_of(file, policy):
     new = next_logprobs(model, batch.sequences, batch.attention_mask)
     advantages = (batch.rewards - batch.rewards.mean())[:, None].expand_as(new)
     out = PolicyLoss()(new, batch.rollout_log_probs, advantages, action_mask=batch.action_mask.float())
-    stepped(model, out[0] if isinstance(out, tuple) else out)
+    policy.step(model, out[0] if isinstance(out, tuple) else out)
     return ratios(new, batch.rollout_log_probs, batch.action_mask)

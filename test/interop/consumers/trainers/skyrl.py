@@ -2,7 +2,7 @@
 
 import numpy as np
 from alidade_skyrl import generator_output
-from policy import next_logprobs, ratios, refused, stepped
+from policy import next_logprobs, ratios, refused
 from skyrl.backends.skyrl_train.utils.ppo_utils import PolicyLossRegistry, compute_advantages_and_returns
 from skyrl.train.config import AlgorithmConfig
 from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
@@ -39,5 +39,5 @@ def ratios_of(file, policy):
         loss_mask=mask,
         rollout_logprobs=sampled,
     )
-    stepped(model, loss)
+    policy.step(model, loss)
     return ratios(new, sampled, mask)

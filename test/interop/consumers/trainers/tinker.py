@@ -4,7 +4,7 @@ import tinker
 import torch
 from alidade_tinker import advantages_of, datums
 from alidade_read import read
-from policy import next_logprobs, ratios, stepped
+from policy import next_logprobs, ratios
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import trajectory_to_data
 from tinker_cookbook.rl.types import Trajectory, Transition
@@ -25,7 +25,7 @@ def ratios_of(file, policy):
         # The service's importance-sampling loss, which only exists there.
         loss = loss - (torch.exp(new - inputs["logprobs"]) * inputs["advantages"]).sum()
         found.append(ratios(new, inputs["logprobs"], inputs["mask"]))
-    stepped(model, loss)
+    policy.step(model, loss)
     return torch.cat(found)
 
 

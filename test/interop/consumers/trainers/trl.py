@@ -31,7 +31,8 @@ def ratios_of(file, policy):
     one has the rounding of far positions."""
     rows = GrpoRows(file)
     dataset = rows.dataset()
-    return torch.cat([train(rows, dataset.select([group]), policy) for group in range(len(dataset))])
+    groups = range(len(dataset)) if policy.trains else [len(dataset) - 1]
+    return torch.cat([train(rows, dataset.select([group]), policy) for group in groups])
 
 
 def train(rows, dataset, policy):

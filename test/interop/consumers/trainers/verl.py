@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from alidade_read import read
 from alidade_verl import advantages, data_proto
-from policy import ratios, stepped
+from policy import ratios
 from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker, _InternalAgentLoopOutput
 from verl.trainer.ppo.core_algos import get_policy_loss_fn
@@ -42,7 +42,7 @@ def ratios_of(file, policy):
         config=settings,
     )
     compute_offpolicy_metrics(new.detach(), sampled, mask.float())
-    stepped(model, loss)
+    policy.step(model, loss)
     return ratios(new, sampled, mask)
 
 
