@@ -1,0 +1,148 @@
+/**
+ * A conversation that goes on token for token, through all that may befall a session: an answer that is lost on its way
+ * to the harness, kill -9 of the proxy while vLLM samples, and a weight update between two turns.
+ */
+import assert from "node:assert/strict";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { pi } from "../../harnesses/pi.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
+import { verifyTrajectory } from "../../reconstruct/verify.ts";
+import type { LogEntry } from "../../schema/session-log.ts";
+import { DiskStore } from "../../store/index.ts";
+import { type RunningCli, startCli } from "../fakes/cli.ts";
+import { type Fault, startFaultRelay } from "../fakes/fault-relay.ts";
+import { startRecordingRelay } from "../fakes/recording-relay.ts";
+import { installedPack } from "../harness/installed-pack.ts";
+import { runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";
+import { persistent } from "../harness/with-retries.ts";
+import { taughtTask } from "../interop/vllm/plays.ts";
+import { startVllm } from "../interop/vllm/start.ts";
+import { need } from "../needs.ts";
+import { scoreTraces } from "./score-traces.ts";
+import { tolerance } from "./vllm-samples.ts";
+
+const controlToken = "token-of-the-test";
+/** What happens at the harness's n-th request; a request whose answer is lost comes again. */
+const lostAt = 1;
+const killedAt = 3;
+const updatedAt = 5;
+
+test("one sequence survives a lost answer, kill -9 of the proxy and a weight update", { timeout: 300_000 }, async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  const pack = await installedPack(t, pi);
+  if (pack === null) return;
+  await using vllm = await startVllm(t.signal);
+  await using witness = await startRecordingRelay(vllm.url);
+  await using served = await startServed(witness.url);
+  const { session_id, key } = await served.control<{ session_id: string; key: string }>("POST", "/sessions", {
+    purpose: "train",
+    harness: "pi",
+    continuity: "auto",
+    restore: "full",
+  });
+  // The weights stay the same; only their name changes, and vLLM goes on calling them its default.
+  const name = (step: number, fence?: string) =>
+    served.control("PUT", "/policy", { ...(fence && { fence }), version: `weights-${step}`, step, engine_version: "default" });
+  await name(7);
+  const entries = (): Promise<LogEntry[]> => served.store.read(session_id);
+  const begun = async () => (await entries()).filter((entry) => entry.type === "call_begun").length;
+
+  // While nobody listens, requests wait: they would be refused, and each repetition would count.
+  let restarted: Promise<void> = Promise.resolve();
+  await using front = await startFaultRelay(served.url, async ({ index }): Promise<Fault | null> => {
+    await restarted;
+    if (index === lostAt) return { type: "drop", seen: "" };
+    if (index === killedAt) {
+      const before = await begun();
+      // What the trainer had named is gone with the process.
+      restarted = served
+        .restartWhen(async () => (await begun()) > before)
+        .then(() => name(7))
+        .then(() => undefined);
+      return { type: "drop_before_headers", when: restarted };
+    }
+    if (index === updatedAt) {
+      const { fence } = await served.control<{ fence: string }>("POST", "/pause", { mode: "drain" });
+      await name(8, fence);
+      await served.control("POST", "/resume", { fence });
+    }
+    return null;
+  });
+
+  const task = taughtTask("pi", 8);
+  await using place = await temporaryPlace(task.files);
+  for (const program of task.programs) await chmod(join(place.workdir, program), 0o755);
+  const context = { instruction: task.instruction, baseUrl: front.url, apiKey: key, model: vllm.model, pack: pack.folder };
+  const launch = persistent.pi.launch({ ...context, ...place, contextWindow: 32_768 }, null);
+  await writeBelow(place.home, launch.files);
+  const ended = await runCommand(launch.argv, {
+    cwd: place.workdir,
+    env: { PATH: "/usr/bin:/bin", ...launch.env },
+    signal: t.signal,
+  });
+  assert.equal(ended.exit_code, 0, `${ended.stdout}\n${ended.stderr}`);
+  assert.ok(front.requests.length > updatedAt + 1, `the session went on to ${front.requests.length} requests`);
+
+  const log = await entries();
+  assert.equal(
+    log.filter((entry) => entry.type === "replayed" && entry.delivery === "complete").length,
+    1,
+    "the lost answer was given again",
+  );
+  const trajectory = reconstruct(log, {});
+  const delivered = trajectory.calls.filter((call) => call.outcome === "delivered");
+  const failed = trajectory.calls.filter((call) => call.outcome !== "delivered");
+  assert.deepEqual(
+    failed.map((call) => [call.outcome, call.sampled_length]),
+    [["failed", null]],
+    "what the killed proxy had begun",
+  );
+  const continuity = new Map(log.flatMap((entry) => (entry.type === "call_finished" ? [[entry.call_id, entry.continuity]] : [])));
+  for (const call of delivered.slice(1))
+    assert.equal(call.match, "exact", JSON.stringify({ ...call, prompt: continuity.get(call.call_id) }, null, 1));
+  assert.deepEqual(trajectory.fidelity.policy_versions, ["weights-7", "weights-8"]);
+  assert.equal(trajectory.traces.length, 1);
+  assert.deepEqual(verifyTrajectory(trajectory, witness.exchanges).mismatches, []);
+  const { worst, tokens } = await scoreTraces(vllm, trajectory, t.signal);
+  t.diagnostic(`${delivered.length} turns, max |recorded - scored| = ${worst.toExponential(2)} nats over ${tokens} tokens`);
+  assert.ok(worst <= tolerance);
+});
+
+/** `alidade serve` as a process of its own, that can be killed and started again on its port and folder. */
+async function startServed(engineUrl: string) {
+  await using scope = new AsyncDisposableStack();
+  const out = await mkdtemp(join(tmpdir(), "alidade-survival-"));
+  scope.defer(() => rm(out, { recursive: true, force: true, maxRetries: 5 }));
+  const start = async (port: string) => {
+    const args = ["serve", "--engine", engineUrl, "--out", out, "--port", port, "--control-port", "0", "--json"];
+    const running = startCli(args, { env: { ALIDADE_CONTROL_TOKEN: controlToken } });
+    await running.until(() => running.stdout.includes("\n"));
+    return { running, said: JSON.parse(running.stdout) as { url: string; control_url: string } };
+  };
+  let current: { running: RunningCli; said: { url: string; control_url: string } } = await start("0");
+  scope.defer(() => current.running[Symbol.asyncDispose]());
+  const release = scope.move();
+  return {
+    url: current.said.url,
+    store: new DiskStore(join(out, "serve", "sessions")),
+    async control<Answer>(method: string, path: string, body: unknown): Promise<Answer> {
+      const response = await fetch(current.said.control_url + path, {
+        method,
+        headers: { authorization: `Bearer ${controlToken}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      const text = await response.text();
+      assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+      return JSON.parse(text) as Answer;
+    },
+    async restartWhen(holds: () => Promise<boolean>): Promise<void> {
+      await current.running.until(holds);
+      await current.running.kill("SIGKILL");
+      current = await start(new URL(current.said.url).port);
+    },
+    [Symbol.asyncDispose]: () => release.disposeAsync(),
+  };
+}
