@@ -136,7 +136,7 @@ function encode(keys: [string, Value][], tensors: Tensor[]): Buffer {
     u32(3),
     u64(tensors.length),
     u64(keys.length),
-    ...keys.flatMap(([key, value]) => [text(key), valueOf(value)]),
+    ...keys.flatMap(([key, value]) => [text(key), encodedValue(value)]),
   ];
   let offset = 0;
   for (const { name, shape, values } of tensors) {
@@ -148,7 +148,7 @@ function encode(keys: [string, Value][], tensors: Tensor[]): Buffer {
   return Buffer.concat([padded(Buffer.concat(head)), ...data]);
 }
 
-function valueOf(value: Value): Buffer {
+function encodedValue(value: Value): Buffer {
   if ("u32" in value) return Buffer.concat([u32(types.u32), u32(value.u32)]);
   if ("f32" in value) return Buffer.concat([u32(types.f32), f32(value.f32)]);
   if ("bool" in value) return Buffer.concat([u32(types.bool), Buffer.from([Number(value.bool)])]);
