@@ -24,7 +24,16 @@ export const miniSweAgent = commandHarness({
   name: "mini-swe-agent",
   argv: [
     ...[join(miniSweAgentPlace(), "venv/bin/mini"), "--yolo", "--exit-immediately", "--cost-limit", "0"],
-    ...["--config", "mini.yaml", "--config", "agent.mode=yolo", "--config", "model.model_name=openai/{model}"],
+    ...[
+      "--config",
+      "mini.yaml",
+      "--config",
+      "agent.mode=yolo",
+      "--config",
+      "agent.instance_template={{task}}",
+      "--config",
+      "model.model_name=openai/{model}",
+    ],
     ...["--config", "model.model_kwargs.api_base={base_url}/v1", "--output", "{home}/trajectory.json", "--task", "{instruction}"],
   ],
   env: {
