@@ -61,6 +61,8 @@ export class Generation {
   readonly events: LiveEvent[] = [];
   /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
   sampledTokens = 0;
+  /** An engine has refused it, and it is, or was, tried again. */
+  wasRefused = false;
   readonly #engines: Engines;
   readonly #onSampled: () => void;
   #isAccepted = false;
@@ -151,6 +153,7 @@ export class Generation {
       pool.leave(lease, failure);
       tries.push(tried);
       avoid.add(lease.slot);
+      this.wasRefused ||= failure !== null;
       if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
         return { ...sample.result(failure, tries), policy: lease.policyNow, slot: lease.slot };
     }

@@ -15,6 +15,8 @@ import type { Session } from "./session.ts";
 const defaultKeepAliveMs = 5_000;
 /** Headers wait this long for the engine's word, so that "prompt is too long" keeps its status. */
 const headersHeldMs = 1_000;
+/** After a refusal they wait for the next tries, at most two with up to 2 s before each: harnesses try again by a status, and not all of them by an error in a stream. */
+const refusedHeldMs = 5_000;
 
 export type RelayOptions = { stream: boolean; relay: "settled" | "live"; keepAliveMs?: number | undefined };
 
@@ -86,14 +88,20 @@ function turnOf(call: Call) {
 async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchange): Promise<void> {
   const generation = call.generation;
   if (!generation || generation.isAccepted) return;
-  let timer: NodeJS.Timeout | undefined;
-  const held = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, headersHeldMs);
-  });
-  await Promise.race([generation.accepted, exchange.closed, held]);
-  clearTimeout(timer);
+  const news = Promise.race([generation.accepted, exchange.closed]);
+  await withinMs(headersHeldMs, news);
+  if (generation.wasRefused && !generation.isAccepted) await withinMs(refusedHeldMs, news);
   // What was refused at admission rejects here, while its status can still be told.
   if (generation.isOver && !generation.isAccepted) await settled;
+}
+
+async function withinMs(ms: number, news: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const enough = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([news, enough]);
+  clearTimeout(timer);
 }
 
 async function relaySettled(call: Call, { exchange, writer, settled }: Stream): Promise<void> {

@@ -138,7 +138,7 @@ for (const harness of Object.keys(persistent) as PersistentHarness[])
 
 function proveEnd(run: FaultyRun): void {
   assert.deepEqual([run.failed, run.ended.exit_code], [false, 0], `${run.ended.stdout}\n${run.ended.stderr}`);
-  assert.match(run.ended.stdout, /All done/);
+  assert.match(run.ended.stdout, /All done/, `${run.ended.stdout}\n${run.ended.stderr}`);
   assert.deepEqual(run.unseen, []);
 }
 
