@@ -4,13 +4,16 @@ import fc from "fast-check";
 import { withBase, withoutBase } from "../../schema/restored-turns.ts";
 import type { CallBegun, Restored } from "../../schema/session-log.ts";
 
-const restored = fc.record<Restored>({
-  message_index: fc.nat({ max: 3 }),
-  from_call_id: fc.constantFrom("call1", "call2"),
-  evidence: fc.constantFrom("content", "carrier"),
-  status: fc.constantFrom("identical", "edited"),
-  differences: fc.array(fc.constantFrom("text", "arguments"), { maxLength: 2 }),
-});
+const restored = fc.record<Restored>(
+  {
+    message_index: fc.nat({ max: 3 }),
+    from_call_id: fc.constantFrom("call1", "call2"),
+    evidence: fc.constantFrom("content", "carrier"),
+    status: fc.constantFrom("identical", "edited"),
+    differences: fc.array(fc.constantFrom("text", "arguments"), { maxLength: 2 }),
+  },
+  { noNullPrototype: true },
+);
 const list = fc.array(restored, { maxLength: 4 });
 
 test("what is written without the base's turns is read back whole, and says nothing twice", () => {
