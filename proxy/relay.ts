@@ -10,6 +10,7 @@ import type { Turn } from "../schema/message.ts";
 import type { Call } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Session } from "./session.ts";
+import { withinTime } from "./within-time.ts";
 
 /** Gemini CLI gives up after 60 s without headers, idle timers of others begin at 240 s: harnesses.md §1.8. */
 const defaultKeepAliveMs = 5_000;
@@ -89,19 +90,10 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   const generation = call.generation;
   if (!generation || generation.isAccepted) return;
   const news = Promise.race([generation.accepted, exchange.closed]);
-  await withinMs(headersHeldMs, news);
-  if (generation.wasRefused && !generation.isAccepted) await withinMs(refusedHeldMs, news);
+  await withinTime(news, headersHeldMs);
+  if (generation.wasRefused && !generation.isAccepted) await withinTime(news, refusedHeldMs);
   // What was refused at admission rejects here, while its status can still be told.
   if (generation.isOver && !generation.isAccepted) await settled;
-}
-
-async function withinMs(ms: number, news: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const enough = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([news, enough]);
-  clearTimeout(timer);
 }
 
 async function relaySettled(call: Call, { exchange, writer, settled }: Stream): Promise<void> {

@@ -16,6 +16,7 @@ import { sameJson } from "./same-json.ts";
 import { SentBefore } from "./sent-before.ts";
 import { Spent } from "./spent.ts";
 import { UnansweredCalls } from "./unanswered-calls.ts";
+import { withinTime } from "./within-time.ts";
 
 /** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
 const answersMs = 5_000;
@@ -212,11 +213,4 @@ export class Session {
 function wentOnFrom({ begun }: Call): string | null {
   const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
   return turn && turn.evidence !== "content" ? turn.from_call_id : null;
-}
-
-async function withinTime(work: Promise<unknown>, milliseconds: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
-  await Promise.race([work, promise]);
-  clearTimeout(timer);
 }
