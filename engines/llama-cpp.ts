@@ -11,6 +11,7 @@ import type { Sampling } from "../schema/message.ts";
 import { alignById, isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { ReplyMessage, saidEvents } from "./chat-reply.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { firstFacts } from "./first-facts.ts";
@@ -153,11 +154,7 @@ class LlamaCppEngine implements Engine {
     const verbose = reply.__verbose ?? null;
     const counted = reply.usage?.prompt_tokens ?? null;
     if (prompt) yield { type: "prompt", token_ids: prompt };
-    const { message } = choice;
-    if (message.reasoning_content) yield { type: "reasoning-delta", text: message.reasoning_content };
-    if (message.content) yield { type: "text-delta", text: message.content };
-    for (const call of message.tool_calls ?? [])
-      yield { type: "tool-call", id: call.id ?? "", name: call.function.name ?? "", arguments: call.function.arguments ?? "" };
+    yield* saidEvents(choice.message, choice.message.reasoning_content);
     const ids = verbose?.tokens ?? [];
     const aligned = alignById(ids, choice.logprobs?.content ?? []);
     if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null) };
@@ -259,18 +256,7 @@ const ChatReply = z.looseObject({
   model: z.string().nullish(),
   choices: z.array(
     z.looseObject({
-      message: z.looseObject({
-        content: z.string().nullish(),
-        reasoning_content: z.string().nullish(),
-        tool_calls: z
-          .array(
-            z.looseObject({
-              id: z.string().nullish(),
-              function: z.looseObject({ name: z.string().nullish(), arguments: z.string().nullish() }),
-            }),
-          )
-          .nullish(),
-      }),
+      message: ReplyMessage,
       finish_reason: z.string().nullish(),
       logprobs: z.looseObject({ content: z.array(Entry.extend({ top_logprobs: z.array(Entry).nullish() })).nullish() }).nullish(),
     }),

@@ -4,6 +4,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { FinishReason } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
+import { ReplyMessage, saidEvents } from "./chat-reply.ts";
 import type { SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 import { promptComplaint } from "./prompt-echo.ts";
 
@@ -41,12 +42,7 @@ function* toEvents(reply: ChatReply, request: SampleRequest): Generator<SampleEv
   const [choice] = reply.choices;
   const meta = choice.meta_info ?? null;
   if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
-  const { message } = choice;
-  const reasoning = message.reasoning_content ?? message.reasoning;
-  if (reasoning) yield { type: "reasoning-delta", text: reasoning };
-  if (message.content) yield { type: "text-delta", text: message.content };
-  for (const call of message.tool_calls ?? [])
-    yield { type: "tool-call", id: call.id ?? "", name: call.function.name ?? "", arguments: call.function.arguments ?? "" };
+  yield* saidEvents(choice.message, choice.message.reasoning_content ?? choice.message.reasoning);
   const promptIds = request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? request.prompt.token_ids : undefined);
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
   if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs };
@@ -131,19 +127,7 @@ const Meta = z.looseObject({
   ...Weights,
 });
 const Choice = z.looseObject({
-  message: z.looseObject({
-    content: z.string().nullish(),
-    reasoning_content: z.string().nullish(),
-    reasoning: z.string().nullish(),
-    tool_calls: z
-      .array(
-        z.looseObject({
-          id: z.string().nullish(),
-          function: z.looseObject({ name: z.string().nullish(), arguments: z.string().nullish() }),
-        }),
-      )
-      .nullish(),
-  }),
+  message: ReplyMessage.extend({ reasoning: z.string().nullish() }),
   finish_reason: z.string().nullish(),
   matched_stop: z.union([z.string(), z.number()]).nullish(),
   prompt_token_ids: z.array(Id).nullish(),
