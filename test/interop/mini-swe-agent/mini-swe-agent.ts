@@ -2,22 +2,18 @@
  * mini-swe-agent, a harness in Python over the Chat dialect, not streamed. It is installed by install.sh and runs on the
  * host: our packs carry Node and no Python.
  */
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { commandHarness } from "../../../harnesses/command.ts";
+import { cachePlace, hashOf, isReady } from "../place.ts";
 
 /** The folder with `venv/`; ready when it holds the file `ready`. */
 export function miniSweAgentPlace(): string {
-  const pins = readFileSync(join(import.meta.dirname, "requirements.txt"));
-  const hash = createHash("sha256").update(pins).digest("hex").slice(0, 12);
-  return join(process.env.ALIDADE_CACHE || join(homedir(), ".cache", "alidade"), "mini-swe-agent", hash);
+  return cachePlace("mini-swe-agent", hashOf(import.meta.dirname, ["requirements.txt"]));
 }
 
 /** null when it is installed, otherwise why not. */
 export async function miniSweAgentMissing(): Promise<string | null> {
-  return existsSync(join(miniSweAgentPlace(), "ready")) ? null : "mini-swe-agent of the pinned versions is not installed";
+  return isReady(miniSweAgentPlace()) ? null : "mini-swe-agent of the pinned versions is not installed";
 }
 
 export const miniSweAgent = commandHarness({

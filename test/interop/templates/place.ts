@@ -1,11 +1,10 @@
 /** The chat templates that packages carry, where `install.sh` put them, and a process that renders them as transformers does. */
 import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
+import { cachePlace, hashOf, isReady } from "../place.ts";
 
 const scripts = import.meta.dirname;
 
@@ -15,14 +14,12 @@ export type Rendering = { messages: unknown[]; tools: unknown[] | null; generati
 
 /** Computed as install.sh does. */
 function place(): string {
-  const hash = createHash("sha256");
-  for (const name of ["requirements.txt", "install.sh"]) hash.update(readFileSync(join(scripts, name)));
-  return join(process.env.ALIDADE_CACHE || join(homedir(), ".cache", "alidade"), "templates", hash.digest("hex").slice(0, 12));
+  return cachePlace("templates", hashOf(scripts, ["requirements.txt", "install.sh"]));
 }
 
 /** null when they are here. */
 export async function templatesMissing(): Promise<string | null> {
-  return existsSync(join(place(), "ready")) ? null : "the chat templates of the pinned packages are not here";
+  return isReady(place()) ? null : "the chat templates of the pinned packages are not here";
 }
 
 /** Every different one, by origin and name. */
