@@ -25,7 +25,7 @@ test("sessions of the real Pi pass the audit by vLLM and by llama.cpp; a token e
   const folder = await mkdtemp(join(tmpdir(), "alidade-audit-"));
   try {
     const gguf = join(folder, "policy.gguf");
-    await writeGguf(await weightsOf(vllm.url), gguf);
+    await writeGguf(vllm.weights, gguf);
     const audited = async (trajectory: Trajectory, scorer: string[]) => {
       await writeFile(join(folder, "trajectories.jsonl"), `${JSON.stringify(trajectory)}\n`);
       const { code, stdout, stderr } = await cli(["audit", "--run", folder, ...scorer, "--json"], { cwd: llamaCppPlace() });
@@ -84,10 +84,4 @@ function asIfRendered(trajectory: Trajectory): Trajectory {
   const token_ids = sample.token_ids.slice(Math.ceil(sample.token_ids.length / 2));
   rendered.nodes.push({ ...sample, node_id, kind: "observation", token_ids, logprobs: null, trainable: false });
   return rendered;
-}
-
-/** The folder of the served model, by the server's own word. */
-async function weightsOf(url: string): Promise<string> {
-  const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { root: string }[] };
-  return data[0]?.root ?? assert.fail("vLLM serves no model");
 }

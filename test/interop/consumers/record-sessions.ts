@@ -5,7 +5,6 @@
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { z } from "zod";
 import { engineNamed } from "../../../engines/index.ts";
 import { pi } from "../../../harnesses/pi.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
@@ -31,7 +30,7 @@ export async function recordSessions(t: TestContext, vllm: Vllm): Promise<{ traj
     return {
       // A grader would have given the rewards: without a difference there is nothing to train.
       trajectories: [played, talked].flatMap((group) => group.map((trajectory, index) => ({ ...trajectory, reward: 1 - index }))),
-      model: await servedFolder(vllm, t.signal),
+      model: vllm.weights,
     };
   } finally {
     await engine.close();
@@ -83,11 +82,4 @@ async function talk(proxy: HarnessProxy, spec: Partial<SessionSpec>): Promise<Tr
     }
   }
   return await client.trajectory();
-}
-
-/** vLLM's own word on where the weights came from that it serves. */
-async function servedFolder({ url }: Vllm, signal: AbortSignal): Promise<string> {
-  const answer: unknown = await (await fetch(`${url}/v1/models`, { signal })).json();
-  const { data } = z.looseObject({ data: z.tuple([z.looseObject({ root: z.string() })]) }).parse(answer);
-  return data[0].root;
 }

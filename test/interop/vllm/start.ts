@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { taughtModel, vllmPlace, vllmScripts } from "./place.ts";
 
-/** A server that answers. `url` is without a trailing slash and without `/v1`. */
-export type Vllm = AsyncDisposable & { url: string; model: string };
+/** A server that answers. `url` is without a trailing slash and without `/v1`; `weights` is where the model came from, by its own word. */
+export type Vllm = AsyncDisposable & { url: string; model: string; weights: string };
 
 /** A server that was started and may not answer yet. `env` hands it to other processes' `startVllm`. */
 export type LaunchedVllm = AsyncDisposable & { url: string; env: Record<string, string> };
@@ -63,7 +63,7 @@ export async function launchVllm(): Promise<LaunchedVllm> {
 }
 
 /** Waits for health, then for one answer with logprobs: the first one takes seconds, and tests should not meet it. */
-async function ready(url: string, gone: () => string | null, signal: AbortSignal): Promise<{ url: string; model: string }> {
+async function ready(url: string, gone: () => string | null, signal: AbortSignal): Promise<Omit<Vllm, keyof AsyncDisposable>> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(START_LIMIT_MS)]);
   while (!(await answers(`${url}/health`))) {
     const reason = gone();
@@ -71,8 +71,10 @@ async function ready(url: string, gone: () => string | null, signal: AbortSignal
     if (limit.aborted) throw new Error(`vLLM at ${url} was not ready in ${START_LIMIT_MS / 1000} s or the test was cancelled.`);
     await sleep(250);
   }
-  const models = (await (await fetch(`${url}/v1/models`, { signal: limit })).json()) as { data: { id: string }[] };
-  const model = models.data[0]?.id ?? "";
+  const models = (await (await fetch(`${url}/v1/models`, { signal: limit })).json()) as { data: { id: string; root: string }[] };
+  const served = models.data[0];
+  if (!served) throw new Error(`vLLM at ${url} serves no model.`);
+  const { id: model, root: weights } = served;
   const warmUp = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -81,7 +83,7 @@ async function ready(url: string, gone: () => string | null, signal: AbortSignal
   });
   if (!warmUp.ok) throw new Error(`vLLM at ${url} answered its first request with ${warmUp.status}: ${await warmUp.text()}`);
   await warmUp.arrayBuffer();
-  return { url, model };
+  return { url, model, weights };
 }
 
 async function answers(url: string): Promise<boolean> {
