@@ -6,33 +6,26 @@
  * Agentic calls (payload b of proxy-overhead) in growing sessions of 20 calls, 16 at a time, each sealed when it is
  * over. After every 200 calls: what is in use after a garbage collection, and the resident size.
  */
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Child } from "./child.ts";
 import { markdownTable, surroundings } from "./measure.ts";
-import type { Play } from "./proxy-overhead/load.ts";
 import { payloadOf } from "./proxy-overhead/payloads.ts";
 import { takeRecorded } from "./proxy-overhead/recorded.ts";
+import { startAlone } from "./proxy-overhead/start-alone.ts";
 
 const { values: options } = parseArgs({ options: { calls: { type: "string", default: "2000" } } });
 const payload = payloadOf("b");
 const callsAStep = 200;
 const allowedMb = 20;
-const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
 const megabytes = (bytes: number): number => bytes / 2 ** 20;
 
 const before = surroundings();
-await using upstream = new Child(file("mock-upstream.ts"));
-await using load = new Child(file("load.ts"));
-await using alidade = new Child(file("alidade.ts"));
-await upstream.ask("prepare");
-const url = await alidade.ask<string>("start", await upstream.ask<string>("url"));
+await using alone = await startAlone();
+const { alidade } = alone;
 
 const steps: { calls: number; used: number; rss: number }[] = [];
 for (let calls = callsAStep; calls <= Number(options.calls); calls += callsAStep) {
-  const sessions = callsAStep / payload.turns;
-  const keys = await alidade.ask<string[]>("open", sessions);
-  await load.ask("play", { url, payload: payload.name, shape: "growing", sessions, concurrency: 16, keys } satisfies Play);
+  const keys = await alidade.ask<string[]>("open", callsAStep / payload.turns);
+  await alone.play({ payload: payload.name, concurrency: 16, keys });
   const recorded = await takeRecorded(await alidade.ask<string>("close"));
   if (recorded.whole !== callsAStep) throw new Error(`of ${callsAStep} calls the log holds ${JSON.stringify(recorded)}`);
   steps.push({ calls, ...(await alidade.ask<{ used: number; rss: number }>("memory")) });

@@ -8,24 +8,19 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallBegun, CallFinished, LogEntry } from "../schema/session-log.ts";
-import { Child } from "./child.ts";
 import { markdownTable, surroundings } from "./measure.ts";
-import type { Play, Played } from "./proxy-overhead/load.ts";
 import { conversationOf, payloadOf } from "./proxy-overhead/payloads.ts";
+import { startAlone } from "./proxy-overhead/start-alone.ts";
 
 const payload = payloadOf("s");
 const allowed = 1.3;
-const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
 const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 const before = surroundings();
-await using upstream = new Child(file("mock-upstream.ts"));
-await using load = new Child(file("load.ts"));
-await using alidade = new Child(file("alidade.ts"));
-await upstream.ask("prepare");
-const url = await alidade.ask<string>("start", await upstream.ask<string>("url"));
+await using alone = await startAlone();
+const { alidade } = alone;
 const keys = await alidade.ask<string[]>("open", 1);
-const { calls } = await load.ask<Played>("play", { url, payload: "s", shape: "growing", sessions: 1, concurrency: 1, keys } satisfies Play);
+const { calls } = await alone.play({ payload: payload.name, concurrency: 1, keys });
 const folder = await alidade.ask<string>("close");
 const text = await readFile(join(folder, (await readdir(folder))[0]!), "utf8");
 const entries = text

@@ -1,18 +1,16 @@
 /**
  * What does translation cost: Messages or Responses in, chat completions out, beside chat in?
  *
- *     node bench/translated-dialects.ts [--rounds 5] [--seconds 1] [--json]
+ *     node bench/translated-dialects.ts [--rounds 5] [--sessions 32] [--json]
  *
  * The agentic payload of proxy-overhead in growing sessions, the same conversation in each dialect, one proxy. Rounds
  * are interleaved; a ratio is taken within a round, to chat.
  */
-import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Child } from "./child.ts";
 import { cpuSeconds, markdownTable, quantile, spread, surroundings, told } from "./measure.ts";
-import type { Play, Played } from "./proxy-overhead/load.ts";
 import { payloadOf } from "./proxy-overhead/payloads.ts";
 import { takeRecorded } from "./proxy-overhead/recorded.ts";
+import { startAlone } from "./proxy-overhead/start-alone.ts";
 import { type WireName, wires } from "./proxy-overhead/wires.ts";
 
 const { values: options } = parseArgs({
@@ -25,16 +23,12 @@ const { values: options } = parseArgs({
 const concurrency = 16;
 const payload = payloadOf("b");
 const names = Object.keys(wires) as WireName[];
-const file = (name: string): string => join(import.meta.dirname, "proxy-overhead", name);
 
 type Cell = { p50Ms: number; cpuMs: number | null; calls: number };
 
 const before = surroundings();
-await using upstream = new Child(file("mock-upstream.ts"));
-await using load = new Child(file("load.ts"));
-await using alidade = new Child(file("alidade.ts"));
-await upstream.ask("prepare");
-const url = await alidade.ask<string>("start", await upstream.ask<string>("url"));
+await using alone = await startAlone();
+const { alidade } = alone;
 
 for (const wire of names) await measure(wire, Number(options.sessions));
 const rounds: Record<WireName, Cell>[] = [];
@@ -66,15 +60,7 @@ else {
 async function measure(wire: WireName, sessions: number): Promise<Cell> {
   const keys = await alidade.ask<string[]>("open", sessions);
   const begin = cpuSeconds(alidade.pid);
-  const played = await load.ask<Played>("play", {
-    url,
-    payload: payload.name,
-    shape: "growing",
-    sessions,
-    concurrency,
-    keys,
-    wire,
-  } satisfies Play);
+  const played = await alone.play({ payload: payload.name, concurrency, keys, wire });
   const end = cpuSeconds(alidade.pid);
   const recorded = await takeRecorded(await alidade.ask<string>("close"));
   const linked = played.calls - sessions;
