@@ -15,13 +15,3 @@ export function commonPrefix(a: TokenIds, b: TokenIds, from = 0): number {
 export function startsWith(ids: TokenIds, prefix: TokenIds): boolean {
   return prefix.length <= ids.length && commonPrefix(ids, prefix) === prefix.length;
 }
-
-/**
- * Does `ids` continue a call exactly, that is, begin with its prompt and then all that it sampled?
- * The two are compared in place, for joining them would copy the whole context at every call.
- */
-export function continuesExactly(ids: TokenIds, prompt: TokenIds, sampled: TokenIds): boolean {
-  if (ids.length < prompt.length + sampled.length || !startsWith(ids, prompt)) return false;
-  for (let at = 0; at < sampled.length; at++) if (ids[prompt.length + at] !== sampled[at]) return false;
-  return true;
-}

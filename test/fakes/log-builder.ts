@@ -20,7 +20,6 @@ import type {
   WeightSpan,
 } from "../../schema/session-log.ts";
 import { SessionSpec as SessionSpecSchema } from "../../schema/session-log.ts";
-import { encodeDelta } from "../../tokens/delta.ts";
 
 export type CallOptions = {
   agent?: string;
@@ -207,12 +206,14 @@ export class LogBuilder {
     listOf: (list: { tokens: number[]; messages: Message[] }) => T[],
     same: (a: T, b: T) => boolean,
   ): { base_call_id: string | null; base_len: number; new: T[] } {
-    let best = encodeDelta(items, null, same);
+    let [base_call_id, base_len]: [string | null, number] = [null, 0];
     for (const [call_id, list] of [...this.#lists].slice(-4)) {
-      const delta = encodeDelta(items, { call_id, items: listOf(list) }, same);
-      if (delta.base_len >= best.base_len && delta.base_len > 0) best = delta;
+      const base = listOf(list);
+      const parted = items.findIndex((item, at) => at >= base.length || !same(item, base[at] as T));
+      const shared = parted === -1 ? items.length : parted;
+      if (shared > 0 && shared >= base_len) [base_call_id, base_len] = [call_id, shared];
     }
-    return best;
+    return { base_call_id, base_len, new: items.slice(base_len) };
   }
 
   #tick(): number {
