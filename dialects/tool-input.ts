@@ -1,4 +1,5 @@
 /** Sampled arguments as the object that Messages and generateContent want, or null when they are none. */
+import { areShallow } from "../schema/arguments.ts";
 import { isObject } from "./edge.ts";
 
 /**
@@ -11,7 +12,7 @@ export function toolInput(rawArguments: string): Record<string, unknown> | null 
     const value = json.parse(rawArguments, (_key, inner, { source }) =>
       typeof inner === "number" && source !== undefined && source !== String(inner) ? json.rawJSON(source) : inner,
     );
-    return isObject(value) ? value : null;
+    return isObject(value) && areShallow(value) ? value : null;
   } catch {
     return null;
   }

@@ -4,9 +4,9 @@
  * its result as text). Reasoning of other models has no signature of Anthropic's, so it stays behind.
  */
 import type Anthropic from "@anthropic-ai/sdk";
+import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
 import { readImageUrl } from "./data-url.ts";
-import { readJsonObject } from "./json-object.ts";
 
 type Block = Anthropic.ContentBlockParam;
 type Shown = { type: "text"; text: string } | Anthropic.ImageBlockParam;
@@ -48,7 +48,7 @@ function toBlocks(part: Part, unsaid: Set<string>): Block[] {
     case "reasoning":
       return [];
     case "tool_call": {
-      const input = part.kind === "custom" ? { input: part.arguments } : readJsonObject(part.arguments);
+      const input = part.kind === "custom" ? { input: part.arguments } : argumentsObject(part.arguments);
       if (input !== null) return [{ type: "tool_use", id: part.id, name: part.name, input }];
       unsaid.add(part.id);
       return [{ type: "text", text: `${part.name}(${part.arguments})` }];

@@ -1,6 +1,6 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
+import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part, Tool, ToolCallPart, ToolChoice } from "../schema/message.ts";
-import { readJsonObject } from "./json-object.ts";
 
 /**
  * `roles`: what the served template cannot print goes out under another role (see EngineFacts). `reasoningField`: where
@@ -104,7 +104,7 @@ function toAssistant(message: Message, reasoningField: string | null): Record<st
  */
 function toArguments(call: ToolCallPart): string {
   if (call.kind === "custom") return JSON.stringify({ input: call.arguments });
-  return readJsonObject(call.arguments) ? call.arguments : JSON.stringify(call.arguments);
+  return argumentsObject(call.arguments) ? call.arguments : JSON.stringify(call.arguments);
 }
 
 /** One tool message a result. An error has no slot in chat templates, so it is said in front of the text. */

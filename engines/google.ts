@@ -8,11 +8,11 @@ import type {
   Part as WirePart,
 } from "@google/genai";
 import { AlidadeError } from "../errors.ts";
+import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
 import { readImageUrl } from "./data-url.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
-import { readJsonObject } from "./json-object.ts";
 
 export const google: EngineKind = {
   name: "google",
@@ -174,7 +174,7 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
     case "reasoning":
       return [];
     case "tool_call": {
-      const args = part.kind === "custom" ? { input: part.arguments } : readJsonObject(part.arguments);
+      const args = part.kind === "custom" ? { input: part.arguments } : argumentsObject(part.arguments);
       // Arguments that are no JSON object have no place in a function call: they are said as text, as is their result.
       if (args === null) return [{ text: `${part.name}(${part.arguments})` }];
       names.set(part.id, part.name);

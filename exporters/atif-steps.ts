@@ -1,4 +1,5 @@
 /** One agent's calls as ATIF steps: what came new into the context, then what was said, in the order of time. */
+import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import type { WholeTurn } from "./whole-turns.ts";
@@ -126,18 +127,9 @@ function toSaid({ parts }: Message): Pick<AtifStep, "message" | "reasoning_conte
 /** ATIF wants an object: what the model wrote instead stands there as it is, under a name that says so. */
 function toToolCall({ id, name, arguments: raw, kind }: Part & { type: "tool_call" }): NonNullable<AtifStep["tool_calls"]>[number] {
   if (kind === "custom") return { tool_call_id: id, function_name: name, arguments: { input: raw } };
-  const parsed = parseObject(raw);
+  const parsed = argumentsObject(raw);
   if (parsed !== null) return { tool_call_id: id, function_name: name, arguments: parsed };
   return { tool_call_id: id, function_name: name, arguments: { raw_arguments: raw }, extra: { malformed_arguments: true } };
-}
-
-function parseObject(raw: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(raw);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : null;
-  } catch {
-    return null;
-  }
 }
 
 /** The media types that ATIF knows; another image is named by its address. */

@@ -4,6 +4,7 @@
  */
 
 import { TokenPaths } from "../reconstruct/index.ts";
+import { parseArguments } from "../schema/arguments.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { type ChatMessage, toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
@@ -90,15 +91,9 @@ function toTrl({ weight: _, ...message }: ChatMessage): Record<string, unknown> 
   const { tool_calls } = message;
   if (tool_calls === undefined) return { ...message, content: message.content ?? "" };
   const calls = tool_calls.map((call) =>
-    call.type === "custom" ? call : { ...call, function: { ...call.function, arguments: parsed(call.function.arguments) } },
+    call.type === "custom"
+      ? call
+      : { ...call, function: { ...call.function, arguments: parseArguments(call.function.arguments) ?? call.function.arguments } },
   );
   return { ...message, content: message.content ?? "", tool_calls: calls };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

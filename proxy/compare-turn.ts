@@ -3,7 +3,7 @@
  * parallel calls, outer white space, another place for what is no JSON) can be undone; anything else is an edit.
  */
 import { toolInput } from "../dialects/tool-input.ts";
-import { canonicalJson } from "../schema/ids.ts";
+import { canonicalArguments, parseArguments } from "../schema/arguments.ts";
 import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
 import type { Restored, SessionSpec } from "../schema/session-log.ts";
 import { ownId } from "./own-id.ts";
@@ -101,10 +101,9 @@ function pair(callId: string, said: Message, view: Message, sentCalls: ToolCallP
 function sameArguments(said: ToolCallPart, sent: ToolCallPart): "same" | "reserialised" | "edited" {
   if (sent.kind === "custom" && said.kind !== "custom") return customInput(said.arguments) === sent.arguments ? "same" : "edited";
   if (said.arguments === sent.arguments) return "same";
-  const saidValue = parsed(said.arguments);
-  const sentValue = parsed(sent.arguments);
-  if (saidValue !== undefined && sentValue !== undefined && canonicalJson(saidValue) === canonicalJson(sentValue)) return "reserialised";
-  return isUnparsed(sentValue, said.arguments) ? "reserialised" : "edited";
+  const meant = canonicalArguments(said.arguments);
+  if (meant !== null && meant === canonicalArguments(sent.arguments)) return "reserialised";
+  return isUnparsed(parseArguments(sent.arguments), said.arguments) ? "reserialised" : "edited";
 }
 
 /** Claude Code wraps what it could not parse, and may cut the text but not its length. */
@@ -116,7 +115,7 @@ function isUnparsed(sentValue: unknown, saidArguments: string): boolean {
 
 /** A freeform tool is shown to the model as a function with one string, `input`. */
 function customInput(rawArguments: string): string | null {
-  const value = parsed(rawArguments);
+  const value = parseArguments(rawArguments);
   const input = isObject(value) ? value.input : null;
   return typeof input === "string" ? input : rawArguments;
 }
@@ -127,12 +126,4 @@ function reasoningOf(message: Message): string {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === "object" && !Array.isArray(value);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 /** A session's finished turns, findable by what they said and by where in a conversation they stand. */
-import { canonicalJson, hashOf } from "../schema/ids.ts";
+import { canonicalArguments } from "../schema/arguments.ts";
+import { hashOf } from "../schema/ids.ts";
 import { type Message, toolCallsOf } from "../schema/message.ts";
 import { type Call, normalText } from "./call.ts";
 import { asText } from "./compare-turn.ts";
@@ -39,21 +40,13 @@ function contentKey(message: Message): string | null {
   const known = keys.get(message);
   if (known !== undefined) return known;
   const text = normalText(message);
-  const calls = toolCallsOf(message).map((call) => [call.name, canonical(call.arguments)]);
+  const calls = toolCallsOf(message).map((call) => [call.name, canonicalArguments(call.arguments) ?? call.arguments]);
   const key = text === "" && calls.length === 0 ? null : hashOf([text, calls]);
   keys.set(message, key);
   return key;
 }
 
 const keys = new WeakMap<Message, string | null>();
-
-function canonical(rawArguments: string): string {
-  try {
-    return canonicalJson(JSON.parse(rawArguments));
-  } catch {
-    return rawArguments;
-  }
-}
 
 function append<Key>(lists: Map<Key, Call[]>, key: Key, call: Call): void {
   const list = lists.get(key);

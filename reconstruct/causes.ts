@@ -2,7 +2,7 @@
  * Why a prompt does not continue its parent token for token. The table is read from the top and the first cause that
  * fits is the answer: what the harness did on purpose comes before what a renderer did to the same turn.
  */
-import { canonicalJson } from "../schema/ids.ts";
+import { canonicalArguments } from "../schema/arguments.ts";
 import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
 import type { Decoded, Restored } from "../schema/session-log.ts";
 import { EdgeCause } from "../schema/trajectory.ts";
@@ -167,7 +167,7 @@ function isReordered(said: ToolCallPart[], sent: ToolCallPart[]): boolean {
 }
 
 function isSameArguments(a: string, b: string): boolean {
-  return a === b || sameJson(a, b);
+  return a === b || sameValue(a, b);
 }
 
 function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): boolean {
@@ -206,14 +206,11 @@ function isReserialised({ call, turn, sampled, copy }: Evidence): boolean {
   const copies = toolCallsOf(copy);
   return toolCallsOf(sampled).some((toolCall, index) => {
     const other = copies[index];
-    return other !== undefined && other.arguments !== toolCall.arguments && sameJson(other.arguments, toolCall.arguments);
+    return other !== undefined && other.arguments !== toolCall.arguments && sameValue(other.arguments, toolCall.arguments);
   });
 }
 
-function sameJson(a: string, b: string): boolean {
-  try {
-    return canonicalJson(JSON.parse(a)) === canonicalJson(JSON.parse(b));
-  } catch {
-    return false;
-  }
+function sameValue(a: string, b: string): boolean {
+  const meant = canonicalArguments(a);
+  return meant !== null && meant === canonicalArguments(b);
 }

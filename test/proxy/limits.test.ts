@@ -48,6 +48,61 @@ test("a body that is no request is a 400 in the dialect's own shape, whatever it
   assert.equal((await client.trajectory()).calls.length, 1);
 });
 
+test("arguments that a model nested beyond all measure go out and come back in every dialect that says calls", async () => {
+  const deep = (levels: number, space = ""): string => `{"a":${space}${"[".repeat(levels)}${"]".repeat(levels)}}`;
+  for (const levels of [300, 3_000]) {
+    await using at = await proxyAt((_, index) =>
+      index % 2 === 0 ? { text: "So: ", tool_calls: [{ name: "bash", arguments: deep(levels) }] } : { text: "ok" },
+    );
+    const post = async (client: Client, path: string, body: Record<string, unknown>): Promise<Record<string, unknown>> => {
+      const response = await client.post(path, { model: "m", ...body });
+      const said = await response.text();
+      assert.equal(response.status, 200, `${levels} ${path}: ${said.slice(0, 300)}`);
+      return JSON.parse(said);
+    };
+    const parameters = { type: "object" };
+    const goOn: Record<string, (client: Client) => Promise<unknown>> = {
+      "openai-chat": async (client) => {
+        const turn = await client.say(hi, { tools: [{ type: "function", function: { name: "bash", parameters } }] });
+        // As a harness writes it that has parsed it.
+        const again = JSON.stringify(turn).replace(JSON.stringify(deep(levels)), JSON.stringify(deep(levels, " ")));
+        return await client.say([...hi, JSON.parse(again), { role: "tool", content: "no" }]);
+      },
+      "openai-responses": async (client) => {
+        const { output } = await post(client, "/v1/responses", { input: hi, tools: [{ type: "function", name: "bash", parameters }] });
+        return await post(client, "/v1/responses", { input: [...hi, ...(output as unknown[]), ...hi] });
+      },
+      "anthropic-messages": async (client) => {
+        const tools = [{ name: "bash", input_schema: parameters }];
+        const { content } = await post(client, "/v1/messages", { max_tokens: 9, messages: hi, tools });
+        return await post(client, "/v1/messages", { max_tokens: 9, messages: [...hi, { role: "assistant", content }, ...hi] });
+      },
+      "google-generate-content": async (client) => {
+        const asked = { role: "user", parts: [{ text: "hi" }] };
+        const tools = [{ functionDeclarations: [{ name: "bash", parametersJsonSchema: parameters }] }];
+        const { candidates } = await post(client, "/v1beta/models/m:generateContent", { contents: [asked], tools });
+        const { content } = (candidates as { content: unknown }[])[0] ?? {};
+        return await post(client, "/v1beta/models/m:generateContent", { contents: [asked, content, asked] });
+      },
+    };
+    for (const play of Object.values(goOn)) {
+      const client = await at.open({ purpose: "train" });
+      await play(client);
+      const { calls } = await client.trajectory();
+      assert.deepEqual(
+        calls.map((call) => call.outcome),
+        ["delivered", "delivered"],
+      );
+      assert.equal(calls[1]?.parent_call_id, calls[0]?.call_id);
+    }
+    assert.deepEqual(
+      Object.keys(goOn),
+      dialects.map(({ name }) => name).filter((name) => name !== "openai-completions"),
+    );
+    assert.deepEqual(at.unseen, []);
+  }
+});
+
 test("a body beyond 64 MiB is a 413, declared or not", async () => {
   await using at = await proxyAt(() => ({ text: "ok" }));
   const client = await at.open();

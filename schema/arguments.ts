@@ -1,0 +1,36 @@
+/** A tool call's arguments are the text that a model sampled: mostly JSON, and sometimes a thousand brackets. */
+import { canonicalJson } from "./ids.ts";
+import { nestsWithin } from "./json-depth.ts";
+
+/**
+ * No tool means more. A request may nest 256 levels (wire/json.ts), and the calls of its history stand a handful down
+ * in it: as a value, deeper arguments could not come back, and whoever walks them would run out of stack.
+ */
+const maxDepth = 200;
+
+/** The value that they are; undefined where they are no JSON, or nest too deeply for one. Never throws. */
+export function parseArguments(raw: string): unknown {
+  try {
+    const value: unknown = JSON.parse(raw);
+    return areShallow(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same where they are an object, as tools want them; else null. */
+export function argumentsObject(raw: string): Record<string, unknown> | null {
+  const value = parseArguments(raw);
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+}
+
+/** For whoever parses them in a way of its own. */
+export function areShallow(value: unknown): boolean {
+  return nestsWithin(value, maxDepth);
+}
+
+/** Equal values give equal text, whatever their spacing and the order of their keys; null where they are no value. */
+export function canonicalArguments(raw: string): string | null {
+  const value = parseArguments(raw);
+  return value === undefined ? null : canonicalJson(value);
+}
