@@ -46,10 +46,7 @@ class Restoring implements RestoreResult {
   }
 
   pass(message: Message): void {
-    const { passed } = this.#session.sentBefore;
-    const known = passed.get(message) ?? this.#withEngineIds(message);
-    passed.set(message, known);
-    this.messages.push(known);
+    this.messages.push(this.#passed(message));
   }
 
   /**
@@ -127,7 +124,7 @@ class Restoring implements RestoreResult {
     const recognised = recognise(this.#session, sent, this.messages);
     const said = recognised?.call.turn?.message;
     if (!recognised || !said || this.#session.spec.restore === "off")
-      return { message: this.#withEngineIds(sent), call: recognised?.call ?? null, record: null, renamed: [] };
+      return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
     const { call, evidence } = recognised;
     const { status, differences, message, renamed } = compareTurn(call.id, said, sent, this.#session.spec.restore);
     return {
@@ -136,6 +133,14 @@ class Restoring implements RestoreResult {
       record: { from_call_id: call.id, evidence, status, differences },
       renamed,
     };
+  }
+
+  /** The message as the engine gets it: the same object every time, for what is known of it is known by its identity. */
+  #passed(sent: Message): Message {
+    const { passed } = this.#session.sentBefore;
+    const known = passed.get(sent) ?? this.#withEngineIds(sent);
+    passed.set(sent, known);
+    return known;
   }
 
   /** Results and foreign turns name calls by the ids that we minted; some templates print ids, so the engine gets its own. */

@@ -20,7 +20,7 @@ export type RestoredTurn = {
 export class SentBefore {
   /** By the message as it was sent. Only recognised ones: whose another is may be known later. */
   readonly turns = new WeakMap<Message, RestoredTurn>();
-  /** Messages of others as the engine gets them, by the message as it was sent. */
+  /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
   readonly passed = new WeakMap<Message, Message>();
   readonly #latest = new Map<string, readonly Message[]>();
 

@@ -2,7 +2,7 @@
  * Ids. Letters and digits only and at most 40 characters, because harnesses strip or cut anything else (one keeps
  * only alphanumerics and 40 characters). An id is public; a key is a secret of its own.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes, randomFillSync } from "node:crypto";
 
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 
@@ -10,8 +10,23 @@ const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 export function newId(prefix: "ses" | "call" | "roll" | "run" | "traj" | "grp" | "conv" | "fence"): string {
   // 252 is the largest multiple of 36 below 256: bytes above it would favour the first letters.
   let id = "";
-  while (id.length < 20) for (const byte of randomBytes(32)) if (byte < 252 && id.length < 20) id += alphabet[byte % 36];
+  while (id.length < 20) {
+    const byte = randomByte();
+    if (byte < 252) id += alphabet[byte % 36];
+  }
   return prefix + id;
+}
+
+/** Drawn in advance, for to ask for 20 bytes costs as much as to ask for these. Each is used once. */
+const drawn = Buffer.alloc(2_048);
+let used = drawn.length;
+
+function randomByte(): number {
+  if (used === drawn.length) {
+    randomFillSync(drawn);
+    used = 0;
+  }
+  return drawn[used++] as number;
 }
 
 /** A bearer secret: 32 random bytes. The `sk-` in front is what SDKs and log scrubbers expect of one. */
@@ -21,7 +36,7 @@ export function newKey(): string {
 
 /** What is stored of a key: enough to recognise it, not enough to use it. */
 export function hashKey(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return hash("sha256", key);
 }
 
 /** The id that we give a harness for the `index`-th tool call of a call; `toCallId` reads it back. */
@@ -37,7 +52,7 @@ export function fromToolCallId(id: string): { call_id: string; index: number } |
 
 /** Hex sha-256 of the value's canonical JSON (keys sorted), for hashes of tools, tasks and configurations. */
 export function hashOf(value: unknown): string {
-  return createHash("sha256").update(canonicalJson(value)).digest("hex");
+  return hash("sha256", canonicalJson(value));
 }
 
 /** JSON with sorted keys: equal values give equal text. Written out by hand, for every message of every call goes through it. */

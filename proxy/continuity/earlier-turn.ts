@@ -7,6 +7,7 @@ import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
 import type { CallBegun, RenderCause, SessionSpec } from "../../schema/session-log.ts";
 import { type Call, messageKey } from "../call.ts";
+import { sameJson } from "../same-json.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
 
 export type EarlierTurn = {
@@ -68,13 +69,19 @@ function howTheyPart(before: readonly Message[], now: readonly Message[], parted
 /** What a template may print besides messages: the tools, and what is said to it alone. */
 function settingsChanged(begun: CallBegun, before: CallBegun): RenderCause | null {
   if (begun.tools_hash !== before.tools_hash) return "tools_changed";
-  return settingsKey(begun) === settingsKey(before) ? null : "settings_changed";
+  return sameJson(settings(begun), settings(before)) ? null : "settings_changed";
 }
 
+type Settings = Pick<CallBegun, "effective_sampling" | "tool_choice">;
+
 /** Equal for calls of which a template is told the same. */
-export function settingsKey({ effective_sampling: sampling, tool_choice }: Pick<CallBegun, "effective_sampling" | "tool_choice">): string {
+export function settingsKey(call: Settings): string {
+  return hashOf(settings(call));
+}
+
+function settings({ effective_sampling: sampling, tool_choice }: Settings): unknown[] {
   const { reasoning_effort, chat_template_kwargs, chat_template, documents, response_format } = sampling;
-  return hashOf([reasoning_effort, chat_template_kwargs, chat_template, documents, response_format, tool_choice ?? "auto"]);
+  return [reasoning_effort, chat_template_kwargs, chat_template, documents, response_format, tool_choice ?? "auto"];
 }
 
 /**
