@@ -30,6 +30,8 @@ export type ScriptedReply = {
   stop_reason?: string | number | null;
   /** HTTP status of a refusal instead of an answer. */
   refuse?: { status: number; message: string; retryAfter?: string };
+  /** Close the connection without a byte of an answer. */
+  isSilent?: boolean;
   /** Break the connection after this many sampled tokens. */
   cutAfter?: number;
   /** Wait for this before the first byte of the answer. */
@@ -156,7 +158,6 @@ export class ScriptedEngine implements AsyncDisposable {
     await this.#answer(body, this.#script(body, this.requests.length - 1), outgoing).catch(() => outgoing.destroy());
   }
 
-  /** The probe's one token; an engine that never gives ids does not give the probe any either. */
   /** Many real templates print no developer turns, and say nothing. */
   #printed(messages: WireMessage[]): WireMessage[] {
     return this.#script({ model: "", messages: [], probe: true }, -1).quirk === "drops_developer"
@@ -174,6 +175,7 @@ export class ScriptedEngine implements AsyncDisposable {
     return given ?? this.#own(render(request));
   }
 
+  /** The probe's one token; an engine that never gives ids does not give the probe any either. */
   #probe(body: WireRequest, outgoing: ServerResponse): void {
     const { quirk } = this.#script({ ...body, probe: true }, -1);
     json(outgoing, 200, {
@@ -199,6 +201,7 @@ export class ScriptedEngine implements AsyncDisposable {
     );
     await Promise.race([reply.before, gone]);
     if (outgoing.destroyed) return;
+    if (reply.isSilent) return void outgoing.destroy();
     if (reply.refuse) {
       const { status, message, retryAfter } = reply.refuse;
       if (retryAfter !== undefined) outgoing.setHeader("retry-after", retryAfter);

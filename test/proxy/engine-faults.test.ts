@@ -56,6 +56,28 @@ test("a full engine is tried again at most twice before the first byte, and each
   assert.equal((await client.trajectory()).fidelity.resampled, 0);
 });
 
+test("a kept connection that closes without a byte was closed before: the call is sent again, and both attempts are on the record", async () => {
+  await using at = await proxyAt((_, index) => (index === 1 ? { isSilent: true } : { text: "ok" }));
+  const client = await at.open({ purpose: "train" });
+  await client.say(hi);
+  assert.equal((await client.say([{ role: "user", content: "again" }])).content, "ok");
+  assert.equal(at.engine.requests.length, 3);
+  const tries = (await client.entries()).filter((entry) => entry.type === "tried").slice(1);
+  assert.deepEqual(
+    tries.map((one) => [one.try, one.status, one.error?.code]),
+    [
+      [1, null, "engine_unreachable"],
+      [2, 200, undefined],
+    ],
+  );
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.outcome),
+    ["delivered", "delivered"],
+  );
+  assert.equal(fidelity.trainable_tokens, 2 * ("ok".length + 1));
+});
+
 test("a call without ids, without logprobs or with a missing one is left out of training with its reason", async () => {
   for (const [quirk, reason] of [
     ["no_ids", "no_token_ids"],
