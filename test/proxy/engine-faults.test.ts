@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialects } from "../../dialects/index.ts";
+import { dialectRequest } from "../fakes/dialect-requests.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
@@ -125,19 +126,13 @@ test("sealing a session cancels what runs at the engine", async () => {
   while (at.engine.aborted === 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
-for (const { name, routes } of dialects)
+for (const { name } of dialects)
   test(`${name}: the engine's own word on when to come back reaches the harness, and is not overruled by second tries`, async () => {
-    const path = routes.find((route) => route.kind === "generate")?.path ?? assert.fail(name);
-    const bodies: Record<string, unknown> = {
-      "openai-responses": { input: "hi" },
-      "google-generate-content": { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
-      "openai-completions": { prompt: "hi" },
-    };
+    const { path, body } = dialectRequest(name, false);
     for (const status of [429, 503]) {
       await using at = await proxyAt(() => ({ refuse: { status, message: "come back later", retryAfter: "7" } }));
       const client = await at.open();
-      const address = path.replace(/:[A-Za-z]+\{[^}]*\}/g, "m:generateContent").replace(/:model\b/, "m");
-      const refused = await client.post(address, { model: "m", max_tokens: 9, ...((bodies[name] as object) ?? { messages: hi }) });
+      const refused = await client.post(path, body);
       assert.equal(refused.headers.get("retry-after"), "7", `${refused.status} ${await refused.text()}`);
       assert.equal(refused.headers.get("x-should-retry"), null);
       assert.equal(at.engine.requests.length, 1);

@@ -6,48 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { dialects } from "../../dialects/index.ts";
 import { DiskStore } from "../../store/index.ts";
+import { type DialectRequest, dialectRequest } from "../fakes/dialect-requests.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
-
-type Asked = { path: string; body: Record<string, unknown> };
-
-const parameters = { type: "object", properties: { command: { type: "string" } } };
-const model = "scripted";
-
-/** A request with a tool in each dialect. */
-const requests: Record<string, (stream: boolean) => Asked> = {
-  "openai-chat": (stream) => ({
-    path: "/v1/chat/completions",
-    body: {
-      model,
-      stream,
-      stream_options: { include_usage: true },
-      messages: [{ role: "user", content: "hi" }],
-      tools: [{ type: "function", function: { name: "bash", parameters } }],
-    },
-  }),
-  "openai-responses": (stream) => ({
-    path: "/v1/responses",
-    body: { model, stream, input: "hi", tools: [{ type: "function", name: "bash", parameters }] },
-  }),
-  "anthropic-messages": (stream) => ({
-    path: "/v1/messages",
-    body: {
-      model,
-      stream,
-      max_tokens: 100,
-      messages: [{ role: "user", content: "hi" }],
-      tools: [{ name: "bash", input_schema: parameters }],
-    },
-  }),
-  "google-generate-content": (stream) => ({
-    path: `/v1beta/models/${model}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
-    body: {
-      contents: [{ role: "user", parts: [{ text: "hi" }] }],
-      tools: [{ functionDeclarations: [{ name: "bash", parametersJsonSchema: parameters }] }],
-    },
-  }),
-  "openai-completions": (stream) => ({ path: "/v1/completions", body: { model, stream, prompt: "hi" } }),
-};
 
 const reply = {
   reasoning: "Grüße – two at once",
@@ -58,7 +18,7 @@ const reply = {
   ],
 };
 
-async function ask(url: string, key: string, { path, body }: Asked): Promise<string> {
+async function ask(url: string, key: string, { path, body }: DialectRequest): Promise<string> {
   const response = await fetch(`${url}/s/${key}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -69,14 +29,12 @@ async function ask(url: string, key: string, { path, body }: Asked): Promise<str
   return text;
 }
 
-test("every dialect has a request here", () => assert.deepEqual(Object.keys(requests).sort(), dialects.map(({ name }) => name).sort()));
-
-for (const [name, requestOf] of Object.entries(requests))
+for (const { name } of dialects)
   for (const stream of [false, true])
     test(`${name}: a ${stream ? "streamed" : "whole"} answer comes from the log byte for byte`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), "alidade-answer-"));
       t.after(() => rm(folder, { recursive: true, force: true }));
-      const request = requestOf(stream);
+      const request = dialectRequest(name, stream);
       const given = await (async () => {
         await using at = await proxyAt(() => (name === "openai-completions" ? { text: reply.text } : reply), {
           store: new DiskStore(folder),
