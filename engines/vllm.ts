@@ -150,7 +150,7 @@ class VllmEngine implements Engine {
   }
 
   async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
-    const body = { ...this.#toTokenize(model, source), ...templateKwargs(source.sampling), add_generation_prompt: source.generation };
+    const body = { ...this.#toTokenize(model, source), ...templateSettings(source.sampling), add_generation_prompt: source.generation };
     const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
     return { token_ids, text: source.ids_only ? "" : await this.detokenize(model, token_ids, signal) };
   }
@@ -299,11 +299,14 @@ class VllmEngine implements Engine {
   }
 }
 
-/** What the chat route hands to the template from a request's parameters. */
-function templateKwargs({ reasoning_effort, chat_template_kwargs }: Sampling = {}): Record<string, unknown> {
-  const given = z.record(z.string(), z.unknown()).safeParse(chat_template_kwargs).data;
-  if (reasoning_effort === undefined) return given ? { chat_template_kwargs: given } : {};
-  return { chat_template_kwargs: { enable_thinking: reasoning_effort !== "none", ...given, reasoning_effort } };
+/** What the chat route hands to the template from a request's parameters, as its tokenizer route takes it. */
+function templateSettings({ reasoning_effort, chat_template, chat_template_kwargs, documents }: Sampling = {}): Record<string, unknown> {
+  const kwargs = {
+    ...(reasoning_effort === undefined ? {} : { enable_thinking: reasoning_effort !== "none" }),
+    ...z.record(z.string(), z.unknown()).safeParse(chat_template_kwargs).data,
+    ...withoutUndefined({ documents, reasoning_effort }),
+  };
+  return withoutUndefined({ chat_template, chat_template_kwargs: Object.keys(kwargs).length > 0 ? kwargs : undefined });
 }
 
 function pace({ live }: SampleRequest): Record<string, unknown> {

@@ -123,14 +123,27 @@ test("a conversation is rendered as chat renders it, with tools, and its text en
       ],
       tools: [bashTool],
     };
-    const asked = request(vllm, { ...conversation, sampling: { ...neutral, max_tokens: 1 } });
-    const { prompt } = await sample(engine, asked, t.signal);
+    const template = "{% for message in messages %}{{ message.role }}, {% endfor %}{{ documents | length }} {{ reasoning_effort }}";
+    const told: Sampling[] = [
+      {},
+      { reasoning_effort: "none" },
+      { chat_template_kwargs: { enable_thinking: false } },
+      { chat_template: template, documents: [{ title: "a" }], reasoning_effort: "low" },
+    ];
     const render = engine.render?.bind(engine) ?? assert.fail();
-    const open = await render(vllm.model, { ...asked, generation: true }, t.signal);
-    const closed = await render(vllm.model, { ...asked, generation: false }, t.signal);
-    assert.deepEqual(open.token_ids, prompt);
-    assert.ok(open.text.startsWith(closed.text) && open.text.endsWith("assistant\n") && closed.text.includes("<|im_end|>"));
-    assert.deepEqual(await engine.tokenize?.(vllm.model, { text: open.text }, t.signal), open.token_ids);
+    const texts = new Set<string>();
+    for (const sampling of told) {
+      const asked = request(vllm, { ...conversation, sampling: { ...neutral, ...sampling, max_tokens: 1 } });
+      const { prompt } = await sample(engine, asked, t.signal);
+      const open = await render(vllm.model, { ...asked, generation: true }, t.signal);
+      assert.deepEqual(open.token_ids, prompt, JSON.stringify(sampling));
+      assert.deepEqual(await engine.tokenize?.(vllm.model, { text: open.text }, t.signal), open.token_ids);
+      texts.add(open.text);
+    }
+    const [open = "", thoughtless, ...others] = texts;
+    assert.ok(thoughtless?.startsWith(open) && others.length === 1, [...texts].join("\n"));
+    const closed = await render(vllm.model, { ...request(vllm, conversation), generation: false }, t.signal);
+    assert.ok(open.startsWith(closed.text) && open.endsWith("assistant\n") && closed.text.includes("<|im_end|>"));
   });
 });
 
