@@ -83,6 +83,33 @@ for (const { name } of dialects) {
   });
 }
 
+test("a turn that nobody comes back for is cancelled at the engine 60 s after its client left, and what was sampled is kept", async (t) => {
+  await using at = await proxyAt(() => ({ text: said, beforeEnd: new Promise(() => undefined) }));
+  const client = await at.open({ purpose: "train", relay: "live" });
+  const leave = new AbortController();
+  const response = await client.chat({ messages: [{ role: "user", content: "hi" }], stream: true }, leave.signal);
+  for await (const chunk of response.body ?? []) if (String(Buffer.from(chunk)).includes("All")) break;
+  // The minute passes when the test says so; everything else goes on in its own time.
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  leave.abort();
+  const [call] = at.proxy.session(client.sessionId).inFlight;
+  assert.ok(call, "it is being sampled");
+  while (call.connections.size > 0) await turnOfTheLoop();
+  t.mock.timers.tick(59_999);
+  for (let turn = 0; turn < 20; turn++) await turnOfTheLoop();
+  assert.equal(at.engine.aborted, 0);
+  t.mock.timers.tick(1);
+  while (at.engine.aborted === 0) await turnOfTheLoop();
+  t.mock.timers.reset();
+  await call.settled.catch(() => undefined);
+  const finished = (await client.entries()).find((entry) => entry.type === "call_finished");
+  assert.deepEqual([finished?.error?.code, finished?.sampled_ids?.length], ["cancelled", encode(said).length + 1]);
+  assert.match(finished?.error?.message ?? "", /left 60 s ago/);
+  assert.equal((await client.trajectory()).fidelity.trainable_tokens, 0);
+});
+
+const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** How the session's first answer ended. */
 async function answered(client: Client): Promise<Answered> {
   for (;;) {
