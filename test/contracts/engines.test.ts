@@ -148,6 +148,17 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
     });
   });
 
+  test(`${kind}: however many calls run at once, each is at the server at once`, async () => {
+    const all = Promise.withResolvers<void>();
+    await withEngine(kind, { text: "fine", before: all.promise }, async (engine, server) => {
+      const calls = Array.from({ length: 100 }, (_, index) => sampleAll(engine, { call_id: `call${index}` }));
+      const limit = patience();
+      while (server.requests.length < calls.length) await sleep(5, undefined, { signal: limit });
+      all.resolve();
+      for (const events of await Promise.all(calls)) assert.equal(endOf(events).finish_reason, "stop");
+    });
+  });
+
   test(`${kind}: connections that the server closed while idle cost no call`, async () => {
     await withEngine(kind, { text: "fine" }, async (engine, server) => {
       for (let round = 0; round < 3; round++) {
