@@ -25,6 +25,7 @@ export const anthropicMessages: Dialect = {
   ],
   credential: [{ header: "x-api-key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),
+  conversation: "messages",
   parse: (body) => parseAnthropic(body),
   labels: labelsOfMessages,
   answer(turn, context) {

@@ -126,7 +126,9 @@ export interface Dialect {
    * stream is framed. Absent: the body says all, and streams are server-sent events.
    */
   address?(address: Address): { fields: Record<string, unknown>; framing: Framing };
-  /** Throws AlidadeError `request_invalid` with `param` naming the field. */
+  /** The list in the body that a conversation grows in, turn by turn. Absent: there is none. */
+  readonly conversation?: string;
+  /** Throws AlidadeError `request_invalid` with `param` naming the field. Changes nothing in the body: parts of it are read again with the next one. */
   parse(body: unknown, headers: Headers, record?: SessionRecord): NeutralRequest;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;
   /** The whole turn as one JSON body. */

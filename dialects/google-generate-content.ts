@@ -35,6 +35,7 @@ export const googleGenerateContent: Dialect = {
   credential: [{ header: "x-goog-api-key" }, { query: "key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: key }),
   address,
+  conversation: "contents",
   parse: (body) => parseGenerateContent(body),
   labels: labelsOfGenerateContent,
   answer(turn, context) {

@@ -21,6 +21,7 @@ export const openaiResponses: Dialect = {
   cannot: ["That a tool result is an error.", "The stop string that ended a turn."],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
+  conversation: "input",
   parse: (body, _headers, record) => parseResponses(body, record),
   labels: labelsOfResponses,
   answer: answerOf,

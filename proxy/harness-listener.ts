@@ -107,7 +107,8 @@ export class HarnessListener implements AsyncDisposable {
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, await readBody(incoming));
         else {
-          const body = parseJson(await readBody(incoming));
+          const bytes = await readBody(incoming);
+          const body = dialect.conversation ? session.bodies.parse(bytes, dialect.conversation) : parseJson(bytes);
           exchange.body = isObject(body) ? { ...body, ...addressed?.fields, ...route.fields } : body;
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
           else await handleCall(session, exchange, this.#surroundings);

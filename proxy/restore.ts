@@ -54,6 +54,8 @@ class Restoring implements RestoreResult {
    * before the turn was over, so they all belong after it, in their own order. How many messages that was; 0 for none.
    */
   oneByOne(messages: Message[], start: number): number {
+    const known = this.#session.sentBefore.turns.get(messages[start] as Message)?.record;
+    if (known && known.status !== "edited") return 0;
     const pieces: Message[] = [];
     const results: Message[] = [];
     let call: string | null = null;

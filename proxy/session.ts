@@ -8,6 +8,7 @@ import type { Tool, Turn } from "../schema/message.ts";
 import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Policy, Replayed, SessionSpec } from "../schema/session-log.ts";
 import type { Value } from "../schema/value.ts";
 import { isFull } from "../store/index.ts";
+import { GrowingJson } from "../wire/growing-json.ts";
 import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
@@ -40,6 +41,8 @@ export class Session {
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
   readonly sentBefore = new SentBefore();
+  /** Its requests as JSON: each stands in the next one nearly whole. */
+  readonly bodies = new GrowingJson();
   #latestTools: { tools: Tool[]; hash: string } | { tools: null; hash: null } = { tools: null, hash: null };
   readonly started: number;
   /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
@@ -174,7 +177,16 @@ export class Session {
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [this.calls, this.unanswered, this.said, this.sentBefore, this.tools, this.conversations, this.forgotten])
+    for (const table of [
+      this.calls,
+      this.unanswered,
+      this.said,
+      this.sentBefore,
+      this.bodies,
+      this.tools,
+      this.conversations,
+      this.forgotten,
+    ])
       table.clear();
     await this.log.close();
   }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Message, ToolCallPart } from "../../schema/message.ts";
 import { checked, isObject } from "../edge.ts";
-import { parseContent, textParts } from "../openai-content.ts";
+import { type ContentPart, parseContent, textParts } from "../openai-content.ts";
 
 const WireMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
@@ -37,25 +37,43 @@ const FunctionCall = z.looseObject({ name: z.string(), arguments: z.unknown() })
 const isFunctionCall = (value: unknown): value is z.output<typeof FunctionCall> => isObject(value) && typeof value.name === "string";
 const CustomCall = z.looseObject({ name: z.string(), input: z.string() });
 
+/** By the very object: a conversation comes again with every turn, and what was in it before is read once. */
+const known = new WeakMap<object, Message>();
+
 export function parseMessages(values: unknown[]): Message[] {
   const open = new OpenCalls();
   return values.map((value, index) => {
-    const at = `messages[${index}]`;
-    const message = wireMessage(value, at);
-    if (message.role === "assistant") return parseAssistant(message, at, open);
-    if (message.role === "tool" || message.role === "function") return parseResult(message, at, open);
-    return { role: message.role, parts: parseContent(message.content, `${at}.content`) };
+    const wire = value as WireMessage;
+    const message = (isObject(value) && known.get(value)) || parseMessage(value, `messages[${index}]`);
+    for (const part of message.parts) if (part.type === "tool_call") open.add(part);
+    // Which call a result answers is said by what stands before it.
+    const placed = message.role === "tool" ? answering(message, open.take(wire)) : message;
+    known.set(wire, placed);
+    return placed;
   });
 }
 
-/** Order on the wire has no place for interleaving: reasoning, text, calls is the order in which models say them. */
-function parseAssistant(message: WireMessage, at: string, open: OpenCalls): Message {
-  const reasoning = [message.reasoning_content, message.reasoning].find((text) => typeof text === "string" && text !== "");
+function parseMessage(value: unknown, at: string): Message {
+  const message = wireMessage(value, at);
   const content = parseContent(message.content, `${at}.content`);
+  if (message.role === "assistant") return parseAssistant(message, content, at);
+  if (message.role === "tool" || message.role === "function")
+    return { role: "tool", parts: [{ type: "tool_result", call_id: "", content, is_error: false }] };
+  return { role: message.role, parts: content };
+}
+
+/** A message of a result, of this call. */
+function answering(message: Message, call_id: string): Message {
+  const [result] = message.parts;
+  return result?.type !== "tool_result" || result.call_id === call_id ? message : { ...message, parts: [{ ...result, call_id }] };
+}
+
+/** Order on the wire has no place for interleaving: reasoning, text, calls is the order in which models say them. */
+function parseAssistant(message: WireMessage, content: ContentPart[], at: string): Message {
+  const reasoning = [message.reasoning_content, message.reasoning].find((text) => typeof text === "string" && text !== "");
   const refusal = content.length === 0 ? textParts(message.refusal ?? "") : [];
   const calls = (message.tool_calls ?? []).map((call, index) => parseCall(call, `${at}.tool_calls[${index}]`));
   if (isObject(message.function_call)) calls.push(parseLegacyCall(message.function_call, at));
-  for (const call of calls) open.add(call);
   return {
     role: "assistant",
     parts: [...(typeof reasoning === "string" ? [{ type: "reasoning" as const, text: reasoning }] : []), ...content, ...refusal, ...calls],
@@ -81,11 +99,6 @@ function parseLegacyCall(value: Record<string, unknown>, at: string): ToolCallPa
 /** Some clients send the object instead of its text. */
 function rawArguments(value: unknown): string {
   return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value);
-}
-
-function parseResult(message: WireMessage, at: string, open: OpenCalls): Message {
-  const content = parseContent(message.content, `${at}.content`);
-  return { role: "tool", parts: [{ type: "tool_result", call_id: open.take(message), content, is_error: false }] };
 }
 
 /** Calls that wait for their result, for clients that do not name the call by `tool_call_id`. */

@@ -11,6 +11,7 @@ import { parseResponses } from "../../dialects/openai-responses/parse.ts";
 import { toItems } from "../../dialects/openai-responses/to-items.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import { parseJson } from "../../wire/json.ts";
+import { frozen } from "./frozen.ts";
 
 type Sayable = {
   roles: readonly ("system" | "developer")[];
@@ -274,7 +275,7 @@ for (const dialect of dialects) {
     fc.assert(
       fc.property(conversationOf(say), fc.boolean(), (conversation, stream) => {
         const body = JSON.stringify({ model: "m", max_tokens: 1, stream, ...say.build(conversation) });
-        const request = dialect.parse(parseJson(new TextEncoder().encode(body)), {});
+        const request = dialect.parse(frozen(parseJson(new TextEncoder().encode(body))), {});
         // fast-check makes objects without a prototype; their JSON is what is compared.
         assert.deepEqual(request.messages, JSON.parse(JSON.stringify(conversation)));
         assert.equal(request.stream, stream);

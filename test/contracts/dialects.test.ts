@@ -18,6 +18,7 @@ import type { Turn } from "../../schema/message.ts";
 import { streamEncoder } from "../../wire/framing.ts";
 import { parseJson } from "../../wire/json.ts";
 import { type Case, callId, cases, faults, isSayable, text, turnOf, usage, wantsObjects } from "./dialect-cases.ts";
+import { frozen } from "./frozen.ts";
 
 const refusals: { error: AlidadeError; openai: number; anthropic: number; retried: boolean }[] = [
   { error: new AlidadeError("session_sealed", "The session is sealed."), openai: 400, anthropic: 403, retried: false },
@@ -67,7 +68,8 @@ const server = createServer(async (request, response) => {
     return;
   }
   const addressed = dialect.address?.({ params, query: Object.fromEntries(url.searchParams) });
-  const body = parseJson(Buffer.concat(chunks)) as Record<string, unknown>;
+  // Parts of a body are read again with the next one: no dialect may change them.
+  const body = frozen(parseJson(Buffer.concat(chunks))) as Record<string, unknown>;
   const neutral = dialect.parse({ ...body, ...addressed?.fields }, request.headers as Record<string, string>);
   const context: AnswerContext = {
     call_id: callId,

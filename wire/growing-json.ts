@@ -1,0 +1,202 @@
+/**
+ * Bodies that grow: a harness sends its whole conversation again with every turn, and all but the end of it stands there
+ * byte for byte as it stood in the request before. What is the same is compared and taken over, and only the rest is
+ * parsed. The value is what `parseJson` makes of the same bytes, but for one thing: items that were there before are the
+ * very objects of then, so nobody may change what is in them.
+ */
+import { parseJson } from "./json.ts";
+
+/** Smaller bodies are parsed faster than they are looked at. */
+const worthwhileBytes = 16 * 1024;
+
+/** An agent and its sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
+const conversationsKept = 4;
+
+/** A body that was read. */
+type Known = {
+  bytes: Buffer;
+  field: string;
+  /** Where the list begins, behind its bracket. */
+  start: number;
+  /** Where each item of the list ends. */
+  ends: number[];
+  items: unknown[];
+};
+
+export class GrowingJson {
+  /** The one that was read last comes last. */
+  #known: Known[] = [];
+
+  /** `field`: the list at the top of the body that grows at its end. Throws what `parseJson` throws. */
+  parse(bytes: Buffer, field: string): unknown {
+    const { known, shared } = this.#nearest(bytes, field);
+    const grown = known && goOn(known, shared, bytes);
+    if (grown) {
+      // One that parts from it before its end is another conversation.
+      this.#keep(grown.known, shared === known.ends.length ? known : null);
+      return grown.value;
+    }
+    const value = parseJson(bytes);
+    const read = bytes.length < worthwhileBytes ? null : readFirst(bytes, field, value);
+    if (read) this.#keep(read, null);
+    return value;
+  }
+
+  clear(): void {
+    this.#known = [];
+  }
+
+  /** The one with which this body has most items in common. */
+  #nearest(bytes: Buffer, field: string): { known: Known | null; shared: number } {
+    let nearest: { known: Known | null; shared: number } = { known: null, shared: 0 };
+    for (const known of this.#known) {
+      const shared = known.field === field ? sharedItems(known, bytes) : 0;
+      if (shared > nearest.shared) nearest = { known, shared };
+    }
+    return nearest;
+  }
+
+  #keep(known: Known, instead: Known | null): void {
+    this.#known = [...this.#known.filter((one) => one !== instead), known].slice(-conversationsKept);
+  }
+}
+
+/** How many items of the list both bodies begin with. */
+function sharedItems({ bytes: before, ends }: Known, bytes: Buffer): number {
+  // All of them, nearly always; where not, the last one is looked for by halves.
+  let [same, different] = [0, ends.length + 1];
+  for (let tried = ends.length; different - same > 1; tried = (same + different) >> 1) {
+    const [from, to] = [ends[same - 1] ?? 0, ends[tried - 1] as number];
+    const isSame = to <= bytes.length && before.compare(bytes, from, to, from, to) === 0;
+    if (isSame) same = tried;
+    else different = tried;
+  }
+  return same;
+}
+
+/** Null where the rest is not as simple as it should be. */
+function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; value: unknown } | null {
+  let rest = skipSpace(bytes, before.ends[shared - 1] as number);
+  if (bytes[rest] === comma) {
+    rest = skipSpace(bytes, rest + 1);
+    if (bytes[rest] !== openBrace) return null;
+  } else if (bytes[rest] !== closeBracket) return null;
+  let value: unknown;
+  try {
+    value = parseJson(Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]));
+  } catch {
+    // What is wrong with it is said of the whole.
+    return null;
+  }
+  const list = readList(bytes, rest);
+  const fresh = listIn(value, before.field);
+  if (!list || fresh?.length !== list.ends.length || !endsWithout(before.field, bytes, list.close + 1)) return null;
+  const items = [...before.items.slice(0, shared), ...fresh];
+  const known = { ...before, bytes, ends: [...before.ends.slice(0, shared), ...list.ends], items };
+  return { known, value: Object.assign(value as object, { [before.field]: [...items] }) };
+}
+
+/** Null where the body has no such list, or has it twice, or items that are no objects. */
+function readFirst(bytes: Buffer, field: string, value: unknown): Known | null {
+  const items = listIn(value, field);
+  const start = items && findList(bytes, field);
+  const list = start ? readList(bytes, skipSpace(bytes, start)) : null;
+  if (!items || !start || !list || list.ends.length === 0 || list.ends.length !== items.length) return null;
+  return endsWithout(field, bytes, list.close + 1) ? { bytes, field, start, ends: list.ends, items: [...items] } : null;
+}
+
+function listIn(value: unknown, field: string): unknown[] | null {
+  const list = (value as Record<string, unknown> | null)?.[field];
+  return Array.isArray(list) ? list : null;
+}
+
+// From here on the text is known to be JSON: what is looked for is only where things end.
+
+const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
+const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+/** Behind the bracket of the list that is the body's field of this name; null where there is none. */
+function findList(bytes: Buffer, field: string): number | null {
+  let at = skipSpace(bytes, 0);
+  if (bytes[at] !== openBrace) return null;
+  for (;;) {
+    const key = readKey(bytes, at + 1);
+    if (!key) return null;
+    if (key.name === field) return bytes[key.value] === openBracket ? key.value + 1 : null;
+    at = skipSpace(bytes, skipValue(bytes, key.value));
+    if (bytes[at] !== comma) return null;
+  }
+}
+
+/** From behind a value of the body to its end: is there no field of this name? */
+function endsWithout(field: string, bytes: Buffer, from: number): boolean {
+  for (let at = skipSpace(bytes, from); bytes[at] === comma; ) {
+    const key = readKey(bytes, at + 1);
+    if (!key || key.name === field) return false;
+    at = skipSpace(bytes, skipValue(bytes, key.value));
+  }
+  return true;
+}
+
+/** From the first item of a list, or its end: null where one of them is no object. */
+function readList(bytes: Buffer, from: number): { ends: number[]; close: number } | null {
+  const ends: number[] = [];
+  let at = from;
+  while (bytes[at] === openBrace) {
+    const end = skipValue(bytes, at);
+    ends.push(end);
+    at = skipSpace(bytes, end);
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+  }
+  return bytes[at] === closeBracket ? { ends, close: at } : null;
+}
+
+/** A key and where its value begins. Null for the end of the object, and for a key with an escape in it, which may be any. */
+function readKey(bytes: Buffer, from: number): { name: string; value: number } | null {
+  const start = skipSpace(bytes, from);
+  if (bytes[start] !== quote) return null;
+  const end = skipString(bytes, start);
+  const name = bytes.toString("utf8", start + 1, end - 1);
+  const at = skipSpace(bytes, end);
+  return name.includes("\\") || bytes[at] !== colon ? null : { name, value: skipSpace(bytes, at + 1) };
+}
+
+function skipValue(bytes: Buffer, from: number): number {
+  let at = from;
+  for (let depth = 0; at < bytes.length; ) {
+    const byte = bytes[at] as number;
+    if (byte === quote) at = skipString(bytes, at);
+    else if (byte === openBrace || byte === openBracket) {
+      depth++;
+      at++;
+    } else if (byte === closeBrace || byte === closeBracket) {
+      // Behind a number or a word, the end of what it stands in.
+      if (depth === 0) return at;
+      depth--;
+      at++;
+    } else if (byte === comma && depth === 0) return at;
+    else {
+      at++;
+      continue;
+    }
+    if (depth === 0) return at;
+  }
+  return at;
+}
+
+/** Behind the closing quotation mark. */
+function skipString(bytes: Buffer, from: number): number {
+  let at = from + 1;
+  while (at < bytes.length) {
+    const byte = bytes[at++];
+    if (byte === backslash) at++;
+    else if (byte === quote) break;
+  }
+  return at;
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at++;
+  return at;
+}
