@@ -27,7 +27,7 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
 
   const sentCalls = toolCallsOf(sent);
   const view = [said, asText(said)].find((one) => toolCallsOf(one).length === sentCalls.length);
-  if (!view) return edited("tool_calls");
+  if (!view) return edited(areFirstCalls(callId, said, sent) ? "tool_calls_cut" : "tool_calls");
   if (view !== said) differences.push("malformed_arguments_as_text");
   const pairs = pair(callId, said, view, sentCalls);
   if (pairs === null) return edited("tool_calls");
@@ -63,6 +63,18 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
 /** A harness that works with the first part of a turn stops reading there, or cuts the rest off. */
 function isHead(sent: string, said: string): boolean {
   return sent.trim() !== "" && said.trim().startsWith(sent.trim());
+}
+
+/** Its first calls alone, behind all of its text. */
+function areFirstCalls(callId: string, said: Message, sent: Message): boolean {
+  const [saidCalls, sentCalls] = [toolCallsOf(said), toolCallsOf(sent)];
+  if (sentCalls.length === 0 || sentCalls.length >= saidCalls.length || textOf(said).trim() !== textOf(sent).trim()) return false;
+  return sentCalls.every((sentCall, index) => {
+    const own = ownId(sentCall.id);
+    const saidCall = saidCalls[index] as ToolCallPart;
+    const isInPlace = own === null || (own.call_id === callId && own.index === index);
+    return isInPlace && saidCall.name === sentCall.name && sameArguments(saidCall, sentCall) !== "edited";
+  });
 }
 
 /** The turn as a wire says it that wants arguments to be an object: what is none went out as text. */

@@ -153,7 +153,7 @@ function areArgumentsChanged({ call, turn, sampled, copy }: Evidence): boolean {
 /** They came back as text, in another order, under another name, or fewer. */
 function areToolCallsChanged({ call, turn, sampled, copy }: Evidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
-  if (restored?.differences.some((difference) => ["tool_calls", "tool_name", "order"].includes(difference))) return true;
+  if (restored?.differences.some((difference) => ["tool_calls", "tool_calls_cut", "tool_name", "order"].includes(difference))) return true;
   if (restored !== undefined || sampled === null || copy === null) return false;
   const [said, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
   return said.length !== sent.length || said.some(({ name }, at) => name !== sent[at]?.name) || isReordered(said, sent);

@@ -20,7 +20,8 @@ export function findEvidence(calls: CallHistory[]): Map<string, Evidence> {
   for (const call of calls)
     for (const restored of call.begun.restored) {
       if (restored.status !== "edited") whole.add(restored.from_call_id);
-      if (restored.differences.includes("text_cut") && !whole.has(restored.from_call_id)) evidence.set(restored.from_call_id, "cut");
+      const isCut = restored.differences.some((difference) => difference.endsWith("_cut"));
+      if (isCut && !whole.has(restored.from_call_id)) evidence.set(restored.from_call_id, "cut");
       if (restored.evidence === "content") continue;
       if (restored.status !== "edited") evidence.set(restored.from_call_id, "used");
       else if (!evidence.has(restored.from_call_id)) evidence.set(restored.from_call_id, "edited");

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import Anthropic from "@anthropic-ai/sdk";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 import { encode } from "../fakes/scripted-engine.ts";
 
@@ -46,6 +47,36 @@ test("the part that was used is known from the next request: the turn is partial
     assert.deepEqual([cut?.outcome, next?.cause, next?.restored[0]?.differences], ["partial", "edited", ["text_cut"]], relay);
     assert.equal(fidelity.excluded.undelivered, encode(said).length + 1, "what the policy did not choose to say is nobody's action");
     assert.equal(fidelity.trainable_tokens, encode("done").length + 1);
+  }
+});
+
+test("the same where a block is a call: of two, the one that was used is the next request's", async () => {
+  for (const relay of ["live", "settled"] as const) {
+    const hold = Promise.withResolvers<void>();
+    const tool_calls = ["ls", "pwd"].map((command) => ({ name: "bash", arguments: `{"command": "${command}"}` }));
+    const twoCalls = { text: "I look.", tool_calls, ...(relay === "live" && { beforeEnd: hold.promise }) };
+    await using at = await proxyAt((_, index) => (index === 0 ? twoCalls : { text: "done" }));
+    const client = await at.open({ purpose: "train", relay });
+    const sdk = new Anthropic({ baseURL: at.proxy.url, apiKey: client.key });
+    const body = { model: "m", max_tokens: 99, tools: [{ name: "bash", input_schema: { type: "object" as const } }] };
+    const used: Anthropic.ToolUseBlock[] = [];
+    const asked = { role: "user" as const, content: "hi" };
+    for await (const event of await sdk.messages.create({ ...body, messages: [asked], stream: true })) {
+      if (event.type === "content_block_start" && event.content_block.type === "tool_use") used.push(event.content_block);
+      if (event.type === "content_block_stop" && used.length > 0) break;
+    }
+    hold.resolve();
+    while (!(await client.entries()).some((entry) => entry.type === "answered")) await new Promise((resolve) => setTimeout(resolve, 5));
+    const calls = used.map((block) => ({ ...block, input: { command: "ls" } }));
+    const results = used.map(({ id }) => ({ type: "tool_result" as const, tool_use_id: id, content: "a.txt" }));
+    const turn = { role: "assistant" as const, content: [{ type: "text" as const, text: "I look." }, ...calls] };
+    await sdk.messages.create({ ...body, messages: [asked, turn, { role: "user", content: results }] });
+    const trajectory = await client.trajectory();
+    const [cut, next] = trajectory.calls;
+    assert.deepEqual([next?.parent_call_id, next?.match, next?.cause], [cut?.call_id, "diverged", "tool_calls_changed"], relay);
+    assert.deepEqual([cut?.outcome, next?.restored[0]?.differences], ["partial", ["tool_calls_cut"]], relay);
+    assert.equal(trajectory.fidelity.excluded.undelivered, cut?.sampled_length);
+    assert.equal(trajectory.fidelity.trainable_tokens, encode("done").length + 1);
   }
 });
 

@@ -184,6 +184,12 @@ const edits: [string, ScriptedReply, (said: Said) => unknown[], string][] = [
     "edited tool_call_id tool_calls",
   ],
   [
+    "the second call was left out",
+    two,
+    (said) => [{ ...said, tool_calls: callsOf(said).slice(0, 1) }, ...resultsOf(said).slice(0, 1)],
+    "edited tool_call_id tool_calls_cut",
+  ],
+  [
     "a call is there twice",
     two,
     (said) => [{ ...said, tool_calls: [callsOf(said)[0], callsOf(said)[0]] }, ...resultsOf(said)],
