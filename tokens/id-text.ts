@@ -141,7 +141,7 @@ export function isIds(value: unknown): value is number[] {
 }
 
 function toBytes(ids: ArrayLike<number>): Buffer {
-  return Buffer.from(Array.prototype.join.call(ids, ","));
+  return Buffer.from(JSON.stringify(Array.isArray(ids) ? ids : Array.from(ids)).slice(1, -1));
 }
 
 /** An id may end here: at the end of the text, or at a comma. */

@@ -44,11 +44,12 @@ export function parseMessages(values: unknown[]): Message[] {
   const open = new OpenCalls();
   return values.map((value, index) => {
     const wire = value as WireMessage;
-    const message = (isObject(value) && known.get(value)) || parseMessage(value, `messages[${index}]`);
+    const before = isObject(value) ? known.get(value) : undefined;
+    const message = before ?? parseMessage(value, `messages[${index}]`);
     for (const part of message.parts) if (part.type === "tool_call") open.add(part);
     // Which call a result answers is said by what stands before it.
     const placed = message.role === "tool" ? answering(message, open.take(wire)) : message;
-    known.set(wire, placed);
+    if (placed !== before) known.set(wire, placed);
     return placed;
   });
 }
