@@ -33,7 +33,8 @@ await using load = new Child(inFolder("live-streams", "load.ts"));
 await using passThrough = new Child(inFolder("proxy-overhead", "pass-through.ts"));
 await using alidade = new Child(inFolder("proxy-overhead", "alidade.ts"));
 const url = await upstream.ask<string>("url");
-const { payload, tokens } = await upstream.ask<{ payload: Payload; tokens: number }>("shape");
+const tokens = 48;
+const payload = await upstream.ask<Payload>("tokens", tokens);
 const contestants: Contestant[] = [
   { name: "pass-through", child: passThrough, url: await passThrough.ask<string>("start", url) },
   { name: "alidade", child: alidade, url: await alidade.ask<string>("start", url) },

@@ -93,6 +93,11 @@ export interface Engine {
   probe(signal: AbortSignal): Promise<EngineFacts>;
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */
   sample(request: SampleRequest, signal: AbortSignal): AsyncIterable<SampleEvent>;
+  /**
+   * The same without a wait between two tokens: `take` gets at once all that one read of the socket brought. For engines
+   * with a thousand streams at a time; absent: `sample` is what there is. Resolves behind the `end`, and throws what `take` throws.
+   */
+  sampleInto?(request: SampleRequest, signal: AbortSignal, take: (events: SampleEvent[]) => void): Promise<void>;
   /** Token ids of a conversation without generating, for token counting. */
   countTokens?(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number>;
   /** Token ids of a text or of a conversation (with the generation prompt), by the server's own tokenizer and template. */

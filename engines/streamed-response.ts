@@ -19,8 +19,8 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #started: (status: number) => void = () => undefined;
   #failed: (error: unknown) => void = () => undefined;
-  #wake: () => void = () => undefined;
   #chunks: Buffer[] = [];
+  #reader: Reader | null = null;
   #isOver = false;
   #failure: { error: unknown } | null = null;
 
@@ -36,24 +36,25 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     else signal.addEventListener("abort", this.#onAbort);
   }
 
-  /** The body until its end, each time all that has come since; throws when it breaks off. Who leaves early says what is to become of the rest. */
-  async *reads(): AsyncGenerator<Buffer[], void, undefined> {
-    for (;;) {
-      if (this.#chunks.length > 0) {
-        const chunks = this.#chunks;
-        this.#chunks = [];
-        yield chunks;
-      } else if (this.#failure) throw this.#failure.error;
-      else if (this.#isOver) return;
-      else
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-    }
+  /**
+   * Hands over the body as it comes, each time all that one read of the socket brought: `take` says whether it has seen
+   * enough. Resolves then, or at the end; rejects when the body breaks off, and with what `take` throws. Who has seen
+   * enough says what is to become of the rest.
+   */
+  read(take: (chunks: Buffer[]) => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#reader = { take, resolve, reject };
+      this.#handOver();
+    });
   }
 
   async text(): Promise<string> {
-    return Buffer.concat((await Array.fromAsync(this.reads())).flat()).toString("utf8");
+    const all: Buffer[] = [];
+    await this.read((chunks) => {
+      all.push(...chunks);
+      return false;
+    });
+    return Buffer.concat(all).toString("utf8");
   }
 
   /** Gives the request up; nothing to do for one that is over. */
@@ -66,10 +67,8 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     this.#chunks = [];
     if (this.#isOver) return;
     const timer = setTimeout(() => this.abandon(), restOfBodyMs);
-    this.#wake = () => {
-      this.#chunks = [];
-      if (this.#isOver) clearTimeout(timer);
-    };
+    const over = (): void => clearTimeout(timer);
+    this.#reader = { take: () => false, resolve: over, reject: over };
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -84,8 +83,8 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#wake();
+    // A read of the socket brings one chunk of HTTP after the other, and a microtask comes behind all of them.
+    if (this.#chunks.push(chunk) === 1) queueMicrotask(this.#handOver);
   }
 
   onResponseEnd(): void {
@@ -110,9 +109,27 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#isOver = true;
     this.#signal.removeEventListener("abort", this.#onAbort);
-    this.#wake();
+    queueMicrotask(this.#handOver);
   }
+
+  readonly #handOver = (): void => {
+    const reader = this.#reader;
+    if (!reader) return;
+    try {
+      const chunks = this.#chunks;
+      this.#chunks = [];
+      const isEnough = chunks.length > 0 && reader.take(chunks);
+      if (!isEnough && !this.#isOver) return;
+      if (!isEnough && this.#failure) throw this.#failure.error;
+      reader.resolve();
+    } catch (error) {
+      reader.reject(error);
+    }
+    this.#reader = null;
+  };
 }
+
+type Reader = { take: (chunks: Buffer[]) => boolean; resolve: () => void; reject: (error: unknown) => void };
 
 function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason));

@@ -15,6 +15,7 @@ import { firstFacts } from "./first-facts.ts";
 import { logprobKind } from "./logprob-kind.ts";
 import { gauge } from "./metrics.ts";
 import { promptComplaint } from "./prompt-echo.ts";
+import { pulled } from "./pulled.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
 
 export const vllm: EngineKind = {
@@ -91,37 +92,44 @@ class VllmEngine implements Engine {
     return facts;
   }
 
-  async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+  sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
+    return pulled((leave, take) => this.sampleInto(request, leave, take), signal);
+  }
+
+  async sampleInto(request: SampleRequest, signal: AbortSignal, take: (events: SampleEvent[]) => void): Promise<void> {
     const [path, body] = request.prompt
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
     const reader = new ChunkReader(this.baseUrl);
-    const sampled: number[][] = [];
+    const frames = new SseDecoder();
+    const sampled: number[] = [];
     let echoed: number[] | null = null;
     let isAccepted = false;
     let isDone = false;
+    const note = (event: SampleEvent): void => {
+      if (event.type === "prompt" && request.prompt_ids) echoed = event.token_ids;
+      if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
+    };
     try {
-      const frames = new SseDecoder();
-      for await (const chunks of response.reads()) {
+      await response.read((chunks) => {
         const events: SampleEvent[] = [];
         try {
-          for (const frame of frames.feed(...chunks)) {
-            isDone = frame.data.equals(doneMarker);
-            if (isDone) break;
-            reader.read(frame.data, events);
-          }
+          for (const chunk of chunks)
+            frames.feed(chunk, ({ data }) => {
+              isDone ||= data.equals(doneMarker);
+              if (!isDone) reader.read(data, events);
+            });
         } finally {
           // The first thing that a 200 says can be a refusal (see ChunkReader).
-          if (reader.hasBegun && !isAccepted) yield { type: "accepted", status: 200 };
+          if (reader.hasBegun && !isAccepted) events.unshift({ type: "accepted", status: 200 });
           isAccepted = reader.hasBegun;
-          if (request.prompt_ids) echoed ??= events.find((event) => event.type === "prompt")?.token_ids ?? null;
-          for (const event of events) if (event.type === "tokens") sampled.push(event.token_ids);
+          events.forEach(note);
           // What was sampled before a chunk that is wrong was sampled all the same.
-          yield* events;
+          if (events.length > 0) take(events);
         }
-        if (isDone) break;
-      }
+        return isDone;
+      });
     } catch (error) {
       throw this.#client.brokenOff(error, signal);
     } finally {
@@ -132,13 +140,12 @@ class VllmEngine implements Engine {
     const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);
     const last = reader.end();
     const isCutOff = last.some((event) => event.type === "end" && event.finish_reason === "length");
-    for (const event of last) {
-      if (event.type === "end" && complaint) yield { ...event, misaligned: `the engine sampled on ${complaint}` };
-      else if (event.type === "tool-call" && isCutOff) {
-        const text = () => this.detokenize(request.model, sampled.flat(), signal);
-        yield { ...event, arguments: await cutOffArguments(event.arguments, text) };
-      } else yield event;
+    for (const [at, event] of last.entries()) {
+      if (event.type === "end" && complaint) last[at] = { ...event, misaligned: `the engine sampled on ${complaint}` };
+      else if (event.type === "tool-call" && isCutOff)
+        event.arguments = await cutOffArguments(event.arguments, () => this.detokenize(request.model, sampled, signal));
     }
+    take(last);
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {

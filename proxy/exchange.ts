@@ -1,7 +1,9 @@
 /** One HTTP exchange with a harness: what came in, and the ways to answer. Knows how the connection ended. */
 import type { ServerResponse } from "node:http";
+import type { Writable } from "node:stream";
 import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
 import { type StreamEncoder, streamEncoder } from "../wire/framing.ts";
+import { writeChunk } from "./write-chunk.ts";
 
 export class Exchange {
   readonly dialect: Dialect;
@@ -45,7 +47,7 @@ export class Exchange {
 
   /** The client has not read what it was sent so far. */
   get isFull(): boolean {
-    return this.#response.writableNeedDrain;
+    return this.#sink.writableNeedDrain;
   }
 
   get headersSent(): boolean {
@@ -90,12 +92,21 @@ export class Exchange {
     this.#response.flushHeaders();
   }
 
-  /** Writes frames as one piece; resolves when the connection can take more, or is gone. */
-  async write(frames: SseFrame[]): Promise<void> {
+  /** Writes frames as one piece. Nothing is written to a client that is gone. */
+  write(frames: SseFrame[]): void {
     // Behind the end there may still be a sign of life on its way.
     if (this.#isClosed || this.#response.writableEnded || frames.length === 0) return;
-    if (this.#response.write(this.#encoder.encode(frames))) return;
-    await Promise.race([this.closed, new Promise((resolve) => this.#response.once("drain", resolve))]);
+    writeChunk(this.#response, this.#encoder.encode(frames));
+  }
+
+  /** Calls once when a connection that was full can take more. */
+  onDrain(call: () => void): void {
+    this.#sink.once("drain", call);
+  }
+
+  /** What fills up: an answer that waits behind an earlier one of its connection has no socket yet. */
+  get #sink(): Writable {
+    return this.#response.socket ?? this.#response;
   }
 
   async endStream(frames: SseFrame[]): Promise<void> {

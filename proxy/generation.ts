@@ -57,8 +57,6 @@ export class Generation {
   readonly accepted: Promise<void>;
   /** What was sampled, failed or not. Never rejects. */
   readonly result: Promise<GenerationResult>;
-  /** Everything that may be shown so far; a live relay reads on from its own position. */
-  readonly events: LiveEvent[] = [];
   /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
   sampledTokens = 0;
   /** An engine has refused it, and it is, or was, tried again. */
@@ -68,7 +66,9 @@ export class Generation {
   #isAccepted = false;
   #isOver = false;
   readonly #abort = new AbortController();
-  #next = Promise.withResolvers<void>();
+  /** Of the try that has sampled something: no other one follows it. */
+  #sample: Sample | null = null;
+  readonly #followers = new Set<(events: LiveEvent[]) => void>();
   #abandoned: NodeJS.Timeout | null = null;
 
   /** `onSampled` is called whenever `sampledTokens` has grown. */
@@ -87,7 +87,6 @@ export class Generation {
     const over = (): void => {
       this.#isOver = true;
       accept();
-      this.wake();
     };
     this.result.then(over, over);
   }
@@ -123,19 +122,15 @@ export class Generation {
     void this.result.then(() => clearTimeout(this.#abandoned ?? undefined));
   }
 
-  /** Resolves at the next event, when the result is there, or when somebody wakes whoever waits. */
-  next(): Promise<void> {
-    return this.#isOver ? Promise.resolve() : this.#next.promise;
-  }
-
-  wake(): void {
-    this.#next.resolve();
-    this.#next = Promise.withResolvers();
-  }
-
-  #emit(event: LiveEvent): void {
-    this.events.push(event);
-    this.wake();
+  /**
+   * Hands over what may be shown so far, and from then on what comes as it comes, before the result is there. `show` must
+   * not throw. Ends when it is disposed.
+   */
+  follow(show: (events: LiveEvent[]) => void): Disposable {
+    const soFar = this.#sample?.shown() ?? [];
+    if (soFar.length > 0) show(soFar);
+    this.#followers.add(show);
+    return { [Symbol.dispose]: () => void this.#followers.delete(show) };
   }
 
   async #run({ pool, wish, pauses, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
@@ -188,17 +183,10 @@ export class Generation {
     try {
       assertTakes(lease.engine, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
-      for await (const event of lease.engine.sample({ ...request, ...ids, model: lease.model, ...salt }, this.#abort.signal)) {
-        if (event.type === "accepted") {
-          tried.status = event.status;
-          accept();
-        } else if (sample.take(event)) tried.first_token ??= Date.now();
-        if (event.type === "tokens") {
-          this.sampledTokens += event.token_ids.length;
-          this.#onSampled();
-        }
-        if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") this.#emit(event);
-      }
+      const asked = { ...request, ...ids, model: lease.model, ...salt };
+      const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
+      if (lease.engine.sampleInto) await lease.engine.sampleInto(asked, this.#abort.signal, take);
+      else for await (const event of lease.engine.sample(asked, this.#abort.signal)) take([event]);
     } catch (error) {
       failure = this.#abort.signal.aborted ? asAlidadeError(this.#abort.signal.reason, "cancelled") : asAlidadeError(error, "engine_error");
     }
@@ -208,6 +196,24 @@ export class Generation {
     if (failure && tried.status === null)
       tried.status = this.#abort.signal.aborted || failure.code === "engine_unreachable" ? null : failure.status;
     return { sample, tried, failure };
+  }
+
+  #take(events: SampleEvent[], sample: Sample, tried: Tried, accept: () => void): void {
+    const before = this.sampledTokens;
+    const shown: LiveEvent[] = [];
+    for (const event of events) {
+      if (event.type === "accepted") {
+        tried.status = event.status;
+        accept();
+      } else if (sample.take(event)) {
+        tried.first_token ??= Date.now();
+        this.#sample = sample;
+      }
+      if (event.type === "tokens") this.sampledTokens += event.token_ids.length;
+      else if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") shown.push(event);
+    }
+    if (this.sampledTokens > before) this.#onSampled();
+    if (shown.length > 0) for (const show of this.#followers) show(shown);
   }
 }
 
@@ -300,6 +306,15 @@ class Sample {
         this.#end = event;
         return false;
     }
+  }
+
+  /** The turn so far as the events of a live relay. */
+  shown(): LiveEvent[] {
+    return this.#parts.flatMap((part): LiveEvent[] => {
+      if (part.type === "tool_call") return [{ type: "tool-call", id: part.id, name: part.name, arguments: part.arguments }];
+      if (part.type === "text" || part.type === "reasoning") return [{ type: `${part.type}-delta`, text: part.text }];
+      return [];
+    });
   }
 
   /** An answer that came to its end and is none all the same. */

@@ -9,6 +9,7 @@ import { mintToolCallId } from "../schema/ids.ts";
 import type { Turn } from "../schema/message.ts";
 import type { Call } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
+import type { LiveEvent } from "./generation.ts";
 import type { Session } from "./session.ts";
 import { withinTime } from "./within-time.ts";
 
@@ -40,7 +41,7 @@ export async function relay(
   try {
     await holdHeaders(call, settled, exchange);
     exchange.openStream();
-    await exchange.write(writer.open());
+    exchange.write(writer.open());
     using alive = new KeepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
     const stream: Stream = { exchange, writer, settled, alive };
     if (options.relay === "live") await relayLive(session, call, stream);
@@ -104,31 +105,66 @@ async function relaySettled(call: Call, { exchange, writer, settled }: Stream): 
 }
 
 async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
-  const { exchange, writer, settled, alive } = stream;
-  const generation = call.generation;
-  if (!generation) return relaySettled(call, stream);
-  let shown = 0;
-  let toolCalls = 0;
-  // One reaction to the close for the whole stream: one a token would stay in memory until it ends.
-  void exchange.closed.then(() => generation.wake());
-  while (!exchange.isClosed) {
-    const { isOver } = generation;
-    const fresh = generation.events.slice(shown);
-    shown += fresh.length;
-    if (fresh.length > 0) alive.wrote();
-    await exchange.write(
-      fresh.flatMap((event) => writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(call.id, toolCalls++) } : event)),
-    );
-    // What came while that was written is shown before anything is waited for.
-    if (shown < generation.events.length) continue;
-    if (isOver) break;
-    await generation.next();
-  }
+  const { exchange, writer, settled } = stream;
+  if (!call.generation) return relaySettled(call, stream);
+  const live = new LiveEvents(call, stream);
+  using _ = call.generation.follow((events) => live.show(events));
   // The end waits until the turn is durable.
-  await Promise.race([settled, exchange.closed]);
+  await Promise.race([settled.finally(() => live.showHeld()), exchange.closed, live.broken]);
   if (exchange.isClosed) return;
   const turn = session.turnOf(call.id) ?? turnOf(call);
   await exchange.endStream(writer.event({ type: "end", finish_reason: turn.finish_reason, stop: turn.stop, usage: turn.usage }));
+}
+
+/** Writes what is sampled as it comes, and to a client that does not read, later, all that has come until then. */
+class LiveEvents {
+  readonly #call: Call;
+  readonly #stream: Stream;
+  readonly #broken = Promise.withResolvers<never>();
+  #held: LiveEvent[] = [];
+  #toolCalls = 0;
+
+  constructor(call: Call, stream: Stream) {
+    this.#call = call;
+    this.#stream = stream;
+    this.broken.catch(() => undefined);
+  }
+
+  /** Rejects when an event cannot be written down in the client's dialect. */
+  get broken(): Promise<never> {
+    return this.#broken.promise;
+  }
+
+  show(events: LiveEvent[]): void {
+    const { exchange, alive } = this.#stream;
+    if (exchange.isClosed) return;
+    if (exchange.isFull) {
+      if (this.#held.length === 0) exchange.onDrain(() => this.showHeld());
+      this.#held.push(...events);
+      return;
+    }
+    alive.wrote();
+    this.#write(events);
+  }
+
+  showHeld(): void {
+    const held = this.#held;
+    this.#held = [];
+    if (held.length > 0) this.#write(held);
+  }
+
+  #write(events: LiveEvent[]): void {
+    const { exchange, writer } = this.#stream;
+    try {
+      exchange.write(
+        events.flatMap((event) =>
+          writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(this.#call.id, this.#toolCalls++) } : event),
+        ),
+      );
+    } catch (error) {
+      this.#broken.reject(error);
+    }
+  }
 }
 
 /**
@@ -142,7 +178,7 @@ class KeepAlive implements Disposable {
   constructor(exchange: Exchange, writer: StreamWriter, everyMs: number) {
     this.#timer = setInterval(() => {
       // A client that does not read needs no sign of life, and its buffer must not grow.
-      if (this.#isQuiet && !exchange.isFull) void exchange.write(writer.keepAlive());
+      if (this.#isQuiet && !exchange.isFull) exchange.write(writer.keepAlive());
       this.#isQuiet = true;
     }, everyMs);
   }

@@ -13,10 +13,15 @@ export type RawSseFrame = { event?: string; data: Buffer };
 /** A prompt of a million token ids comes back as one event of about 8 MB; 64 MiB leave room above that. */
 const maxEventBytes = 64 * 1024 * 1024;
 
+const lineEnd = /[\r\n]/;
+const lineEnds = /\r\n|\r|\n/;
+
 /** The frame as it stands on the wire, with the empty line that ends it. */
 export function encodeSse(frame: SseFrame): string {
   const event = frame.event === undefined ? "" : `event: ${frame.event}\n`;
-  const data = frame.data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`);
+  // JSON has no line ends, and nearly all that is sent is JSON.
+  if (!lineEnd.test(frame.data)) return `${event}data: ${frame.data}\n\n`;
+  const data = frame.data.split(lineEnds).map((line) => `data: ${line}\n`);
   return `${event}${data.join("")}\n`;
 }
 
@@ -31,53 +36,53 @@ export async function* decodeSse(
   limits: { maxEventBytes?: number } = {},
 ): AsyncGenerator<SseFrame, void, undefined> {
   const decoder = new SseDecoder(limits);
-  for await (const chunk of chunks) for (const frame of decoder.feed(chunk)) yield { ...frame, data: frame.data.toString("utf8") };
+  for await (const chunk of chunks) {
+    const frames: SseFrame[] = [];
+    try {
+      decoder.feed(chunk, (frame) => frames.push({ ...frame, data: frame.data.toString("utf8") }));
+    } finally {
+      yield* frames;
+    }
+  }
 }
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const space = 0x20;
 const colon = 0x3a;
+const eventField = Buffer.from("event");
+const dataField = Buffer.from("data");
 
-/** The same for whoever has the bytes in hand: frames of a read, without a wait for each. */
+/**
+ * The same for whoever has the bytes in hand. A model's server sends an event a token, so nothing is made of them but
+ * their data: no wait, no generator, no line as an object of its own.
+ */
 export class SseDecoder {
-  readonly #lines: LineSplitter;
-  readonly #frames: FrameBuilder;
-
-  constructor(limits: { maxEventBytes?: number } = {}) {
-    const limit = limits.maxEventBytes ?? maxEventBytes;
-    this.#lines = new LineSplitter(limit);
-    this.#frames = new FrameBuilder(limit);
-  }
-
-  *feed(...chunks: Uint8Array[]): Generator<RawSseFrame> {
-    for (const chunk of chunks)
-      for (const line of this.#lines.feed(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength))) {
-        const frame = this.#frames.feed(line);
-        if (frame !== null) yield frame;
-      }
-  }
-}
-
-/** Cuts bytes at CRLF, LF or CR, wherever the chunks were cut. */
-class LineSplitter {
   readonly #limit: number;
+  /** The begin of a line whose end has not come. */
   #pending: Buffer[] = [];
   #pendingBytes = 0;
   #afterCarriageReturn = false;
+  #isFirstLine = true;
+  /** The lines of the frame so far. */
+  #event = "";
+  #data: Buffer[] = [];
+  #dataBytes = 0;
 
-  constructor(limit: number) {
-    this.#limit = limit;
+  constructor(limits: { maxEventBytes?: number } = {}) {
+    this.#limit = limits.maxEventBytes ?? maxEventBytes;
   }
 
-  *feed(chunk: Buffer): Generator<Buffer> {
-    if (chunk.length === 0) return;
+  /** Hands over the frames that these bytes complete; those before a fault too. */
+  feed(bytes: Uint8Array, take: (frame: RawSseFrame) => void): void {
+    if (bytes.length === 0) return;
+    const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let start = this.#afterCarriageReturn && chunk[0] === lineFeed ? 1 : 0;
-    this.#afterCarriageReturn = chunk.at(-1) === carriageReturn;
+    this.#afterCarriageReturn = chunk[chunk.length - 1] === carriageReturn;
     // Nearly every server ends its lines with LF alone.
     const next = chunk.includes(carriageReturn) ? nextLineEnd : nextLineFeed;
     for (let end = next(chunk, start); end !== -1; end = next(chunk, start)) {
-      yield this.#finish(chunk.subarray(start, end));
+      this.#endLine(chunk, start, end, take);
       start = end + (chunk[end] === carriageReturn && chunk[end + 1] === lineFeed ? 2 : 1);
     }
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
@@ -86,13 +91,53 @@ class LineSplitter {
     if (this.#pendingBytes > this.#limit) throw tooLarge(this.#limit);
   }
 
-  #finish(rest: Buffer): Buffer {
-    if (this.#pending.length === 0) return rest;
-    const line = Buffer.concat([...this.#pending, rest]);
-    this.#pending = [];
-    this.#pendingBytes = 0;
-    return line;
+  #endLine(chunk: Buffer, start: number, end: number, take: (frame: RawSseFrame) => void): void {
+    if (this.#pending.length > 0) {
+      const line = Buffer.concat([...this.#pending, chunk.subarray(start, end)]);
+      this.#pending = [];
+      this.#pendingBytes = 0;
+      this.#takeLine(line, 0, line.length, take);
+    } else this.#takeLine(chunk, start, end, take);
   }
+
+  #takeLine(bytes: Buffer, from: number, end: number, take: (frame: RawSseFrame) => void): void {
+    const start = this.#isFirstLine ? afterByteOrderMark(bytes, from, end) : from;
+    this.#isFirstLine = false;
+    if (start === end) this.#endFrame(take);
+    else if (isField(dataField, bytes, start, end)) this.#addData(fieldValue(dataField, bytes, start, end));
+    else if (isField(eventField, bytes, start, end)) this.#event = fieldValue(eventField, bytes, start, end).toString("utf8");
+  }
+
+  #addData(value: Buffer): void {
+    this.#data.push(value);
+    // One more for the newline between lines, so that endless empty `data:` lines are bounded too.
+    this.#dataBytes += value.length + 1;
+    if (this.#dataBytes > this.#limit) throw tooLarge(this.#limit);
+  }
+
+  #endFrame(take: (frame: RawSseFrame) => void): void {
+    const event = this.#event;
+    this.#event = "";
+    const [data] = this.#data.length < 2 ? this.#data : [joinedByNewlines(this.#data)];
+    if (data === undefined) return;
+    this.#data = [];
+    this.#dataBytes = 0;
+    take(event === "" ? { data } : { event, data });
+  }
+}
+
+/** The line is this field's: its name alone, or its name and a colon. */
+function isField(name: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  const nameEnd = start + name.length;
+  if (nameEnd > end || (nameEnd < end && bytes[nameEnd] !== colon)) return false;
+  for (let at = 0; at < name.length; at++) if (bytes[start + at] !== name[at]) return false;
+  return true;
+}
+
+/** What stands behind the colon, without the one space that may be there. */
+function fieldValue(name: Buffer, bytes: Buffer, start: number, end: number): Buffer {
+  const value = Math.min(start + name.length + 1, end);
+  return bytes.subarray(bytes[value] === space && value < end ? value + 1 : value, end);
 }
 
 function nextLineFeed(bytes: Buffer, from: number): number {
@@ -104,55 +149,12 @@ function nextLineEnd(bytes: Buffer, from: number): number {
   return -1;
 }
 
-/** Gathers the lines of one frame; the empty line gives it out. */
-class FrameBuilder {
-  readonly #limit: number;
-  #event = "";
-  #data: Buffer[] = [];
-  #bytes = 0;
-  #isFirst = true;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  feed(sent: Buffer): RawSseFrame | null {
-    const line = this.#isFirst ? withoutByteOrderMark(sent) : sent;
-    this.#isFirst = false;
-    if (line.length === 0) return this.#finish();
-    const end = line.indexOf(colon);
-    const field = line.toString("latin1", 0, end === -1 ? line.length : end);
-    const value = end === -1 ? empty : line.subarray(line[end + 1] === space ? end + 2 : end + 1);
-    if (field === "event") this.#event = value.toString("utf8");
-    else if (field === "data") this.#add(value);
-    return null;
-  }
-
-  #add(value: Buffer): void {
-    this.#data.push(value);
-    // One more for the newline between lines, so that endless empty `data:` lines are bounded too.
-    this.#bytes += value.length + 1;
-    if (this.#bytes > this.#limit) throw tooLarge(this.#limit);
-  }
-
-  #finish(): RawSseFrame | null {
-    const data = this.#data.length < 2 ? this.#data[0] : joinedByNewlines(this.#data);
-    const frame = data && { ...(this.#event !== "" && { event: this.#event }), data };
-    this.#event = "";
-    this.#data = [];
-    this.#bytes = 0;
-    return frame ?? null;
-  }
-}
-
-const empty = Buffer.alloc(0);
-
 function joinedByNewlines(lines: Buffer[]): Buffer {
   return Buffer.concat(lines.flatMap((line, index) => (index === 0 ? [line] : [Buffer.of(lineFeed), line])));
 }
 
-function withoutByteOrderMark(line: Buffer): Buffer {
-  return line[0] === 0xef && line[1] === 0xbb && line[2] === 0xbf ? line.subarray(3) : line;
+function afterByteOrderMark(bytes: Buffer, start: number, end: number): number {
+  return end - start >= 3 && bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf ? start + 3 : start;
 }
 
 function tooLarge(limit: number): AlidadeError {

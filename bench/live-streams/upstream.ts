@@ -3,12 +3,11 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { answerParent } from "../child.ts";
 import { modelOf, type Payload, streamReply } from "../proxy-overhead/payloads.ts";
 
-/** As many tokens as a stream has; sizes of the prompt as in payload c. */
-const tokens = 48;
 const periodMs = 250;
 /** Each tick serves the streams of its slot. */
 const slots = 25;
 
+/** Sizes of the prompt as in payload c. */
 const payload: Payload = {
   name: "c",
   title: "live",
@@ -16,11 +15,11 @@ const payload: Payload = {
   turns: 1,
   requestBytes: 4_200,
   promptIds: 1_000,
-  sampled: tokens,
+  sampled: 0,
   observationIds: 50,
 };
 
-const events = streamReply(payload, 0, 1).map((event) => Buffer.from(`${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`));
+let events: Buffer[] = [];
 const head = Buffer.from("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
 const end = Buffer.from("0\r\n\r\n");
 type Stream = { socket: Socket; at: number };
@@ -79,4 +78,12 @@ function json(socket: Socket, value: unknown): boolean {
   return socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
 }
 
-answerParent({ shape: () => ({ payload, tokens }), url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+answerParent({
+  url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  /** From now on a stream has so many tokens. What is asked for. */
+  tokens: (count: number): Payload => {
+    payload.sampled = count;
+    events = streamReply(payload, 0, 1).map((event) => Buffer.from(`${Buffer.byteLength(event).toString(16)}\r\n${event}\r\n`));
+    return payload;
+  },
+});

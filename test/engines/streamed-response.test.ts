@@ -39,9 +39,12 @@ test("what came before a body broke off is read before the failure is thrown", a
   await using place = await serving((outgoing) => outgoing.write("half", () => outgoing.destroy()));
   const response = place.open();
   const read: string[] = [];
-  await assert.rejects(async () => {
-    for await (const chunks of response.reads()) read.push(Buffer.concat(chunks).toString());
-  });
+  await assert.rejects(
+    response.read((chunks) => {
+      read.push(Buffer.concat(chunks).toString());
+      return false;
+    }),
+  );
   assert.equal(read.join(""), "half");
 });
 
@@ -52,7 +55,7 @@ test("the connection is used again when only the end of a body was left unread",
   });
   for (let request = 0; request < 3; request++) {
     const response = place.open();
-    for await (const _chunks of response.reads()) break;
+    await response.read(() => true);
     response.skipRest();
     // A server that has seen the next request on this connection has ended the one before.
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -68,10 +71,37 @@ test("an abort ends the wait and the request with its reason", async () => {
   });
   const abort = new AbortController();
   const response = place.open(abort.signal);
-  await assert.rejects(async () => {
-    for await (const _chunks of response.reads()) abort.abort(new Error("enough"));
-  }, /enough/);
+  const reading = response.read(() => {
+    abort.abort(new Error("enough"));
+    return false;
+  });
+  await assert.rejects(reading, /enough/);
   await gone.promise;
+});
+
+test("chunks that one read of the socket brought are handed over at once", async () => {
+  await using place = await serving((outgoing) => {
+    outgoing.socket?.cork();
+    for (const piece of ["a", "b", "c"]) outgoing.write(piece);
+    outgoing.end();
+    outgoing.socket?.uncork();
+  });
+  const reads: string[][] = [];
+  await place.open().read((chunks) => {
+    reads.push(chunks.map(String));
+    return false;
+  });
+  assert.deepEqual(reads, [["a", "b", "c"]]);
+});
+
+test("what the reader throws is what the read rejects with", async () => {
+  await using place = await serving((outgoing) => outgoing.write("begun"));
+  const response = place.open();
+  const reading = response.read(() => {
+    throw new Error("of another shape");
+  });
+  await assert.rejects(reading, /of another shape/);
+  response.abandon();
 });
 
 test("an abort before the connection is there rejects the status", async () => {
