@@ -12,16 +12,21 @@ import type { Generation } from "./generation.ts";
 /** Whether the client got the answer: `none` is unknown or still being written. */
 export type Delivery = "none" | "complete" | "cut" | "error";
 
+/** What is kept of how a call ended: its ids are in `idText`, and the log has all of it. */
+export type Outcome = Omit<CallFinished, "prompt_ids" | "sampled_ids" | "logprobs">;
+
 export class Call {
   readonly begun: CallBegun;
   /** The whole conversation as the engine gets it; shares its objects with the calls before it. */
   readonly messages: Message[];
-  finished: CallFinished | null = null;
+  finished: Outcome | null = null;
   /** Why it failed, as long as this process lives: the record keeps less of it. */
   failure: AlidadeError | null = null;
   /** prompt ids ‖ sampled ids; null where the engine gave none. */
   idText: IdText | null = null;
   promptLength = 0;
+  /** The call with whose tokens its prompt begins in the log, and how many those are. */
+  promptBase: { call_id: string; length: number } | null = null;
   /** Of the template and the tokenizer whose ids they are; null where nobody knows them. */
   fingerprints: EngineFingerprints | null = null;
   delivery: Delivery = "none";
@@ -64,10 +69,11 @@ export class Call {
     return this.idText && Int32Array.from(this.idText.toIds());
   }
 
-  finish(finished: CallFinished, prompt: IdText | null): void {
-    this.finished = finished;
-    this.idText = prompt?.append(finished.sampled_ids ?? []) ?? null;
+  finish({ prompt_ids, sampled_ids, logprobs: _, ...outcome }: CallFinished, prompt: IdText | null): void {
+    this.finished = outcome;
+    this.idText = prompt?.append(sampled_ids ?? []) ?? null;
     this.promptLength = prompt?.length ?? 0;
+    if (prompt_ids?.base_call_id) this.promptBase = { call_id: prompt_ids.base_call_id, length: prompt_ids.base_len };
   }
 
   /** Writes down what was sampled, once, however many ask for it; after a failure the next one tries again. */

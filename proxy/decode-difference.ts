@@ -18,8 +18,7 @@ export async function decodeDifference(session: Session, { engine }: EngineSlot,
   if (!engine.detokenize || !parent?.idText || !call.idText || !call.finished) return;
   // Ids of another tokenizer say other words: what this engine would make of them means nothing.
   if (parent.fingerprints?.tokenizer !== call.fingerprints?.tokenizer) return;
-  const { prompt_ids } = call.finished;
-  if (prompt_ids?.base_call_id === parent.id && prompt_ids.base_len === parent.idText.length) return;
+  if (call.promptBase?.call_id === parent.id && call.promptBase.length === parent.idText.length) return;
   const shared = call.idText.commonHead(parent.idText.bytes).ids;
   if (shared === parent.idText.length) return;
   const before = parent.idText.toIds();

@@ -24,8 +24,8 @@ export class Spent {
     if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
   }
 
-  finished({ finished, promptLength }: Call): void {
+  finished({ finished, idText, promptLength }: Call): void {
     this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;
-    this.sampledTokens += finished?.sampled_ids?.length ?? finished?.usage.sampled_tokens ?? 0;
+    this.sampledTokens += (idText ? idText.length - promptLength : finished?.usage.sampled_tokens) ?? 0;
   }
 }
