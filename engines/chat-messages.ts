@@ -16,17 +16,37 @@ export function toChatMessages(
 }
 
 /**
- * The same as the items of a JSON array. A conversation comes again with every turn, so each of its messages is written
- * once, and as bytes, for as text it would be on the heap a second time.
+ * A request of these fields with the messages as `messages`. A conversation comes again with every turn, so each of its
+ * messages is written once, and as bytes, for as text it would be on the heap a second time; so is a list of tools.
  */
-export function chatMessagesJson(messages: Message[], roles: Record<string, string> = {}): Buffer {
+export function chatRequestJson(fields: Record<string, unknown>, { messages, tools }: Asked, roles: Record<string, string> = {}): Buffer {
   const sent = rolesSent(messages, roles);
-  const items = messages.map((message, index) => writtenAs(message, sent[index] as string)).filter((item) => item.length > 0);
-  return Buffer.concat(items.flatMap((item, index) => (index === 0 ? [item] : [comma, item])));
+  const pieces: Buffer[] = [Buffer.from(JSON.stringify(fields).slice(0, -1))];
+  if (tools.length > 0) pieces.push(toolsKey, toolsWritten(tools));
+  pieces.push(messagesKey);
+  for (const [index, message] of messages.entries()) {
+    const item = writtenAs(message, sent[index] as string);
+    if (item.length > 0) pieces.push(item, comma);
+  }
+  // Behind the last item, or the bracket where there is none.
+  if (pieces.at(-1) === comma) pieces.pop();
+  return Buffer.concat([...pieces, end]);
 }
 
+type Asked = { messages: Message[]; tools: Tool[] };
+
+const toolsKey = Buffer.from(',"tools":');
+const messagesKey = Buffer.from(',"messages":[');
 const comma = Buffer.from(",");
+const end = Buffer.from("]}");
 const written = new WeakMap<Message, { role: string; bytes: Buffer }>();
+const writtenTools = new WeakMap<Tool[], Buffer>();
+
+function toolsWritten(tools: Tool[]): Buffer {
+  const known = writtenTools.get(tools) ?? Buffer.from(JSON.stringify(toChatTools(tools)));
+  writtenTools.set(tools, known);
+  return known;
+}
 
 function writtenAs(message: Message, role: string): Buffer {
   const known = written.get(message);

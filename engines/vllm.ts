@@ -7,7 +7,7 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { SseDecoder } from "../wire/sse.ts";
-import { chatMessagesJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { chatRequestJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import { cutOffArguments } from "./cut-off-call.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
@@ -200,7 +200,7 @@ class VllmEngine implements Engine {
     const hasTools = request.tools.length > 0;
     const fields = {
       model: request.model,
-      ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
+      ...(hasTools ? { tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
       ...withoutUndefined(sampling),
@@ -211,8 +211,7 @@ class VllmEngine implements Engine {
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
       ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
     };
-    const head = `${JSON.stringify(fields).slice(0, -1)},"messages":[`;
-    return Buffer.concat([Buffer.from(head), chatMessagesJson(request.messages, this.#roles), Buffer.from("]}")]);
+    return chatRequestJson(fields, request, this.#roles);
   }
 
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */

@@ -79,7 +79,7 @@ async function findOrBegin(
   { request, said, restored }: Asked,
   around: CallSurroundings,
 ): Promise<Found> {
-  const toolsHash = await session.rememberTools(request.tools);
+  const { tools, hash: toolsHash } = await session.rememberTools(request.tools);
   const fingerprint = fingerprintOf({
     agent: said.agent,
     messages: restored.messages,
@@ -133,7 +133,7 @@ async function findOrBegin(
   session.add(call);
   session.inFlight.add(call);
   call.recorded = session.record(withoutBase(call.begun, session.calls.get(delta.base_call_id ?? "")?.begun.restored ?? []));
-  call.settled = perform(session, call, { request, wish, bases }, around);
+  call.settled = perform(session, call, { request: { ...request, tools }, wish, bases }, around);
   // A client that has left does not listen to it, and the failure is on the record.
   call.settled.catch(() => undefined);
   await call.recorded;

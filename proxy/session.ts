@@ -43,7 +43,7 @@ export class Session {
   readonly sentBefore = new SentBefore();
   /** Its requests as JSON: each stands in the next one nearly whole. */
   readonly bodies = new GrowingJson();
-  #latestTools: { tools: Tool[]; hash: string } | { tools: null; hash: null } = { tools: null, hash: null };
+  #latestTools: { tools: Tool[]; hash: string } | null = null;
   readonly started: number;
   /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
   readonly background = new Set<Promise<void>>();
@@ -117,18 +117,18 @@ export class Session {
     this.said.add(call);
   }
 
-  /** The hash under which a tool list is stored; writes the list when it is new. Null for no tools. */
-  async rememberTools(tools: Tool[]): Promise<string | null> {
-    if (tools.length === 0) return null;
-    // Harnesses send tens of kilobytes of them with every turn, nearly always the same.
-    if (sameJson(this.#latestTools.tools, tools)) return this.#latestTools.hash;
+  /** The hash under which a tool list is stored, null for no tools, and the list as it was first sent; writes one that is new. */
+  async rememberTools(tools: Tool[]): Promise<{ tools: Tool[]; hash: string | null }> {
+    if (tools.length === 0) return { tools, hash: null };
+    // Harnesses send tens of kilobytes of them with every turn, nearly always the same: the list of then is known to others too.
+    if (sameJson(this.#latestTools?.tools, tools)) return this.#latestTools as { tools: Tool[]; hash: string };
     const hash = hashOf(tools).slice(0, 32);
     if (!this.tools.has(hash)) {
       await this.record({ type: "tools", time: Date.now(), tools_hash: hash, tools });
       this.tools.set(hash, tools);
     }
     this.#latestTools = { tools, hash };
-    return hash;
+    return this.#latestTools;
   }
 
   /** Milliseconds since `from` in which calls of this session waited for a weight update: no budget is charged with them. */

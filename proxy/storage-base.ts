@@ -44,13 +44,8 @@ export function promptTokens(bases: readonly Call[], prompt: { readonly token_id
   const fresh = parseIds(tail) ?? prompt.token_ids.slice(head.ids);
   return {
     delta: { base_call_id: call.id, base_len: head.ids, new: fresh },
-    whole: known.extendText(head, tail, fresh.length, isOwn(text) ? text : null),
+    whole: known.extendText(head, tail, fresh.length),
   };
-}
-
-/** Not a small part of a read of the socket, which would stay in memory with it. */
-function isOwn(text: Buffer): boolean {
-  return text.buffer.byteLength < 2 * text.length;
 }
 
 function longestHead(bases: readonly Call[], text: Buffer): { call: Call; known: IdText; head: Head } | null {

@@ -40,12 +40,10 @@ export class IdText {
     return this.extendText(head, toBytes(ids), ids.length);
   }
 
-  /** The head of this text, then a text of `count` ids. `whole`: the two as one, where somebody has that in memory anyway. */
-  extendText(head: Head, text: Uint8Array, count: number, whole: Buffer | null = null): IdText {
+  /** The head of this text, then a text of `count` ids. */
+  extendText(head: Head, text: Uint8Array, count: number): IdText {
     if (head.ids === 0) return IdText.ofText(text, count);
-    const extended = new IdText({ text: this, head }, Buffer.concat([Buffer.from(count === 0 ? "" : ","), text]), count);
-    if (whole) extended.#keep(whole);
-    return extended;
+    return new IdText({ text: this, head }, Buffer.concat([Buffer.from(count === 0 ? "" : ","), text]), count);
   }
 
   /** All of this text, then `ids`. */

@@ -14,6 +14,7 @@ const conversationsKept = 4;
 
 /** A body that was read. */
 type Known = {
+  /** Up to the end of the last item, and room for more. */
   bytes: Buffer;
   field: string;
   /** Where the list begins, behind its bracket. */
@@ -24,7 +25,7 @@ type Known = {
 };
 
 export class GrowingJson {
-  /** The one that was read last comes last. */
+  /** The one that was read last comes last. One that another continues is gone: its bytes may be the other's. */
   #known: Known[] = [];
 
   /** `field`: the list at the top of the body that grows at its end. Throws what `parseJson` throws. */
@@ -32,8 +33,7 @@ export class GrowingJson {
     const { known, shared } = this.#nearest(bytes, field);
     const grown = known && goOn(known, shared, bytes);
     if (grown) {
-      // One that parts from it before its end is another conversation.
-      this.#keep(grown.known, shared === known.ends.length ? known : null);
+      this.#keep(grown.known, grown.instead);
       return grown.value;
     }
     const value = parseJson(bytes);
@@ -75,7 +75,7 @@ function sharedItems({ bytes: before, ends }: Known, bytes: Buffer): number {
 }
 
 /** Null where the rest is not as simple as it should be. */
-function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; value: unknown } | null {
+function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; instead: Known | null; value: unknown } | null {
   let rest = skipSpace(bytes, before.ends[shared - 1] as number);
   if (bytes[rest] === comma) {
     rest = skipSpace(bytes, rest + 1);
@@ -92,8 +92,29 @@ function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; val
   const fresh = listIn(value, before.field);
   if (!list || fresh?.length !== list.ends.length || !endsWithout(before.field, bytes, list.close + 1)) return null;
   const items = [...before.items.slice(0, shared), ...fresh];
-  const known = { ...before, bytes, ends: [...before.ends.slice(0, shared), ...list.ends], items };
-  return { known, value: Object.assign(value as object, { [before.field]: [...items] }) };
+  const ends = [...before.ends.slice(0, shared), ...list.ends];
+  // One that parts from it before its end is another conversation, and leaves it as it is.
+  const instead = shared === before.ends.length ? before : null;
+  return {
+    known: { ...before, bytes: keptBytes(bytes, ends.at(-1) as number, instead), ends, items },
+    instead,
+    value: Object.assign(value as object, { [before.field]: [...items] }),
+  };
+}
+
+/**
+ * The body up to `end`, in the memory of the one that it continues while there is room: a buffer for each body that lives
+ * until the next one comes is what makes a garbage collector walk through the whole heap.
+ */
+function keptBytes(bytes: Buffer, end: number, before: Known | null): Buffer {
+  if (before && end <= before.bytes.length) {
+    const same = before.ends.at(-1) as number;
+    bytes.copy(before.bytes, same, same, end);
+    return before.bytes;
+  }
+  const kept = Buffer.allocUnsafeSlow(Math.ceil(end * 1.5));
+  bytes.copy(kept, 0, 0, end);
+  return kept;
 }
 
 /** Null where the body has no such list, or has it twice, or items that are no objects. */
@@ -102,7 +123,8 @@ function readFirst(bytes: Buffer, field: string, value: unknown): Known | null {
   const start = items && findList(bytes, field);
   const list = start ? readList(bytes, skipSpace(bytes, start)) : null;
   if (!items || !start || !list || list.ends.length === 0 || list.ends.length !== items.length) return null;
-  return endsWithout(field, bytes, list.close + 1) ? { bytes, field, start, ends: list.ends, items: [...items] } : null;
+  if (!endsWithout(field, bytes, list.close + 1)) return null;
+  return { bytes: keptBytes(bytes, list.ends.at(-1) as number, null), field, start, ends: list.ends, items: [...items] };
 }
 
 function listIn(value: unknown, field: string): unknown[] | null {
