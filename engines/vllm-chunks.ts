@@ -9,13 +9,15 @@ import { isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
 import type { SampleEvent } from "./engine.ts";
 import { refusal } from "./refusal.ts";
+import { readTokenChunk, type TokenChunk } from "./vllm-token-chunk.ts";
 
 type Fields = Record<string, unknown>;
+type PendingCall = { index: number; id: string; name: string; arguments: string };
 
 /** Tool-call fragments are joined: a call leaves when the next one or the end begins. */
 export class ChunkReader {
   readonly #baseUrl: string;
-  #pending: { index: number; id: string; name: string; arguments: string } | null = null;
+  #pending: PendingCall | null = null;
   #finish: FinishReason | null = null;
   #stop: string | number | null = null;
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
@@ -25,28 +27,42 @@ export class ChunkReader {
   #cutLogprobs: (number | null)[] | null = null;
   /** A chunk of an answer was read: what fails now fails in its middle. */
   hasBegun = false;
+  /** The stream has said that nothing follows. */
+  isDone = false;
 
   constructor(baseUrl: string) {
     this.#baseUrl = baseUrl;
   }
 
   /**
-   * Adds what a chunk says to `events`, joined to what came in the same read, so that a burst costs one event and not
-   * hundreds. Throws `engine_error` for a chunk of another shape and for an error of the engine's own.
+   * Adds what a chunk (bytes `start` to before `end`) says to `events`, joined to what came in the same read, so that a
+   * burst costs one event and not hundreds. Throws `engine_error` for a chunk of another shape and for an error of the
+   * engine's own.
    */
-  read(data: Buffer, events: SampleEvent[]): void {
-    const prompt = this.#sawPrompt ? null : cutPrompt(data);
-    const chunk = this.#parse(prompt?.rest ?? data);
+  read(bytes: Buffer, events: SampleEvent[], start = 0, end = bytes.length): void {
+    if (this.isDone) return;
+    const prompt = this.#sawPrompt ? null : cutPrompt(bytes.subarray(start, end));
+    const text = prompt ? prompt.rest.toString("utf8") : bytes.toString("utf8", start, end);
+    this.isDone = text === doneMarker;
+    if (this.isDone) return;
+    // What every chunk says of the answer is known from the first.
+    const token = this.#model === null ? null : readTokenChunk(text);
+    if (token) this.#takeToken(token, events);
+    else this.#readAny(text, prompt?.ids ?? null, events);
+  }
+
+  #readAny(text: string, promptIds: Buffer | null, events: SampleEvent[]): void {
+    const chunk = this.#parse(text);
     if (chunk.error !== undefined && chunk.error !== null) throw this.#failure(chunk.error);
     this.hasBegun = true;
     try {
-      if (prompt) {
+      if (promptIds) {
         this.#sawPrompt = true;
-        events.push(this.#promptEvent(prompt.ids));
+        events.push(this.#promptEvent(promptIds));
       }
       this.#take(chunk, events);
     } catch (error) {
-      throw error instanceof WrongShape ? this.#notOurs(data, `: ${error.message}`) : error;
+      throw error instanceof WrongShape ? this.#notOurs(text, `: ${error.message}`) : error;
     }
   }
 
@@ -85,24 +101,23 @@ export class ChunkReader {
     };
   }
 
-  #parse(data: Buffer): Fields {
+  #parse(text: string): Fields {
     let value: unknown;
     try {
-      const text = data.toString("utf8");
       const cut = cutLogprobs(text);
       value = JSON.parse(cut?.rest ?? text);
       this.#cutLogprobs = cut?.logprobs ?? null;
     } catch {
       value = undefined;
     }
-    if (!isFields(value)) throw this.#notOurs(data, "");
+    if (!isFields(value)) throw this.#notOurs(text, "");
     return value;
   }
 
-  #notOurs(data: Buffer, why: string): AlidadeError {
+  #notOurs(data: Buffer | string, why: string): AlidadeError {
     return new AlidadeError(
       "engine_error",
-      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${data.toString("utf8", 0, 200)}`,
+      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${typeof data === "string" ? data.slice(0, 200) : data.toString("utf8", 0, 200)}`,
     );
   }
 
@@ -136,27 +151,39 @@ export class ChunkReader {
     events.push({ type: "prompt", token_ids: prompt });
   }
 
+  #takeToken({ kind, text, call, id, logprob }: TokenChunk, events: SampleEvent[]): void {
+    addTokens(events, [id], [logprob]);
+    if (kind === "arguments") this.#pendingAt(call, events).arguments += text;
+    else this.#say(kind, text, events);
+  }
+
   #takeDelta(delta: Fields, events: SampleEvent[]): void {
-    const reasoning = optional(delta, "reasoning", isString) ?? optional(delta, "reasoning_content", isString);
-    if (reasoning) addText(events, "reasoning-delta", reasoning);
-    const content = optional(delta, "content", isString);
-    if (content) {
-      this.#flush(events);
-      addText(events, "text-delta", content);
-    }
+    this.#say("reasoning", optional(delta, "reasoning", isString) ?? optional(delta, "reasoning_content", isString), events);
+    this.#say("text", optional(delta, "content", isString), events);
     for (const fragment of optional(delta, "tool_calls", Array.isArray) ?? []) this.#takeFragment(fragment, events);
   }
 
   #takeFragment(fragment: unknown, events: SampleEvent[]): void {
     if (!isFields(fragment) || !isNatural(fragment.index)) throw new WrongShape("tool_calls");
-    if (this.#pending?.index !== fragment.index) {
-      this.#flush(events);
-      this.#pending = { index: fragment.index, id: "", name: "", arguments: "" };
-    }
+    const pending = this.#pendingAt(fragment.index, events);
     const called = optional(fragment, "function", isFields) ?? {};
-    this.#pending.id ||= optional(fragment, "id", isString) ?? "";
-    this.#pending.name ||= optional(called, "name", isString) ?? "";
-    this.#pending.arguments += optional(called, "arguments", isString) ?? "";
+    pending.id ||= optional(fragment, "id", isString) ?? "";
+    pending.name ||= optional(called, "name", isString) ?? "";
+    pending.arguments += optional(called, "arguments", isString) ?? "";
+  }
+
+  #say(kind: "text" | "reasoning", text: string | null, events: SampleEvent[]): void {
+    if (!text) return;
+    if (kind === "text") this.#flush(events);
+    addText(events, `${kind}-delta`, text);
+  }
+
+  #pendingAt(index: number, events: SampleEvent[]): PendingCall {
+    if (this.#pending?.index !== index) {
+      this.#flush(events);
+      this.#pending = { index, id: "", name: "", arguments: "" };
+    }
+    return this.#pending;
   }
 
   #flush(events: SampleEvent[]): void {
@@ -165,6 +192,9 @@ export class ChunkReader {
     this.#pending = null;
   }
 }
+
+/** What vLLM's streams end with. */
+const doneMarker = "[DONE]";
 
 const promptKey = Buffer.from('"prompt_token_ids":[');
 const [comma, space, openingBrace, closingBracket] = [0x2c, 0x20, 0x7b, 0x5d];

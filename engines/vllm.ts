@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
-import { SseDecoder } from "../wire/sse.ts";
+import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
 import { chatRequestJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import { cutOffArguments } from "./cut-off-call.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
@@ -40,9 +40,6 @@ const tokenInFields: ((ids: number[]) => Record<string, unknown>)[] = [
  * field ignore it. (The first and the last chunk come at once whatever it says.)
  */
 const tokensAChunk = 64;
-
-/** What vLLM's streams end with. */
-const doneMarker = Buffer.from("[DONE]");
 
 const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
@@ -106,35 +103,31 @@ class VllmEngine implements Engine {
     const sampled: number[] = [];
     let echoed: number[] | null = null;
     let isAccepted = false;
-    let isDone = false;
-    const note = (event: SampleEvent): void => {
-      if (event.type === "prompt" && request.prompt_ids) echoed = event.token_ids;
-      if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
-    };
+    let events: SampleEvent[] = [];
+    const readChunk: TakeFrame = (bytes, start, end) => reader.read(bytes, events, start, end);
     try {
       await response.read((chunks) => {
-        const events: SampleEvent[] = [];
+        events = [];
         try {
-          for (const chunk of chunks)
-            frames.feed(chunk, ({ data }) => {
-              isDone ||= data.equals(doneMarker);
-              if (!isDone) reader.read(data, events);
-            });
+          for (const chunk of chunks) frames.feed(chunk, readChunk);
         } finally {
           // The first thing that a 200 says can be a refusal (see ChunkReader).
           if (reader.hasBegun && !isAccepted) events.unshift({ type: "accepted", status: 200 });
           isAccepted = reader.hasBegun;
-          events.forEach(note);
+          for (const event of events) {
+            if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
+            else if (event.type === "prompt" && request.prompt_ids) echoed = event.token_ids;
+          }
           // What was sampled before a chunk that is wrong was sampled all the same.
           if (events.length > 0) take(events);
         }
-        return isDone;
+        return reader.isDone;
       });
     } catch (error) {
       throw this.#client.brokenOff(error, signal);
     } finally {
       // Behind a stream that is done comes only the end of the body; read to there its connection can be used again.
-      if (isDone) response.skipRest();
+      if (reader.isDone) response.skipRest();
       else response.abandon();
     }
     const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);

@@ -18,6 +18,8 @@ export class Exchange {
   readonly #encoder: StreamEncoder;
   #isClosed = false;
   #handedOver = false;
+  /** Pieces of a stream that were written so far. */
+  written = 0;
 
   constructor(dialect: Dialect, headers: Headers, response: ServerResponse, framing: Framing = "sse") {
     this.dialect = dialect;
@@ -96,6 +98,7 @@ export class Exchange {
   write(frames: SseFrame[]): void {
     // Behind the end there may still be a sign of life on its way.
     if (this.#isClosed || this.#response.writableEnded || frames.length === 0) return;
+    this.written++;
     writeChunk(this.#response, this.#encoder.encode(frames));
   }
 

@@ -9,6 +9,7 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, Tried } from "../schema/session-log.ts";
 import { startsWith } from "../tokens/prefix.ts";
+import { GrowingText } from "../wire/growing-text.ts";
 import type { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import type { Continued } from "./continuity/continued.ts";
@@ -68,7 +69,7 @@ export class Generation {
   readonly #abort = new AbortController();
   /** Of the try that has sampled something: no other one follows it. */
   #sample: Sample | null = null;
-  readonly #followers = new Set<(events: LiveEvent[]) => void>();
+  #followers: ((events: LiveEvent[]) => void)[] = [];
   #abandoned: NodeJS.Timeout | null = null;
 
   /** `onSampled` is called whenever `sampledTokens` has grown. */
@@ -129,8 +130,12 @@ export class Generation {
   follow(show: (events: LiveEvent[]) => void): Disposable {
     const soFar = this.#sample?.shown() ?? [];
     if (soFar.length > 0) show(soFar);
-    this.#followers.add(show);
-    return { [Symbol.dispose]: () => void this.#followers.delete(show) };
+    this.#followers = [...this.#followers, show];
+    return {
+      [Symbol.dispose]: () => {
+        this.#followers = this.#followers.filter((one) => one !== show);
+      },
+    };
   }
 
   async #run({ pool, wish, pauses, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
@@ -205,8 +210,8 @@ export class Generation {
       if (event.type === "accepted") {
         tried.status = event.status;
         accept();
-      } else if (sample.take(event)) {
-        tried.first_token ??= Date.now();
+      } else if (sample.take(event) && this.#sample !== sample) {
+        tried.first_token = Date.now();
         this.#sample = sample;
       }
       if (event.type === "tokens") this.sampledTokens += event.token_ids.length;
@@ -266,6 +271,8 @@ class Sample {
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
   readonly #parts: Part[] = [];
+  /** The last part, where it is text and may go on. */
+  #open: { type: "text" | "reasoning"; text: GrowingText } | null = null;
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
   /** No lease: the call never came to an engine. */
@@ -300,6 +307,7 @@ class Sample {
         this.#grow(event.type === "text-delta" ? "text" : "reasoning", event.text);
         return true;
       case "tool-call":
+        this.#closePart();
         this.#parts.push({ type: "tool_call", id: event.id, name: event.name, arguments: event.arguments, kind: "function" });
         return true;
       case "end":
@@ -310,6 +318,7 @@ class Sample {
 
   /** The turn so far as the events of a live relay. */
   shown(): LiveEvent[] {
+    this.#closePart();
     return this.#parts.flatMap((part): LiveEvent[] => {
       if (part.type === "tool_call") return [{ type: "tool-call", id: part.id, name: part.name, arguments: part.arguments }];
       if (part.type === "text" || part.type === "reasoning") return [{ type: `${part.type}-delta`, text: part.text }];
@@ -329,6 +338,7 @@ class Sample {
   result(failure: AlidadeError | null, tries: Tried[]): Omit<GenerationResult, "policy" | "slot"> {
     const hasIds = this.#prompt !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
     const missing = this.#missing(hasIds);
+    this.#closePart();
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
     return {
       prompt: hasIds ? this.#prompt : null,
@@ -371,8 +381,20 @@ class Sample {
   }
 
   #grow(type: "text" | "reasoning", text: string): void {
+    if (this.#open?.type !== type) {
+      this.#closePart();
+      this.#open = { type, text: new GrowingText() };
+    }
+    this.#open.text.append(text);
+  }
+
+  /** What goes on behind it joins it again. */
+  #closePart(): void {
+    if (!this.#open) return;
+    const { type, text } = this.#open;
     const last = this.#parts.at(-1);
     if (last?.type === type) last.text += text;
-    else this.#parts.push({ type, text });
+    else this.#parts.push({ type, text: text.toString() });
+    this.#open = null;
   }
 }

@@ -3,7 +3,7 @@
  * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
  * that an answer is a pure function of the record.
  */
-import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
+import { type AnswerContext, type SseFrame, type StreamWriter, toEvents } from "../dialects/dialect.ts";
 import { AlidadeError } from "../errors.ts";
 import { mintToolCallId } from "../schema/ids.ts";
 import type { Turn } from "../schema/message.ts";
@@ -42,8 +42,8 @@ export async function relay(
     await holdHeaders(call, settled, exchange);
     exchange.openStream();
     exchange.write(writer.open());
-    using alive = new KeepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
-    const stream: Stream = { exchange, writer, settled, alive };
+    using _ = keepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
+    const stream: Stream = { exchange, writer, settled };
     if (options.relay === "live") await relayLive(session, call, stream);
     else await relaySettled(call, stream);
   } catch (error) {
@@ -57,7 +57,7 @@ export async function relay(
   return exchange.delivered ? "complete" : "cut";
 }
 
-type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void>; alive: KeepAlive };
+type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void> };
 
 /** All that shapes an answer beside the turn, read from the record. */
 export function contextOf(session: Session, call: Call): AnswerContext {
@@ -107,7 +107,7 @@ async function relaySettled(call: Call, { exchange, writer, settled }: Stream): 
 async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
   const { exchange, writer, settled } = stream;
   if (!call.generation) return relaySettled(call, stream);
-  const live = new LiveEvents(call, stream);
+  const live = new LiveEvents(call, exchange, writer);
   using _ = call.generation.follow((events) => live.show(events));
   // The end waits until the turn is durable.
   await Promise.race([settled.finally(() => live.showHeld()), exchange.closed, live.broken]);
@@ -119,14 +119,16 @@ async function relayLive(session: Session, call: Call, stream: Stream): Promise<
 /** Writes what is sampled as it comes, and to a client that does not read, later, all that has come until then. */
 class LiveEvents {
   readonly #call: Call;
-  readonly #stream: Stream;
+  readonly #exchange: Exchange;
+  readonly #writer: StreamWriter;
   readonly #broken = Promise.withResolvers<never>();
   #held: LiveEvent[] = [];
   #toolCalls = 0;
 
-  constructor(call: Call, stream: Stream) {
+  constructor(call: Call, exchange: Exchange, writer: StreamWriter) {
     this.#call = call;
-    this.#stream = stream;
+    this.#exchange = exchange;
+    this.#writer = writer;
     this.broken.catch(() => undefined);
   }
 
@@ -136,34 +138,32 @@ class LiveEvents {
   }
 
   show(events: LiveEvent[]): void {
-    const { exchange, alive } = this.#stream;
-    if (exchange.isClosed) return;
-    if (exchange.isFull) {
-      if (this.#held.length === 0) exchange.onDrain(() => this.showHeld());
+    if (this.#exchange.isClosed) return;
+    if (!this.#exchange.isFull) this.#write(events);
+    else {
+      if (this.#held.length === 0) this.#exchange.onDrain(() => this.showHeld());
       this.#held.push(...events);
-      return;
     }
-    alive.wrote();
-    this.#write(events);
   }
 
   showHeld(): void {
     const held = this.#held;
     this.#held = [];
-    if (held.length > 0) this.#write(held);
+    this.#write(held);
   }
 
   #write(events: LiveEvent[]): void {
-    const { exchange, writer } = this.#stream;
+    const frames: SseFrame[] = [];
     try {
-      exchange.write(
-        events.flatMap((event) =>
-          writer.event(event.type === "tool-call" ? { ...event, id: mintToolCallId(this.#call.id, this.#toolCalls++) } : event),
-        ),
-      );
+      for (const event of events) frames.push(...this.#writer.event(this.#minted(event)));
     } catch (error) {
       this.#broken.reject(error);
     }
+    this.#exchange.write(frames);
+  }
+
+  #minted(event: LiveEvent): LiveEvent {
+    return event.type === "tool-call" ? { ...event, id: mintToolCallId(this.#call.id, this.#toolCalls++) } : event;
   }
 }
 
@@ -171,23 +171,12 @@ class LiveEvents {
  * Sends the dialect's keep-alive where nothing was sent for a while. One timer a stream: one a token would cost more than
  * all else that is done to a token.
  */
-class KeepAlive implements Disposable {
-  readonly #timer: NodeJS.Timeout;
-  #isQuiet = true;
-
-  constructor(exchange: Exchange, writer: StreamWriter, everyMs: number) {
-    this.#timer = setInterval(() => {
-      // A client that does not read needs no sign of life, and its buffer must not grow.
-      if (this.#isQuiet && !exchange.isFull) exchange.write(writer.keepAlive());
-      this.#isQuiet = true;
-    }, everyMs);
-  }
-
-  wrote(): void {
-    this.#isQuiet = false;
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#timer);
-  }
+function keepAlive(exchange: Exchange, writer: StreamWriter, everyMs: number): Disposable {
+  let seen = exchange.written;
+  const timer = setInterval(() => {
+    // A client that does not read needs no sign of life, and its buffer must not grow.
+    if (exchange.written === seen && !exchange.isFull) exchange.write(writer.keepAlive());
+    seen = exchange.written;
+  }, everyMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }

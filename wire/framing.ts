@@ -19,7 +19,7 @@ export function streamEncoder(framing: Framing): StreamEncoder {
 
 const sse: StreamEncoder = {
   contentType: "text/event-stream; charset=utf-8",
-  encode: (frames) => frames.map(encodeSse).join(""),
+  encode: (frames) => frames.reduce((text, frame) => text + encodeSse(frame), ""),
   end: () => "",
 };
 

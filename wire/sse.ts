@@ -7,8 +7,8 @@ import { AlidadeError } from "../errors.ts";
 /** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
 export type SseFrame = { event?: string; data: string };
 
-/** The same as it was read: its data are bytes, which cost nothing until somebody wants them as text. */
-export type RawSseFrame = { event?: string; data: Buffer };
+/** A frame as it is read: its data are bytes `start` to before `end`, which cost nothing until somebody wants them as text. */
+export type TakeFrame = (bytes: Buffer, start: number, end: number, event: string) => void;
 
 /** A prompt of a million token ids comes back as one event of about 8 MB; 64 MiB leave room above that. */
 const maxEventBytes = 64 * 1024 * 1024;
@@ -39,7 +39,9 @@ export async function* decodeSse(
   for await (const chunk of chunks) {
     const frames: SseFrame[] = [];
     try {
-      decoder.feed(chunk, (frame) => frames.push({ ...frame, data: frame.data.toString("utf8") }));
+      decoder.feed(chunk, (bytes, start, end, event) => {
+        frames.push({ ...(event !== "" && { event }), data: bytes.toString("utf8", start, end) });
+      });
     } finally {
       yield* frames;
     }
@@ -64,6 +66,8 @@ export class SseDecoder {
   #pendingBytes = 0;
   #afterCarriageReturn = false;
   #isFirstLine = true;
+  /** Nothing of a next frame was seen yet, and no white space before it can mean anything. */
+  #isBetweenFrames = false;
   /** The lines of the frame so far. */
   #event = "";
   #data: Buffer[] = [];
@@ -74,9 +78,15 @@ export class SseDecoder {
   }
 
   /** Hands over the frames that these bytes complete; those before a fault too. */
-  feed(bytes: Uint8Array, take: (frame: RawSseFrame) => void): void {
+  feed(bytes: Uint8Array, take: TakeFrame): void {
     if (bytes.length === 0) return;
     const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (this.#isBetweenFrames && isOneFrame(chunk) && chunk.length < this.#limit)
+      take(chunk, chunk[dataField.length + 1] === space ? dataField.length + 2 : dataField.length + 1, chunk.length - 2, "");
+    else this.#feedLines(chunk, take);
+  }
+
+  #feedLines(chunk: Buffer, take: TakeFrame): void {
     let start = this.#afterCarriageReturn && chunk[0] === lineFeed ? 1 : 0;
     this.#afterCarriageReturn = chunk[chunk.length - 1] === carriageReturn;
     // Nearly every server ends its lines with LF alone.
@@ -89,9 +99,11 @@ export class SseDecoder {
     this.#pendingBytes += chunk.length - start;
     // Last, so that the whole lines before one that is too long are read first.
     if (this.#pendingBytes > this.#limit) throw tooLarge(this.#limit);
+    this.#isBetweenFrames =
+      this.#pendingBytes === 0 && this.#data.length === 0 && this.#event === "" && !this.#afterCarriageReturn && !this.#isFirstLine;
   }
 
-  #endLine(chunk: Buffer, start: number, end: number, take: (frame: RawSseFrame) => void): void {
+  #endLine(chunk: Buffer, start: number, end: number, take: TakeFrame): void {
     if (this.#pending.length > 0) {
       const line = Buffer.concat([...this.#pending, chunk.subarray(start, end)]);
       this.#pending = [];
@@ -100,7 +112,7 @@ export class SseDecoder {
     } else this.#takeLine(chunk, start, end, take);
   }
 
-  #takeLine(bytes: Buffer, from: number, end: number, take: (frame: RawSseFrame) => void): void {
+  #takeLine(bytes: Buffer, from: number, end: number, take: TakeFrame): void {
     const start = this.#isFirstLine ? afterByteOrderMark(bytes, from, end) : from;
     this.#isFirstLine = false;
     if (start === end) this.#endFrame(take);
@@ -115,15 +127,25 @@ export class SseDecoder {
     if (this.#dataBytes > this.#limit) throw tooLarge(this.#limit);
   }
 
-  #endFrame(take: (frame: RawSseFrame) => void): void {
+  #endFrame(take: TakeFrame): void {
     const event = this.#event;
     this.#event = "";
     const [data] = this.#data.length < 2 ? this.#data : [joinedByNewlines(this.#data)];
     if (data === undefined) return;
     this.#data = [];
     this.#dataBytes = 0;
-    take(event === "" ? { data } : { event, data });
+    take(data, 0, data.length, event);
   }
+}
+
+/** What a server sends for a token when it is sent alone: one line of data and an empty one. */
+function isOneFrame(chunk: Buffer): boolean {
+  return (
+    isField(dataField, chunk, 0, chunk.length) &&
+    chunk.indexOf(lineFeed) === chunk.length - 2 &&
+    chunk[chunk.length - 1] === lineFeed &&
+    !chunk.includes(carriageReturn)
+  );
 }
 
 /** The line is this field's: its name alone, or its name and a colon. */

@@ -1,5 +1,6 @@
 /** A chat completion, chunk by chunk or whole. */
 import type { AlidadeError } from "../../errors.ts";
+import { GrowingText } from "../../wire/growing-text.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
@@ -12,8 +13,10 @@ export class ChatWriter implements StreamWriter {
   readonly #context: AnswerContext;
   readonly #reasoningField: string;
   #opened = false;
-  #text = "";
-  #reasoning = "";
+  readonly #text = new GrowingText();
+  readonly #reasoning = new GrowingText();
+  /** The chunk of a text of this field, in front of the text and behind it. */
+  #form = { field: "", before: "", behind: "" };
   #calls: Record<string, unknown>[] = [];
   #finish: AnswerableFinish | null = null;
   #usage: Record<string, unknown> | null = null;
@@ -30,7 +33,7 @@ export class ChatWriter implements StreamWriter {
   }
 
   event(event: TurnEvent): SseFrame[] {
-    return [...this.open(), ...this.#write(event)];
+    return this.#opened ? this.#write(event) : [...this.open(), ...this.#write(event)];
   }
 
   /** An empty delta: comments do not count as activity with every client. */
@@ -49,12 +52,13 @@ export class ChatWriter implements StreamWriter {
 
   /** The answer as one body, once the end was written. */
   body(): Record<string, unknown> {
+    const [text, reasoning] = [String(this.#text), String(this.#reasoning)];
     const message = {
       role: "assistant",
       // As OpenAI does: null beside calls, and a string where there is nothing else.
-      content: this.#text === "" && this.#calls.length > 0 ? null : this.#text,
+      content: text === "" && this.#calls.length > 0 ? null : text,
       refusal: null,
-      ...(this.#reasoning !== "" && { [this.#reasoningField]: this.#reasoning }),
+      ...(reasoning !== "" && { [this.#reasoningField]: reasoning }),
       ...(this.#calls.length > 0 && { tool_calls: this.#calls }),
     };
     return {
@@ -67,16 +71,28 @@ export class ChatWriter implements StreamWriter {
   #write(event: TurnEvent): SseFrame[] {
     switch (event.type) {
       case "text-delta":
-        this.#text += event.text;
-        return event.text === "" ? [] : [this.#chunk({ content: event.text })];
+        this.#text.append(event.text);
+        return this.#piece("content", event.text);
       case "reasoning-delta":
-        this.#reasoning += event.text;
-        return event.text === "" ? [] : [this.#chunk({ [this.#reasoningField]: event.text })];
+        this.#reasoning.append(event.text);
+        return this.#piece(this.#reasoningField, event.text);
       case "tool-call":
         return [this.#toolCall(event)];
       case "end":
         return this.#end(event);
     }
+  }
+
+  /** The chunk of a token: nothing of it but the text differs from the one before. */
+  #piece(field: string, text: string): SseFrame[] {
+    if (text === "") return [];
+    if (this.#form.field !== field) {
+      const { data } = this.#chunk({ [field]: "" });
+      // There is no text behind the delta, so these are its quotation marks.
+      const at = data.lastIndexOf('""');
+      this.#form = { field, before: data.slice(0, at), behind: data.slice(at + 2) };
+    }
+    return [{ data: `${this.#form.before}${JSON.stringify(text)}${this.#form.behind}` }];
   }
 
   /** Each call whole in one chunk: some clients put fragments of arguments together wrongly. */

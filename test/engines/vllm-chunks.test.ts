@@ -53,6 +53,74 @@ test("logprobs are the same however a chunk is written, whatever its tokens say"
   );
 });
 
+/** What a reader makes of the last of these chunks, or the fault that it finds. */
+function readLast(first: string, last: string): SampleEvent[] | string {
+  const reader = new ChunkReader("http://engine");
+  const events: SampleEvent[] = [];
+  reader.read(Buffer.from(first), []);
+  try {
+    reader.read(Buffer.from(last), events);
+  } catch (error) {
+    return (error as AlidadeError).code;
+  }
+  try {
+    return [...events, ...reader.end()];
+  } catch {
+    return events;
+  }
+}
+
+test("a token's chunk says the same read as it stands and parsed, and so does what is nearly one", () => {
+  const text = fc.string({ unit: "binary" }).map((one) => one.toWellFormed());
+  const delta = fc.oneof(
+    fc.record({ content: text }),
+    fc.record({ reasoning: text }),
+    fc.record({ reasoning_content: text }),
+    fc.record({ tool_calls: fc.tuple(fc.record({ index: fc.nat({ max: 2 }), function: fc.record({ arguments: text }) })) }),
+    fc.record({ role: fc.constant("assistant"), content: text }),
+  );
+  const tokenChunk = fc.record({
+    delta,
+    token: text,
+    logprob: fc.oneof(fc.double({ max: 0, min: -50, noNaN: true }), fc.constant(null), fc.constant(-9999)),
+    bytes: fc.option(fc.array(fc.nat({ max: 255 }), { maxLength: 3 })),
+    id: fc.nat(),
+    stop: fc.constantFrom({}, { stop_reason: null }),
+    finish: fc.constantFrom(null, null, null, "stop"),
+  });
+  const edit = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    cut: fc.nat({ max: 3 }),
+    put: fc.constantFrom("", "0", '"', "\\", "}", "]", ",", "-", "e", "\n"),
+  });
+  const chunkOf = ({ delta, token, logprob, bytes, id, stop, finish }: Record<string, unknown>): string =>
+    JSON.stringify({
+      id: "chatcmpl-1",
+      created: 1,
+      model: 'a "model"',
+      choices: [
+        {
+          index: 0,
+          delta,
+          logprobs: { content: [{ token, logprob, bytes, top_logprobs: [] }] },
+          finish_reason: finish,
+          ...(stop as object),
+          token_ids: [id],
+        },
+      ],
+    });
+  fc.assert(
+    fc.property(tokenChunk, tokenChunk, fc.option(edit), (before, one, edited) => {
+      const whole = chunkOf(one);
+      const at = edited && Math.floor(edited.at * whole.length);
+      const chunk = at === null || !edited ? whole : whole.slice(0, at) + edited.put + whole.slice(at + edited.cut);
+      // White space in front makes it another text, and the same JSON.
+      assert.deepEqual(readLast(chunkOf(before), chunk), readLast(chunkOf(before), ` ${chunk}`));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
 test("chunks that came together are one event of tokens and one of text", () => {
   const events = readAll(token(1, -0.1, { content: "a" }), token(2, -0.2, { content: "b" }), token(3, -0.3));
   assert.deepEqual(events, [
