@@ -48,13 +48,15 @@ export async function findAnchor(renderer: Renderer, { conversation, appended, t
   const after = split(continued.text);
   const calls = namesIn(conversation);
   if (!before || !after || !isSameContext(before.head, after.head, calls) || marksIn(after.tail) !== "") return "no_suffix";
-  // A template that leaves the calls out prints a turn that is not the one that was sampled.
-  const printed = continued.text.slice(continued.text.indexOf(marks.user));
-  if (!calls.every((name) => printed.includes(name))) return "no_suffix";
 
   const tail = await renderer.tokenize(after.tail);
   const closed = close === null ? { at: 0, closing: [] } : await closedAt(renderer, close, before.tail, tail, calls.length > 0);
   if (closed === null) return "other_close";
+  if (calls.length > 0) {
+    // A template that leaves calls out, one of two even, prints a turn that is not the one that was sampled.
+    const turn = after.head.slice(after.head.indexOf(marks.user)) + (await renderer.detokenize(tail.slice(0, closed.at)));
+    if (calls.some((name) => timesIn(turn, name) < calls.filter((other) => other === name).length)) return "no_suffix";
+  }
   const suffix = tail.slice(closed.at);
   const head = continued.token_ids.slice(0, continued.token_ids.length - suffix.length);
   // The close is a token that no text merges with, so what follows is tokenised alike wherever it stands. Seen, not hoped.
@@ -106,6 +108,10 @@ function marksIn(text: string): string {
 
 function namesIn(conversation: Message[]): string[] {
   return (conversation.at(-1)?.parts ?? []).flatMap((part) => (part.type === "tool_call" ? [part.name] : []));
+}
+
+function timesIn(text: string, part: string): number {
+  return text.split(part).length - 1;
 }
 
 function endsWith(ids: number[], tail: number[]): boolean {

@@ -34,19 +34,24 @@ export type Trial = {
   detail: string;
 };
 
-const text = (words: string): Part => ({ type: "text", text: words });
-const call = (index: number, name: string, args: string): Part => ({
+export const text = (words: string): Part => ({ type: "text", text: words });
+export const call = (index: number, name: string, args: string): Part => ({
   type: "tool_call",
   id: `abcdefg0${index}`,
   name,
   arguments: args,
   kind: "function",
 });
-const result = (index: number, words: string): Message => ({
+export const result = (index: number, words: string): Message => ({
   role: "tool",
   parts: [{ type: "tool_result", call_id: `abcdefg0${index}`, content: [text(words) as { type: "text"; text: string }], is_error: false }],
 });
-const user = (words: string): Message => ({ role: "user", parts: [text(words)] });
+export const user = (words: string): Message => ({ role: "user", parts: [text(words)] });
+
+/** The turn, with a thought before it or without. */
+export function said(parts: Part[], thinks: boolean): Message {
+  return { role: "assistant", parts: thinks ? [{ type: "reasoning", text: reasoning }, ...parts] : parts };
+}
 
 const reasoning = "The zebra files must be listed first.";
 const tools: Tool[] = ["list_files", "read_file"].map((name) => ({
@@ -69,7 +74,8 @@ const openings: Record<string, Message[]> = {
   ],
 };
 
-const answered = "There are two files.";
+/** What a turn without calls says: its end is looked for behind it. */
+export const answered = "There are two files.";
 const turns: Record<string, Part[]> = {
   call: [call(0, "list_files", '{"path": "src/日本"}')],
   "text and call": [text("I look."), call(0, "read_file", '{"path":"a","limit":2}')],
@@ -86,26 +92,38 @@ const appends: Record<string, { messages: Message[]; calls: number }> = {
   V: { messages: [user("Thanks. And now?\n")], calls: 0 },
 };
 
-/** Everything that this template makes of our conversations. */
-export async function tryTemplate(template: Template, renderer: TemplateRenderer): Promise<Trial[]> {
-  const trials: Trial[] = [];
+/** What is tried: the conversation, the turn that was sampled, and what follows it. */
+export type Continuation = { before: Message[]; turn: Message; appended: Message[] };
+
+/** Tries continuations on a template, with one memory of its suffixes, as a proxy has it. */
+export function trialsOf(
+  template: Template,
+  renderer: TemplateRenderer,
+): (one: Continuation) => Promise<Omit<Trial, "append" | "variant">> {
   const tokenizer = new ToyTokenizer();
   const suffixes = new Suffixes();
   const at = rendererOf(template, renderer, tokenizer);
+  return (one) => tryOne(at, tokenizer, suffixes, one);
+}
+
+/** Everything that this template makes of our conversations. */
+export async function tryTemplate(template: Template, renderer: TemplateRenderer): Promise<Trial[]> {
+  const trials: Trial[] = [];
+  const trial = trialsOf(template, renderer);
   for (const [openingName, opening] of Object.entries(openings))
     for (const [turnName, parts] of Object.entries(turns))
       for (const [append, { messages, calls }] of Object.entries(appends)) {
         if (parts.filter(({ type }) => type === "tool_call").length !== calls) continue;
         for (const thinks of [false, true]) {
-          const turn: Message = { role: "assistant", parts: thinks ? [{ type: "reasoning", text: reasoning }, ...parts] : parts };
+          const turn = said(parts, thinks);
           const variant = `${openingName}, ${turnName}${thinks ? ", reasoning" : ""}`;
-          trials.push({ append, variant, ...(await tryOne(at, tokenizer, suffixes, opening, turn, messages)) });
+          trials.push({ append, variant, ...(await trial({ before: opening, turn, appended: messages })) });
         }
       }
   return trials;
 }
 
-async function tryOne(at: Renderer, tokenizer: ToyTokenizer, suffixes: Suffixes, before: Message[], turn: Message, appended: Message[]) {
+async function tryOne(at: Renderer, tokenizer: ToyTokenizer, suffixes: Suffixes, { before, turn, appended }: Continuation) {
   const whole = [...before, turn, ...appended];
   let alone: string;
   let truth: string;
