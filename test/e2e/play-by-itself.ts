@@ -3,13 +3,14 @@ import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { engineNamed } from "../../engines/index.ts";
-import type { Harness } from "../../harnesses/harness.ts";
+import type { Harness, HarnessLaunch } from "../../harnesses/harness.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import type { LogEntry, Policy, SessionSpec } from "../../schema/session-log.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { MemoryStore } from "../../store/index.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
+import { goingOn } from "../harness/go-on.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { type Ended, runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";
 import { miniSweAgent, miniSweAgentPlace } from "../interop/mini-swe-agent/mini-swe-agent.ts";
@@ -25,10 +26,22 @@ export type SelfPlayed = {
   entries: LogEntry[];
   exchanges: RecordedExchange[];
   seconds: number;
+  /** How often the harness was told to go on, because its model had given its last word too early. */
+  told: number;
   unseen: unknown[];
 };
 
-export type SelfPlayOptions = { harness: PlayingHarness; vllm: Vllm; turns: number; spec?: Partial<SessionSpec>; policy?: Policy };
+export type SelfPlayOptions = {
+  harness: PlayingHarness;
+  vllm: Vllm;
+  turns: number;
+  /** Where the harness has ended before so many calls, it is told the same again in the same conversation, `most` times. */
+  goOn?: { calls: number; most: number };
+  /** The harness as somebody else would set it up. */
+  setUp?: (launch: HarnessLaunch) => HarnessLaunch;
+  spec?: Partial<SessionSpec>;
+  policy?: Policy;
+};
 
 /** Null where the harness is not installed. The session is over after `turns` turns with tools, or what a free model makes of it. */
 export async function playByItself(t: TestContext, options: SelfPlayOptions): Promise<SelfPlayed | null> {
@@ -53,7 +66,7 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
     }),
   );
   const { session, key } = await proxy.openSession({ purpose: "train", harness: options.harness, ...options.spec });
-  const launch = installed.harness.launch({
+  const context = {
     instruction: task.instruction,
     baseUrl: proxy.url,
     apiKey: key,
@@ -62,12 +75,21 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
     workdir,
     pack: installed.folder,
     contextWindow: 32_768,
-  });
+  };
+  const launch = (options.setUp ?? asIs)(installed.harness.launch(context));
+  const more = options.goOn && goingOn[options.harness];
   await writeBelow(home, launch.files);
+  const run = async ({ argv, env }: HarnessLaunch) => {
+    const ended = await runCommand(argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...env }, signal: t.signal });
+    while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
+    return ended;
+  };
   const started = performance.now();
-  const ended = await runCommand(launch.argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...launch.env }, signal: t.signal });
+  let ended = await run(more?.kept(launch) ?? launch);
+  let told = 0;
+  for (const { most = 0, calls = 0 } = options.goOn ?? {}; more && told < most && session.calls.size < calls; told++)
+    ended = await run(more.again(launch));
   const seconds = (performance.now() - started) / 1000;
-  while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
   return {
     harness: options.harness,
     ended,
@@ -76,9 +98,12 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
     entries: await store.read(session.id),
     exchanges: witness.exchanges,
     seconds,
+    told,
     unseen,
   };
 }
+
+const asIs = (launch: HarnessLaunch): HarnessLaunch => launch;
 
 async function installedHarness(
   t: TestContext,

@@ -1,0 +1,91 @@
+/**
+ * Where reasoning is dropped, by a harness or by a template, on a real vLLM whose model plays by itself: by default the
+ * context is the one that a deployment without us has, and each such place is a branch with that cause; `restore: full`
+ * keeps what was thought, and the conversation is one sequence.
+ */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { HarnessLaunch } from "../../harnesses/harness.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { chatTemplates } from "../interop/templates/place.ts";
+import { startVllm } from "../interop/vllm/start.ts";
+import { need } from "../needs.ts";
+import { playByItself, type SelfPlayOptions } from "./play-by-itself.ts";
+import { proveLogprobs } from "./prove-logprobs.ts";
+import { counted, ofTheHarness, proveContinuity, proveTokens, toleranceOverTurns } from "./prove-self-played.ts";
+
+/** A free policy may end a session before much was dropped. */
+const mostSessions = 6;
+const fewestTurns = 8;
+
+test("gemini-cli sends no thought back: each is a branch by default, and kept in one sequence under restore: full", {
+  timeout: 600_000,
+}, async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await inBothWays(t, { harness: "gemini-cli", turns: 12, setUp: withShortPrompt }, (trajectory, call) => {
+    const parent = trajectory.calls.find(({ call_id }) => call_id === call.parent_call_id);
+    return hasThought(trajectory, parent?.output ?? null);
+  });
+});
+
+test("Qwen3's template drops what was thought before the user's last words: a branch where the user speaks again, or none", {
+  timeout: 600_000,
+}, async (t) => {
+  if (!(await need(t, "vllm")) || !(await need(t, "templates"))) return;
+  const { source: chat_template } = chatTemplates().find(({ name }) => name === "Qwen-Qwen3-0.6B") ?? assert.fail();
+  const played = { harness: "pi", turns: 3, goOn: { calls: 12, most: 8 }, spec: { sampling: { chat_template } } } as const;
+  await inBothWays(t, played, (trajectory, { input }) => {
+    const roles = input.map((id) => trajectory.messages[id]?.role);
+    // What was thought before that was dropped when the user spoke the last time.
+    const since = input.slice(roles.lastIndexOf("user", -2), -1);
+    return roles.at(-1) === "user" && since.some((id) => hasThought(trajectory, id));
+  });
+});
+
+/** Is something left out of the call's prompt that was thought in its parent's? */
+type Drops = (trajectory: Trajectory, call: Trajectory["calls"][number]) => boolean;
+
+async function inBothWays(t: TestContext, options: Omit<SelfPlayOptions, "vllm">, drops: Drops): Promise<void> {
+  await using vllm = await startVllm(t.signal);
+  for (const restore of ["serialisation", "full"] as const) {
+    let longest = 0;
+    for (let session = 0; session < mostSessions && longest < fewestTurns; session++) {
+      const one = await playByItself(t, { ...options, vllm, spec: { ...options.spec, continuity: "auto", restore } });
+      if (one === null) return;
+      const { worst } = await proveLogprobs(vllm, one.trajectory, { tolerance: toleranceOverTurns, signal: t.signal });
+      t.diagnostic(JSON.stringify({ restore, ...counted(one), worst }));
+      proveTokens(one);
+      proveContinuity(one, restore === "full" ? ofTheHarness : [...ofTheHarness, "reasoning_dropped"]);
+      const dropped = one.trajectory.calls.filter(({ cause }) => cause === "reasoning_dropped");
+      const expected = one.trajectory.calls.filter((call) => restore !== "full" && isPlain(call) && drops(one.trajectory, call));
+      assert.deepEqual(
+        dropped.map(({ call_id }) => call_id),
+        expected.map(({ call_id }) => call_id),
+      );
+      longest = Math.max(longest, one.trajectory.calls.length);
+    }
+    assert.ok(longest >= fewestTurns, `${restore}: at most ${longest} turns in a session`);
+  }
+}
+
+/** Has a parent, and nothing else happened to its turn. */
+function isPlain({ parent_call_id, cause }: Trajectory["calls"][number]): boolean {
+  return parent_call_id !== null && !ofTheHarness.includes(cause ?? "");
+}
+
+function hasThought(trajectory: Trajectory, message: string | null): boolean {
+  return (trajectory.messages[message ?? ""]?.parts ?? []).some((part) => part.type === "reasoning" && part.text.trim() !== "");
+}
+
+/** Its own prompt and tools are 16 k tokens of this tokenizer, twice as long as anything that the model was taught with. */
+function withShortPrompt({ argv, env, files }: HarnessLaunch): HarnessLaunch {
+  const settings = JSON.parse(files[".gemini/settings.json"] ?? assert.fail()) as object;
+  return {
+    argv,
+    env: { ...env, GEMINI_SYSTEM_MD: `${env.HOME}/.gemini/system.md` },
+    files: {
+      ".gemini/settings.json": JSON.stringify({ ...settings, tools: { core: ["run_shell_command"] } }),
+      ".gemini/system.md": "You work in a terminal.\n",
+    },
+  };
+}
