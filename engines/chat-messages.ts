@@ -1,6 +1,7 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
 import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part, Tool, ToolCallPart, ToolChoice } from "../schema/message.ts";
+import { keptBytes } from "../tokens/kept-bytes.ts";
 
 /**
  * `roles`: what the served template cannot print goes out under another role (see EngineFacts). `reasoningField`: where
@@ -30,7 +31,8 @@ export function chatRequestJson(fields: Record<string, unknown>, { messages, too
   }
   // Behind the last item, or the bracket where there is none.
   if (pieces.at(-1) === comma) pieces.pop();
-  return Buffer.concat([...pieces, end]);
+  // It is kept until the answer is over.
+  return keptBytes(...pieces, end);
 }
 
 type Asked = { messages: Message[]; tools: Tool[] };
@@ -43,7 +45,7 @@ const written = new WeakMap<Message, { role: string; bytes: Buffer }>();
 const writtenTools = new WeakMap<Tool[], Buffer>();
 
 function toolsWritten(tools: Tool[]): Buffer {
-  const known = writtenTools.get(tools) ?? Buffer.from(JSON.stringify(toChatTools(tools)));
+  const known = writtenTools.get(tools) ?? keptBytes(Buffer.from(JSON.stringify(toChatTools(tools))));
   writtenTools.set(tools, known);
   return known;
 }
@@ -51,7 +53,7 @@ function toolsWritten(tools: Tool[]): Buffer {
 function writtenAs(message: Message, role: string): Buffer {
   const known = written.get(message);
   if (known?.role === role) return known.bytes;
-  const bytes = Buffer.from(JSON.stringify(toWire(message, role, "reasoning")).slice(1, -1));
+  const bytes = keptBytes(Buffer.from(JSON.stringify(toWire(message, role, "reasoning")).slice(1, -1)));
   written.set(message, { role, bytes });
   return bytes;
 }

@@ -79,8 +79,10 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     if (this.#failure) controller.abort(toError(this.#failure.error));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(controller: Dispatcher.DispatchController, statusCode: number, headers: IncomingHttpHeaders): void {
     if (statusCode < 200) return;
+    // Cut out of the first read of the socket, with the whole prompt in it, and kept until the body is over.
+    controller.rawHeaders = null;
     this.headers = headers;
     this.#started(statusCode);
   }

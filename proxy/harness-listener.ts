@@ -107,9 +107,7 @@ export class HarnessListener implements AsyncDisposable {
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, await readBody(incoming));
         else {
-          const bytes = await readBody(incoming);
-          const body = dialect.conversation ? session.bodies.parse(bytes, dialect.conversation) : parseJson(bytes);
-          exchange.body = isObject(body) ? { ...body, ...addressed?.fields, ...route.fields } : body;
+          exchange.body = await this.#body(session, dialect, incoming, { ...addressed?.fields, ...route.fields });
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
           else await handleCall(session, exchange, this.#surroundings);
         }
@@ -118,6 +116,13 @@ export class HarnessListener implements AsyncDisposable {
       if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
     return RESPONSE_ALREADY_SENT;
+  }
+
+  /** The body with what the address adds. A function of its own: its bytes are not held until the answer has left. */
+  async #body(session: Session, dialect: Dialect, incoming: IncomingMessage, fields: Record<string, unknown>): Promise<unknown> {
+    const bytes = await readBody(incoming);
+    const body = dialect.conversation ? session.bodies.parse(bytes, dialect.conversation) : parseJson(bytes);
+    return isObject(body) ? { ...body, ...fields } : body;
   }
 
   /** All models, or the one that was asked for. */

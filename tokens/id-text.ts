@@ -3,6 +3,8 @@
  * with the bytes of the turn before it, so comparing bytes tells at once how much of it is new, and only that is parsed.
  */
 
+import { keptBytes } from "./kept-bytes.ts";
+
 const comma = 44;
 /** A vocabulary fits into 32 bits, and so do the arrays that ids are kept in. */
 const maxId = 0x7fff_ffff;
@@ -32,7 +34,7 @@ export class IdText {
 
   /** A text of `count` ids. */
   static ofText(text: Uint8Array, count: number): IdText {
-    return new IdText(null, Buffer.from(text), count);
+    return new IdText(null, keptBytes(text), count);
   }
 
   /** The head of this text, then `ids`. */
@@ -43,7 +45,7 @@ export class IdText {
   /** The head of this text, then a text of `count` ids. */
   extendText(head: Head, text: Uint8Array, count: number): IdText {
     if (head.ids === 0) return IdText.ofText(text, count);
-    return new IdText({ text: this, head }, Buffer.concat([Buffer.from(count === 0 ? "" : ","), text]), count);
+    return new IdText({ text: this, head }, keptBytes(Buffer.from(count === 0 ? "" : ","), text), count);
   }
 
   /** All of this text, then `ids`. */

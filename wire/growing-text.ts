@@ -21,5 +21,5 @@ export class GrowingText {
   }
 }
 
-/** Half a kilobyte of text at a time: few enough pieces to hold, and few joins. */
-const piecesAtOnce = 128;
+/** A hundred characters or so at a time: few pieces to hold, and few joins. */
+const piecesAtOnce = 32;
