@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { type Engine, engineNamed } from "../engines/index.ts";
 import type { Message, Sampling } from "../schema/message.ts";
 import { bashTool, forcedTurns, neutral, type ReadTurn, read } from "../test/e2e/vllm-samples.ts";
+import { IdText } from "../tokens/id-text.ts";
 import { surroundings } from "./measure.ts";
 
 type Words = { text: string; reasoning: string; calls: [name: string, args: string][] };
@@ -76,7 +77,7 @@ async function compare(sampling: Sampling): Promise<void> {
 
 async function sample(from: Engine, sampling: Sampling, prompt_ids?: number[]): Promise<ReadTurn> {
   const request = { model, messages, tools: [bashTool], tool_choice: null, sampling, call_id: crypto.randomUUID(), live: true };
-  return read(await Array.fromAsync(from.sample({ ...request, ...(prompt_ids ? { prompt_ids } : {}) }, signal)));
+  return read(await Array.fromAsync(from.sample({ ...request, ...(prompt_ids ? { prompt_ids: IdText.of(prompt_ids) } : {}) }, signal)));
 }
 
 function wordsOf({ text, reasoning, calls }: ReadTurn): Words {

@@ -20,9 +20,13 @@ export function toChatMessages(
  * A request of these fields with the messages as `messages`. A conversation comes again with every turn, so each of its
  * messages is written once, and as bytes, for as text it would be on the heap a second time; so is a list of tools.
  */
-export function chatRequestJson(fields: Record<string, unknown>, { messages, tools }: Asked, roles: Record<string, string> = {}): Buffer {
+export function chatRequestJson(
+  fields: Record<string, unknown>,
+  { messages, tools, more = [] }: Asked,
+  roles: Record<string, string> = {},
+): Buffer {
   const sent = rolesSent(messages, roles);
-  const pieces: Buffer[] = [Buffer.from(JSON.stringify(fields).slice(0, -1))];
+  const pieces: Buffer[] = [Buffer.from(JSON.stringify(fields).slice(0, -1)), ...more];
   if (tools.length > 0) pieces.push(toolsKey, toolsWritten(tools));
   pieces.push(messagesKey);
   for (const [index, message] of messages.entries()) {
@@ -35,7 +39,8 @@ export function chatRequestJson(fields: Record<string, unknown>, { messages, too
   return keptBytes(...pieces, end);
 }
 
-type Asked = { messages: Message[]; tools: Tool[] };
+/** `more`: fields that are written already, each with a comma before it. */
+type Asked = { messages: Message[]; tools: Tool[]; more?: readonly Buffer[] };
 
 const toolsKey = Buffer.from(',"tools":');
 const messagesKey = Buffer.from(',"messages":[');

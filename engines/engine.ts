@@ -4,6 +4,7 @@
  */
 import type { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
 import type { LogprobSemantics } from "../schema/session-log.ts";
+import type { IdText } from "../tokens/id-text.ts";
 
 /** What is asked of an engine. Effective sampling only: forcing and policy are decided before this point. */
 export type SampleRequest = {
@@ -16,7 +17,7 @@ export type SampleRequest = {
   tool_choice: ToolChoice | null;
   sampling: Sampling;
   /** Token-in: the exact prompt. The messages are then only for the engine's parsers. */
-  prompt_ids?: number[];
+  prompt_ids?: IdText;
   /** Ours, sent as the request id where the engine takes one. */
   call_id: string;
   /** Somebody reads along, so every token is wanted as soon as it is sampled. Absent: several may come together. */

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { FinishReason } from "../schema/message.ts";
+import { IdText } from "../tokens/id-text.ts";
 import { isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
 import { ReplyMessage, saidEvents } from "./chat-reply.ts";
@@ -43,7 +44,8 @@ function* toEvents(reply: ChatReply, request: SampleRequest): Generator<SampleEv
   const meta = choice.meta_info ?? null;
   if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
   yield* saidEvents(choice.message, choice.message.reasoning_content ?? choice.message.reasoning);
-  const promptIds = request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? request.prompt.token_ids : undefined);
+  const promptIds =
+    request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? IdText.of(request.prompt.token_ids) : undefined);
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
   if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs };
   const weights = weightsOf(reply, ids.length);
@@ -67,7 +69,7 @@ function* toEvents(reply: ChatReply, request: SampleRequest): Generator<SampleEv
 function sampledOf(
   choice: Choice,
   counted: number | null,
-  promptIds: number[] | undefined,
+  promptIds: IdText | undefined,
 ): { ids: number[]; logprobs: (number | null)[]; misaligned: string | null } {
   const pairs = choice.meta_info?.output_token_logprobs ?? null;
   const said = choice.response_token_ids ?? choice.token_ids ?? null;
@@ -84,7 +86,7 @@ function sampledOf(
       "logprobs of other ids than response_token_ids",
     counted !== null && ids.length > 0 && counted !== ids.length && `${counted} completion tokens and ${ids.length} ids`,
     prompt && promptTokens !== null && prompt.length !== promptTokens && `${promptTokens} prompt tokens and ${prompt.length} prompt ids`,
-    promptIds && promptComplaint(promptIds, prompt),
+    promptIds && promptComplaint(promptIds, prompt && { token_ids: prompt }),
   ].filter((one) => typeof one === "string");
   return { ids, logprobs, misaligned: complaints.length === 0 ? null : `the engine gave ${complaints.join(", and ")}` };
 }

@@ -151,7 +151,7 @@ class SglangEngine implements Engine {
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...toSglangSampling(sampling),
       // With ids the template is not asked; the messages still tell the server's parsers what to do.
-      ...(request.prompt_ids ? { input_ids: request.prompt_ids } : {}),
+      ...(request.prompt_ids ? { input_ids: request.prompt_ids.toIds() } : {}),
       stream: false,
       rid: request.call_id,
       ...(request.cache_salt ? { cache_salt: request.cache_salt } : {}),

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
+import { IdText } from "../tokens/id-text.ts";
 import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
 import { chatRequestJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import { cutOffArguments } from "./cut-off-call.ts";
@@ -29,10 +30,10 @@ export const vllm: EngineKind = {
  * grammars, its stream. 0.32 has them in a field of disaggregated serving; a field of their own is proposed. A server
  * that knows neither ignores them without a word, and only the prompt that it echoes says so.
  */
-const tokenInFields: ((ids: number[]) => Record<string, unknown>)[] = [
-  (ids) => ({ kv_transfer_params: { prompt_token_ids: ids } }),
-  (ids) => ({ prompt_token_ids: ids }),
-];
+const tokenInFields: readonly TokenInField[] = [["kv_transfer_params", "prompt_token_ids"], ["prompt_token_ids"]];
+
+/** The keys that lead to it. */
+type TokenInField = readonly string[];
 
 /**
  * Where nobody reads along, vLLM is asked for chunks of so many tokens: a chunk a token costs both sides more than all
@@ -52,7 +53,7 @@ class VllmEngine implements Engine {
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
   /** Found by the probe: how this server takes prompt ids; null: it was not seen to. */
-  #tokenIn: ((ids: number[]) => Record<string, unknown>) | null = null;
+  #tokenIn: TokenInField | null = null;
   #maxModelLen: number | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
@@ -101,7 +102,7 @@ class VllmEngine implements Engine {
     const reader = new ChunkReader(this.baseUrl);
     const frames = new SseDecoder();
     const sampled: number[] = [];
-    let echoed: number[] | null = null;
+    let echoed: Extract<SampleEvent, { type: "prompt" }> | null = null;
     let isAccepted = false;
     let events: SampleEvent[] = [];
     const readChunk: TakeFrame = (bytes, start, end) => reader.read(bytes, events, start, end);
@@ -116,7 +117,7 @@ class VllmEngine implements Engine {
           isAccepted = reader.hasBegun;
           for (const event of events) {
             if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
-            else if (event.type === "prompt" && request.prompt_ids) echoed = event.token_ids;
+            else if (event.type === "prompt" && request.prompt_ids) echoed = event;
           }
           // What was sampled before a chunk that is wrong was sampled all the same.
           if (events.length > 0) take(events);
@@ -202,13 +203,13 @@ class VllmEngine implements Engine {
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
-      ...(request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : {}),
     };
-    return chatRequestJson(fields, request, this.#roles);
+    const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
+    return chatRequestJson(fields, { ...request, more }, this.#roles);
   }
 
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */
-  #promptIds(request: SampleRequest, ids: number[]): Record<string, unknown> {
+  #promptIds(request: SampleRequest, ids: IdText): Buffer[] {
     if (!this.#tokenIn)
       throw new AlidadeError("request_invalid", `the server at ${this.baseUrl} was not seen to take prompt ids on its chat route`, {
         param: "prompt_ids",
@@ -223,7 +224,12 @@ class VllmEngine implements Engine {
         "context_length_exceeded",
         `The context length of this model is ${this.#maxModelLen} tokens; requested were ${ids.length + 1}: a prompt of ${ids.length} and at least one token of answer`,
       );
-    return this.#tokenIn(ids);
+    // As they are in memory: as numbers they would be thirty thousand objects on their way to being this text.
+    return [
+      Buffer.from(`,${this.#tokenIn.map((key) => `${JSON.stringify(key)}:`).join("{")}[`),
+      ...ids.pieces,
+      Buffer.from(`]${"}".repeat(this.#tokenIn.length - 1)}`),
+    ];
   }
 
   /** `logprobs: 0` is the sampled token's alone here. What is about tools and templates has no place without them. */
@@ -254,14 +260,15 @@ class VllmEngine implements Engine {
   }
 
   /** The first way of giving ids that the server takes: its echo is then the ids, and not the rendered messages. */
-  async #findTokenIn(model: string, signal: AbortSignal): Promise<((ids: number[]) => Record<string, unknown>) | null> {
+  async #findTokenIn(model: string, signal: AbortSignal): Promise<TokenInField | null> {
     const ids = [3, 2, 1];
-    for (const fields of tokenInFields) {
+    for (const keys of tokenInFields) {
+      const fields = keys.reduceRight<unknown>((value, key) => ({ [key]: value }), ids) as object;
       const answer = await this.#client
-        .json("POST", "/v1/chat/completions", { ...probeBody(model, 1), ...fields(ids) }, signal)
+        .json("POST", "/v1/chat/completions", { ...probeBody(model, 1), ...fields }, signal)
         .catch(() => null);
-      const echoed = ProbeAnswer.safeParse(answer).data?.prompt_token_ids ?? null;
-      if (promptComplaint(ids, echoed) === null) return fields;
+      const token_ids = ProbeAnswer.safeParse(answer).data?.prompt_token_ids ?? null;
+      if (promptComplaint(IdText.of(ids), token_ids && { token_ids }) === null) return keys;
     }
     return null;
   }

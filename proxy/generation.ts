@@ -8,7 +8,6 @@ import type { Engine, EngineFacts, SampleEvent, SampleRequest } from "../engines
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, Tried } from "../schema/session-log.ts";
-import { startsWith } from "../tokens/prefix.ts";
 import { GrowingText } from "../wire/growing-text.ts";
 import type { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
@@ -268,6 +267,8 @@ class Sample {
   readonly #bases: readonly Call[];
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
+  /** Of ids that were given: the engine's own word is held against them. */
+  #tookThePrompt = true;
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
   readonly #parts: Part[] = [];
@@ -297,6 +298,7 @@ class Sample {
     switch (event.type) {
       case "prompt":
         this.#prompt = promptTokens(this.#bases, event);
+        this.#tookThePrompt = this.#continued?.prompt_ids?.is(event.text ?? Buffer.from(event.token_ids.join(","))) ?? true;
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -372,12 +374,6 @@ class Sample {
     if (counted !== null && counted !== this.#sampledIds.length)
       return `misaligned: the engine counted ${counted} sampled tokens and gave ${this.#sampledIds.length} ids`;
     return null;
-  }
-
-  /** Of the ids that were given the engine's own word is held against them. */
-  get #tookThePrompt(): boolean {
-    const given = this.#continued?.prompt_ids;
-    return !given || (this.#prompt?.whole.length === given.length && startsWith(given, this.#prompt.whole.toIds()));
   }
 
   #grow(type: "text" | "reasoning", text: string): void {

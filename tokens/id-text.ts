@@ -53,6 +53,23 @@ export class IdText {
     return this.extend({ ids: this.length, bytes: this.#byteLength }, ids);
   }
 
+  /** The text in as many pieces as it was built of. */
+  get pieces(): readonly Buffer[] {
+    return this.#pieces();
+  }
+
+  /** Is this the text? */
+  is(text: Buffer): boolean {
+    return text.length === this.#byteLength && this.#isHeadOf(text);
+  }
+
+  /** The last `count` ids, or all of fewer. */
+  tail(count: number): number[] {
+    const own = this.#own.length > 0 ? this.#own.toString("latin1").split(",").slice(-count) : [];
+    // Behind a base it begins with a comma, and what stands before that is no id.
+    return own.length === count && own[0] !== "" ? own.map(Number) : this.toIds().slice(Math.max(0, this.length - count));
+  }
+
   get bytes(): Buffer {
     const pieces = this.#pieces();
     return pieces.length === 1 ? (pieces[0] as Buffer) : this.#keep(Buffer.concat(pieces));

@@ -11,6 +11,7 @@ import type { Engine, RenderSource } from "../../engines/index.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../schema/message.ts";
 import type { RenderCause } from "../../schema/session-log.ts";
+import type { IdText } from "../../tokens/id-text.ts";
 import type { Call } from "../call.ts";
 import type { EngineLease } from "../engine-lease.ts";
 import type { Session } from "../session.ts";
@@ -47,10 +48,10 @@ export class Continuity {
 
   async #splice({ session, call, tools, earlier, renderer, kind }: Splicing): Promise<Continued> {
     const { from, turn, appended } = earlier;
-    const kept = from.tokens as Int32Array;
+    const kept = from.idText as IdText;
     if (session.spec.restore !== "full" && !(await this.#keepsReasoning(call, earlier, renderer, kind, tools.length > 0)))
       return rendered("reasoning_dropped");
-    const close: Close = earlier.isCutOff ? null : (kept.at(-1) as number);
+    const close: Close = earlier.isCutOff ? null : (kept.tail(1)[0] as number);
     if (close === null && !(await endsWithItsText(renderer, from, turn))) return rendered("truncated");
     const shape = shapeOf(from.messages, turn, appended, tools.length > 0);
     const suffix = await this.#suffixes.suffixOf({
@@ -65,7 +66,7 @@ export class Continuity {
       kept,
     });
     if (typeof suffix === "string") return rendered(suffix);
-    const prompt_ids = [...kept, ...suffix];
+    const prompt_ids = kept.append(suffix);
     return {
       prompt_ids,
       record: { mode: "spliced", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },

@@ -5,7 +5,8 @@
  */
 import { AlidadeError } from "../../errors.ts";
 import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
-import { startsWith, type TokenIds } from "../../tokens/prefix.ts";
+import type { IdText } from "../../tokens/id-text.ts";
+import { startsWith } from "../../tokens/prefix.ts";
 import { type Anchor, type Close, findAnchor, type NoAnchor, type Renderer } from "./anchor.ts";
 import type { Ask } from "./kept-reasoning.ts";
 import { dummyAppended, dummyConversation, dummyTools, type Past, printsIds, type Shape, withDummyIds } from "./shape.ts";
@@ -24,7 +25,7 @@ export type Asking = {
   toolsHash: string | null;
   close: Close;
   /** Tokens of the earlier call, its prompt and its sample. */
-  kept: TokenIds;
+  kept: IdText;
 };
 
 /** `ids`: the template prints call ids, so that each turn needs an anchor of its own. */
@@ -136,8 +137,8 @@ function anchorOf(renderer: Renderer, { shape, where, tools, close }: Place, pas
 }
 
 /** Was the turn sampled to its end as the template prints it there? */
-function endsWith(kept: TokenIds, closing: number[], close: Close): boolean {
+function endsWith(kept: IdText, closing: number[], close: Close): boolean {
   if (close === null) return true;
   const end = [...closing, close];
-  return end.every((id, index) => kept[kept.length - end.length + index] === id);
+  return kept.tail(end.length).join() === end.join();
 }

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
+import { IdText } from "../../tokens/id-text.ts";
 import { encode, endOfTurn, logprobOf } from "../fakes/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/scripted-sglang.ts";
@@ -205,12 +206,12 @@ for (const [kind, { tokenIn = false }] of Object.entries(cases))
       assert.equal(facts.token_in_missing === undefined, tokenIn, "a server without token-in says why, and no other does");
       if (!tokenIn) {
         const asked = server.requests.length;
-        const error = await failureOf(sampleAll(engine, { prompt_ids: [7, 8, 9] }));
+        const error = await failureOf(sampleAll(engine, { prompt_ids: IdText.of([7, 8, 9]) }));
         // No other prompt is sampled in its place.
         assert.deepEqual([error.code, error.param, server.requests.length], ["request_invalid", "prompt_ids", asked]);
         return;
       }
-      const events = await sampleAll(engine, { prompt_ids: [7, 8, 9] });
+      const events = await sampleAll(engine, { prompt_ids: IdText.of([7, 8, 9]) });
       assert.deepEqual(events.find((event) => event.type === "prompt")?.token_ids, [7, 8, 9]);
       assert.deepEqual([textOf(events, "text-delta"), textOf(events, "reasoning-delta")], [reply.text, reply.reasoning]);
       const calls = events.filter((event) => event.type === "tool-call").map(({ name, arguments: text }) => ({ name, arguments: text }));

@@ -8,6 +8,7 @@ import type { Engine, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Message } from "../../schema/message.ts";
+import { IdText } from "../../tokens/id-text.ts";
 import { bashTool, forcedTurns, type ReadTurn, read, said } from "./vllm-samples.ts";
 
 /** Prefill and sampling round differently in bfloat16, in which SGLang runs on a CPU. */
@@ -52,7 +53,7 @@ onSglang("SGLang takes prompt ids, gives them back, and reads an answer on them 
     for (const [name, text] of Object.entries(forcedTurns)) {
       const fields = { tools: [bashTool], sampling: { temperature: 1, max_tokens: 200, structured_outputs: { choice: [text] } } };
       const rendered = await sample(engine, model, fields, t.signal);
-      const given = await sample(engine, model, { ...fields, prompt_ids: prompt }, t.signal);
+      const given = await sample(engine, model, { ...fields, prompt_ids: IdText.of(prompt) }, t.signal);
       assert.deepEqual([given.prompt, given.end.misaligned], [prompt, undefined], name);
       assert.deepEqual(
         { ...said(given), finish: given.end.finish_reason },
@@ -68,7 +69,7 @@ onSglang("what SGLang recorded on given ids is what it scores for them", async (
   await withSglang(t, async (engine, model) => {
     const first = await sample(engine, model, {}, t.signal);
     const prompt_ids = [...first.prompt, ...first.ids, 10, 11];
-    const second = await sample(engine, model, { prompt_ids }, t.signal);
+    const second = await sample(engine, model, { prompt_ids: IdText.of(prompt_ids) }, t.signal);
     const scored = (await engine.score?.(model, [...prompt_ids, ...second.ids], t.signal)) ?? assert.fail("it scores");
     const worst = (from: number, turn: ReadTurn) =>
       Math.max(...turn.ids.map((_, at) => Math.abs((scored[from + at] ?? Number.NaN) - (turn.logprobs[at] ?? Number.NaN))));
@@ -115,7 +116,7 @@ onSglang("SGLang's refusals about ids are typed, and cost the next call nothing"
   await withSglang(t, async (engine, model) => {
     const { max_model_len } = await engine.probe(t.signal);
     for (const [fields, code] of [
-      [{ prompt_ids: new Array<number>((max_model_len ?? 0) + 10).fill(5) }, "context_length_exceeded"],
+      [{ prompt_ids: IdText.of(new Array<number>((max_model_len ?? 0) + 10).fill(5)) }, "context_length_exceeded"],
       [{ prompt: { token_ids: new Array<number>((max_model_len ?? 0) + 10).fill(5) }, messages: [] }, "context_length_exceeded"],
       // As prompt_ids it would end the server; those come from its own answers, and this from a harness.
       [{ prompt: { token_ids: [5, 99_999_999] }, messages: [] }, "request_invalid"],
@@ -124,6 +125,6 @@ onSglang("SGLang's refusals about ids are typed, and cost the next call nothing"
       assert.ok(error instanceof AlidadeError, `${code}: ${JSON.stringify(error)}`);
       assert.equal(error.code, code, error.message);
     }
-    assert.ok((await sample(engine, model, { prompt_ids: [5, 6] }, t.signal)).ids.length > 0);
+    assert.ok((await sample(engine, model, { prompt_ids: IdText.of([5, 6]) }, t.signal)).ids.length > 0);
   });
 });

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, SampleRequest } from "../../engines/engine.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Sampling } from "../../schema/message.ts";
+import { IdText } from "../../tokens/id-text.ts";
 import type { Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
 import { bashTool, forcedTurns, neutral, type ReadTurn, read, request, said, score, tolerance, withVllm } from "./vllm-samples.ts";
@@ -64,7 +65,7 @@ async function compare(
 ): Promise<void> {
   const asked = () => request(vllm, { tools: [bashTool], sampling: { ...neutral, ...sampling, seed } });
   const rendered = await sample(engine, asked(), signal);
-  const given = await sample(engine, { ...asked(), prompt_ids: rendered.prompt }, signal);
+  const given = await sample(engine, { ...asked(), prompt_ids: IdText.of(rendered.prompt) }, signal);
   assert.deepEqual(given.prompt, rendered.prompt, name);
   assert.equal(given.end.misaligned, undefined, name);
   outcome.compared++;
@@ -94,10 +95,14 @@ test("a second turn goes on from the sampled ids themselves, is scored as it was
     const suffix =
       (await engine.tokenize?.(vllm.model, { text: "\n<|im_start|>user\nmore<|im_end|>\n<|im_start|>assistant\n" }, t.signal)) ?? [];
     const prompt_ids = [...first.prompt, ...first.ids, ...suffix];
-    const second = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: salt }), t.signal);
+    const second = await sample(engine, request(vllm, { messages: long, prompt_ids: IdText.of(prompt_ids), cache_salt: salt }), t.signal);
     assert.deepEqual(second.prompt, prompt_ids);
     assert.ok((second.end.usage.cached_tokens ?? 0) >= first.prompt.length - 128, `cached ${second.end.usage.cached_tokens}`);
-    const other = await sample(engine, request(vllm, { messages: long, prompt_ids, cache_salt: `another ${salt}` }), t.signal);
+    const other = await sample(
+      engine,
+      request(vllm, { messages: long, prompt_ids: IdText.of(prompt_ids), cache_salt: `another ${salt}` }),
+      t.signal,
+    );
     assert.ok((other.end.usage.cached_tokens ?? 0) < 128, "another salt shares no prefix");
     const scored = await score(vllm, [...prompt_ids, ...second.ids], t.signal);
     const worst = (from: number, turn: ReadTurn) =>
@@ -152,18 +157,22 @@ test("what vLLM refuses about ids is typed as it is for messages, and costs it n
   await withVllm(t.signal, async (engine, vllm) => {
     const { max_model_len } = await engine.probe(t.signal);
     const refused: [Partial<SampleRequest>, string][] = [
-      [{ prompt_ids: new Array<number>(max_model_len ?? 0).fill(5) }, "context_length_exceeded"],
-      [{ prompt_ids: new Array<number>((max_model_len ?? 0) + 100).fill(5) }, "context_length_exceeded"],
-      [{ prompt_ids: [5, 999_999] }, "request_invalid"],
-      [{ prompt_ids: [5], model: "nobody" }, "model_unknown"],
-      [{ prompt_ids: [5], sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
+      [{ prompt_ids: IdText.of(new Array<number>(max_model_len ?? 0).fill(5)) }, "context_length_exceeded"],
+      [{ prompt_ids: IdText.of(new Array<number>((max_model_len ?? 0) + 100).fill(5)) }, "context_length_exceeded"],
+      [{ prompt_ids: IdText.of([5, 999_999]) }, "request_invalid"],
+      [{ prompt_ids: IdText.of([5]), model: "nobody" }, "model_unknown"],
+      [{ prompt_ids: IdText.of([5]), sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
     ];
     for (const [fields, code] of refused) {
       const error = await sample(engine, request(vllm, fields), t.signal).catch((thrown: unknown) => thrown);
       assert.ok(error instanceof AlidadeError, `${code}: ${JSON.stringify(error)}`);
       assert.equal(error.code, code, error.message);
     }
-    const last = await sample(engine, request(vllm, { prompt_ids: [5, 6, 7], sampling: { ...neutral, max_tokens: 3 } }), t.signal);
+    const last = await sample(
+      engine,
+      request(vllm, { prompt_ids: IdText.of([5, 6, 7]), sampling: { ...neutral, max_tokens: 3 } }),
+      t.signal,
+    );
     assert.deepEqual([last.prompt, last.end.finish_reason], [[5, 6, 7], "length"]);
   });
 });
@@ -175,7 +184,7 @@ test("the signal stops a generation on ids at vLLM too", async (t) => {
     const leave = new AbortController();
     const sampling = { ...neutral, max_tokens: 20_000, ignore_eos: true };
     await assert.rejects(async () => {
-      for await (const event of engine.sample(request(vllm, { prompt_ids: [5, 6, 7], sampling, live: true }), leave.signal))
+      for await (const event of engine.sample(request(vllm, { prompt_ids: IdText.of([5, 6, 7]), sampling, live: true }), leave.signal))
         if (event.type === "tokens") leave.abort(new AlidadeError("cancelled", "enough"));
     });
     const limit = AbortSignal.timeout(20_000);

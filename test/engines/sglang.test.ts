@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../errors.ts";
 import type { Prompt } from "../../schema/message.ts";
+import { IdText } from "../../tokens/id-text.ts";
 import { endOf, failureOf, patience, request, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
 import { logprobOf, said } from "../fakes/scripted-engine.ts";
 import type { ScriptedWire } from "../fakes/scripted-wire.ts";
@@ -36,7 +37,10 @@ test("sglang: logprobs are processed, ids can be given, and the weights that sam
       [facts.logprob_semantics, facts.grammar_logprobs, facts.token_in, facts.weight_version],
       ["processed", "masked", true, "w7"],
     );
-    const events = await sampleAll(engine, { prompt_ids: [5, 6, 7], sampling: { top_k: 0, structured_outputs: { choice: ["a.b", "c"] } } });
+    const events = await sampleAll(engine, {
+      prompt_ids: IdText.of([5, 6, 7]),
+      sampling: { top_k: 0, structured_outputs: { choice: ["a.b", "c"] } },
+    });
     const sent = server.requests.at(-1);
     assert.deepEqual([sent?.input_ids, sent?.top_k, sent?.regex, sent?.stream], [[5, 6, 7], -1, "(a\\.b|c)", false]);
     assert.deepEqual(endOf(events).weights, [

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { contextOverflow } from "../../dialects/context-overflow.ts";
 import { engineNamed } from "../../engines/index.ts";
 import type { Message } from "../../schema/message.ts";
+import { IdText } from "../../tokens/id-text.ts";
 import { endOf, failureOf, patience, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { forbidExtras, tensorrtLlmWire } from "../fakes/scripted-tensorrt-llm.ts";
@@ -25,18 +26,21 @@ test("a server that leaves prompt ids out, and says nothing, is seen by the prob
   server.takesPromptIds = true;
   await engine.probe(patience());
   server.takesPromptIds = false;
-  assert.match(endOf(await sampleAll(engine, { prompt_ids: [7, 8, 9] })).misaligned ?? "", /another prompt .* than asked \(3 ids\)/);
+  assert.match(
+    endOf(await sampleAll(engine, { prompt_ids: IdText.of([7, 8, 9]) })).misaligned ?? "",
+    /another prompt .* than asked \(3 ids\)/,
+  );
   await engine.close();
 });
 
 test("vllm: ids that fill the context are refused as a conversation that does, and ids beside an image before they are lost", async () => {
   await withEngine("vllm", { text: "x" }, async (engine, server) => {
     const { max_model_len } = await engine.probe(patience());
-    const full = await failureOf(sampleAll(engine, { prompt_ids: new Array<number>(max_model_len ?? 0).fill(7) }));
+    const full = await failureOf(sampleAll(engine, { prompt_ids: IdText.of(new Array<number>(max_model_len ?? 0).fill(7)) }));
     assert.deepEqual([full.code, full.status], ["context_length_exceeded", 400]);
     assert.deepEqual(contextOverflow(full.message), { tokens: "100001", maximum: "100000" });
     const image: Message = { role: "user", parts: [{ type: "image", url: "data:image/png;base64,AA==" }] };
-    const lost = await failureOf(sampleAll(engine, { messages: [image], prompt_ids: [7] }));
+    const lost = await failureOf(sampleAll(engine, { messages: [image], prompt_ids: IdText.of([7]) }));
     assert.deepEqual([lost.code, lost.param, server.requests.length], ["request_invalid", "prompt_ids", 0]);
   });
 });

@@ -41,6 +41,10 @@ test("texts built upon texts, at any place of them and in any order of asking, h
       for (const { text, list } of built) {
         assert.equal(text.length, list.length);
         assert.deepEqual(text.toIds(), list);
+        const [last, all] = [list.slice(-3), textOf(list)];
+        assert.deepEqual([text.tail(3), text.tail(0), text.tail(1_000)], [last, [], list]);
+        assert.ok(text.is(all) && !text.is(textOf([...list, 1])) && (list.length === 0 || !text.is(all.subarray(0, -1))));
+        assert.equal(Buffer.concat(text.pieces).toString(), list.join(","));
         assert.equal(text.bytes.toString(), list.join(","));
       }
     }),

@@ -9,6 +9,7 @@ import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { marks, shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
+import { IdText } from "../../../tokens/id-text.ts";
 import { ToyTokenizer } from "../../fakes/toy-tokenizer.ts";
 
 const tools: Tool[] = [{ name: "bash", parameters: { type: "object", properties: {} }, kind: "function" }];
@@ -96,7 +97,7 @@ test("a conversation that goes on spells what the template prints, whatever is s
           tools: list,
           toolsHash: null,
           close: kept.at(-1) as number,
-          kept,
+          kept: IdText.of(kept),
         });
         assert.ok(typeof suffix !== "string", `refused: ${suffix}`);
         messages.push(said, ...appended);
@@ -137,7 +138,7 @@ test("a byte-pair tokenizer gives the same suffix as the whole rendering has", a
         tools: [],
         toolsHash: null,
         close: kept.at(-1) as number,
-        kept,
+        kept: IdText.of(kept),
       });
       assert.deepEqual([...kept, ...(suffix as number[])], encodePractice(print([...messages, said, ...appended], [], true)));
     }),
@@ -185,7 +186,7 @@ test("where what is appended changes how the turn before it is printed, the suff
       tools: [],
       toolsHash: null,
       close: kept.at(-1) as number,
-      kept,
+      kept: IdText.of(kept),
     });
     assert.equal(tokenizer.decode(suffix as number[]), `\n<|im_start|>user\n${text}${end}\n<|im_start|>assistant\n`);
   }

@@ -9,6 +9,7 @@ import { keptReasoning } from "../../../proxy/continuity/kept-reasoning.ts";
 import { shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
+import { IdText } from "../../../tokens/id-text.ts";
 import { startsWith } from "../../../tokens/prefix.ts";
 import { ToyTokenizer } from "../../fakes/toy-tokenizer.ts";
 import type { Template, TemplateRenderer } from "../../interop/templates/place.ts";
@@ -153,7 +154,7 @@ async function tryOne(at: Renderer, tokenizer: ToyTokenizer, suffixes: Suffixes,
     const close = sampled.at(-1) as number;
     const shape = shapeOf(before, turn, appended, true);
     const suffix = await suffixes
-      .suffixOf({ renderer: at, kind: "", shape, turn, appended, tools, toolsHash: "", close, kept: sampled })
+      .suffixOf({ renderer: at, kind: "", shape, turn, appended, tools, toolsHash: "", close, kept: IdText.of(sampled) })
       .catch(() => "no_suffix" as const);
     const true_ids = tokenizer.encode(truth);
     const isAppendOnly = startsWith(true_ids, sampled);
