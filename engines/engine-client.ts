@@ -12,8 +12,10 @@ import { StreamedResponse } from "./streamed-response.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
 const idleSocketMs = 4_000;
-/** What an error body may tell us; the rest is not read. */
+/** What an error body may tell us; the rest is cut off. */
 const maxErrorBytes = 64 * 1024;
+/** 128 k sampled tokens, each in a chunk of its own with its logprob, are about 50 MB; a server that sends five times that is none. */
+const maxAnswerBytes = 256 * 1024 * 1024;
 
 export type EngineClientOptions = { baseUrl: string; apiKey: string | null };
 
@@ -27,6 +29,7 @@ export class EngineClient {
     headersTimeout: 0,
     bodyTimeout: 0,
     connections: null,
+    maxResponseSize: maxAnswerBytes,
   });
   /** Connections made so far: a request that failed without a new one was sent on a reused socket. */
   #connects = 0;
@@ -85,7 +88,7 @@ export class EngineClient {
     const status = await response.status.catch((error: unknown) => {
       throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
     });
-    if (status !== 200) throw this.refusal(status, await response.text().catch(messageOf), response.headers);
+    if (status !== 200) throw this.refusal(status, await response.text(maxErrorBytes).catch(messageOf), response.headers);
     return response;
   }
 

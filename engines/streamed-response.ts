@@ -51,12 +51,16 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
     });
   }
 
-  async text(): Promise<string> {
+  /** The body as text; of one that is longer than `enough` bytes its beginning, and the rest is given up. */
+  async text(enough = Number.POSITIVE_INFINITY): Promise<string> {
     const all: Buffer[] = [];
+    let size = 0;
     await this.read((chunks) => {
       all.push(...chunks);
-      return false;
+      for (const { length } of chunks) size += length;
+      return size > enough;
     });
+    if (size > enough) this.abandon();
     return Buffer.concat(all).toString("utf8");
   }
 

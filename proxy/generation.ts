@@ -9,14 +9,13 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, Tried } from "../schema/session-log.ts";
 import { GrowingText } from "../wire/growing-text.ts";
-import type { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { toErrorRecord } from "./error-record.ts";
-import { type PromptTokens, promptTokens } from "./storage-base.ts";
+import { type PromptTokens, promptTokens, type TokenBase } from "./prompt-tokens.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
 const abandonedAfterMs = 60_000;
@@ -38,7 +37,7 @@ export type Engines = {
   wish: Wish;
   pauses: EnterOptions["pauses"];
   /** Earlier calls with whose tokens the prompt may begin. */
-  bases: readonly Call[];
+  bases: readonly TokenBase[];
   /** Of a session with continuity: the prompt as ids at this engine, or why it is rendered. */
   continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
 };
@@ -204,7 +203,7 @@ export class Generation {
 
   #take(events: SampleEvent[], sample: Sample, tried: Tried, accept: () => void): void {
     const before = this.sampledTokens;
-    const shown: LiveEvent[] = [];
+    let shown: LiveEvent[] = [];
     for (const event of events) {
       if (event.type === "accepted") {
         tried.status = event.status;
@@ -214,7 +213,9 @@ export class Generation {
         this.#sample = sample;
       }
       if (event.type === "tokens") this.sampledTokens += event.token_ids.length;
-      else if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") shown.push(event);
+      else if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call")
+        // Nearly always it is one: an array that grows takes room for many at once.
+        shown = shown.length === 0 ? [event] : [...shown, event];
     }
     if (this.sampledTokens > before) this.#onSampled();
     if (shown.length > 0) for (const show of this.#followers) show(shown);
@@ -264,7 +265,7 @@ class Sample {
   readonly #engine: string | null;
   readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
-  readonly #bases: readonly Call[];
+  readonly #bases: readonly TokenBase[];
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** Of ids that were given: the engine's own word is held against them. */
@@ -277,7 +278,7 @@ class Sample {
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
   /** No lease: the call never came to an engine. */
-  constructor(lease: EngineLease | null, request: GenerationRequest, bases: readonly Call[]) {
+  constructor(lease: EngineLease | null, request: GenerationRequest, bases: readonly TokenBase[]) {
     this.#bases = bases;
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
@@ -346,7 +347,11 @@ class Sample {
       prompt: hasIds ? this.#prompt : null,
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
-      logprob_semantics: { kind: this.#facts?.logprob_semantics ?? null, grammar: this.#grammar },
+      logprob_semantics: {
+        kind: this.#facts?.logprob_semantics ?? null,
+        grammar: this.#grammar,
+        ...(this.#grammar && { grammar_logprobs: this.#facts?.grammar_logprobs ?? null }),
+      },
       missing,
       message,
       finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),

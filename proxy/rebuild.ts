@@ -7,8 +7,8 @@ import { IdText } from "../tokens/id-text.ts";
 import { Call } from "./call.ts";
 import { moveToFront } from "./engine-pool.ts";
 import { LazyLog } from "./lazy-log.ts";
+import type { Delta } from "./prompt-tokens.ts";
 import { Session } from "./session.ts";
-import type { Delta } from "./storage-base.ts";
 
 /**
  * A session of the store as it was. Finished without answered counts as undelivered; begun without finished as failed.

@@ -3,7 +3,7 @@
  * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
  * that an answer is a pure function of the record.
  */
-import { type AnswerContext, type SseFrame, type StreamWriter, toEvents } from "../dialects/dialect.ts";
+import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
 import { AlidadeError } from "../errors.ts";
 import { mintToolCallId } from "../schema/ids.ts";
 import type { Turn } from "../schema/message.ts";
@@ -153,13 +153,11 @@ class LiveEvents {
   }
 
   #write(events: LiveEvent[]): void {
-    const frames: SseFrame[] = [];
     try {
-      for (const event of events) frames.push(...this.#writer.event(this.#minted(event)));
+      this.#exchange.write(events.flatMap((event) => this.#writer.event(this.#minted(event))));
     } catch (error) {
       this.#broken.reject(error);
     }
-    this.#exchange.write(frames);
   }
 
   #minted(event: LiveEvent): LiveEvent {

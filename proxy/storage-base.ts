@@ -2,13 +2,10 @@
  * The storage base of a list: the earlier call whose own list (input ‖ output) begins most like it, so that the log
  * holds every message and token of a growing conversation once. It says nothing about whose turn was whose.
  */
-
 import type { Message } from "../schema/message.ts";
-import { type Head, IdText, parseIds } from "../tokens/id-text.ts";
 import { type Call, messageKey } from "./call.ts";
+import type { Delta } from "./prompt-tokens.ts";
 import type { Session } from "./session.ts";
-
-export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
 
 /** Candidates are few on purpose: the parent by identity and the latest calls; a missed base costs bytes only. */
 export function storageBases(session: Session, parent: Call | null, agent: string): Call[] {
@@ -26,39 +23,6 @@ export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta
     delta: { base_call_id: best.call.id, base_len: best.length, new: fresh },
     whole: [...best.call.conversation.slice(0, best.length), ...fresh],
   };
-}
-
-/** A prompt as the log stores it, and whole. */
-export type PromptTokens = { delta: Delta<number>; whole: IdText };
-
-/** Only what no base has is parsed. Throws what asking the engine's event for its ids throws, where they are none. */
-export function promptTokens(bases: readonly Call[], prompt: { readonly token_ids: number[]; text?: Buffer }): PromptTokens {
-  const text = prompt.text ?? Buffer.from(prompt.token_ids.join(","));
-  const best = longestHead(bases, text);
-  if (!best) {
-    const { token_ids } = prompt;
-    return { delta: { base_call_id: null, base_len: 0, new: token_ids }, whole: IdText.ofText(text, token_ids.length) };
-  }
-  const { call, known, head } = best;
-  const tail = text.subarray(Math.min(head.bytes + 1, text.length));
-  const fresh = parseIds(tail) ?? prompt.token_ids.slice(head.ids);
-  return {
-    delta: { base_call_id: call.id, base_len: head.ids, new: fresh },
-    whole: known.extendText(head, tail, fresh.length),
-  };
-}
-
-function longestHead(bases: readonly Call[], text: Buffer): { call: Call; known: IdText; head: Head } | null {
-  let best: { call: Call; known: IdText; head: Head } | null = null;
-  for (const call of bases) {
-    const known = call.idText;
-    const head = known?.commonHead(text);
-    if (!known || !head || head.ids <= (best?.head.ids ?? 0)) continue;
-    best = { call, known, head };
-    // It goes on from all of that call: a longer one is not looked for.
-    if (head.ids === known.length) break;
-  }
-  return best;
 }
 
 function commonMessages(a: readonly Message[], b: readonly Message[]): number {

@@ -178,8 +178,10 @@ export const Tried = z.strictObject({
 export const LogprobSemantics = z.strictObject({
   /** raw: log-softmax of the logits; processed: after temperature and truncation; null: the engine gave none. */
   kind: z.enum(["raw", "processed"]).nullable(),
-  /** A grammar masked the logits before the softmax. */
+  /** A grammar said which tokens may come. */
   grammar: z.boolean(),
+  /** Are they those under its mask (a forced token has 0.0), or the model's own? null: nobody knows. Absent without a grammar. */
+  grammar_logprobs: z.enum(["masked", "unmasked"]).nullish(),
 });
 
 /** Why a call of a session with continuity was rendered anew: what makes it no continuation of an earlier call's tokens. */

@@ -8,10 +8,12 @@
  * from there. Nothing is kept here but answers about templates: the conversations are the session's calls themselves.
  */
 import type { Engine, RenderSource } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../schema/message.ts";
 import type { RenderCause } from "../../schema/session-log.ts";
 import type { IdText } from "../../tokens/id-text.ts";
+import { startsWith } from "../../tokens/prefix.ts";
 import type { Call } from "../call.ts";
 import type { EngineLease } from "../engine-lease.ts";
 import type { Session } from "../session.ts";
@@ -54,6 +56,7 @@ export class Continuity {
     const close: Close = earlier.isCutOff ? null : (kept.tail(1)[0] as number);
     if (close === null && !(await endsWithItsText(renderer, from, turn))) return rendered("truncated");
     const shape = shapeOf(from.messages, turn, appended, tools.length > 0);
+    if (!(await this.#isToldAll(call, tools, from, renderer, kind))) return rendered("no_suffix");
     const suffix = await this.#suffixes.suffixOf({
       renderer,
       kind,
@@ -71,6 +74,20 @@ export class Continuity {
       prompt_ids,
       record: { mode: "spliced", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },
     };
+  }
+
+  /**
+   * Some templates (Kimi K3's) print the tool choice and the response format behind the last words, and a tokenizer's
+   * route may not be told of them. Where there are any it is held against a prompt that the engine rendered itself.
+   */
+  async #isToldAll({ begun }: Call, tools: Tool[], from: Call, renderer: Renderer, kind: string): Promise<boolean> {
+    if ((begun.tool_choice ?? "auto") === "auto" && begun.effective_sampling.response_format === undefined) return true;
+    return this.#suffixes.isAsSampled(kind, begun.tools_hash, async () => {
+      if (from.finished?.continuity?.mode !== "rendered")
+        throw new AlidadeError("request_invalid", "no prompt that the engine rendered is at hand to hold its tokenizer's route against");
+      const ids = await renderer.ids(from.messages, tools);
+      return ids.length === from.promptLength && startsWith(from.tokens as Int32Array, ids);
+    });
   }
 
   /** Would the template still print all reasoning that the earlier call's tokens hold? */

@@ -65,6 +65,11 @@ export class Suffixes {
     return endsWith(kept, anchor.closing, close) ? anchor.suffix : "other_close";
   }
 
+  /** Does the tokenizer's route print what the engine samples on, for these settings and tools? */
+  isAsSampled(kind: string, toolsHash: string | null, find: () => Promise<boolean>): Promise<boolean> {
+    return this.#remembered(["as sampled", kind, toolsHash], find);
+  }
+
   /** A memory for questions about reasoning. */
   asking(kind: string, hasTools: boolean): Ask {
     return (build, find) => this.#remembered(["reasoning", kind, hasTools, build], find);

@@ -35,6 +35,18 @@ test("a body is what was written, whatever its status", async () => {
   assert.equal(await response.text(), "short and stout");
 });
 
+test("of a body that never ends its beginning is read, and the rest is given up", async () => {
+  const gone = Promise.withResolvers<void>();
+  await using place = await serving((outgoing) => {
+    const more = (): void => void (outgoing.destroyed || outgoing.write("no ".repeat(1_000), () => setImmediate(more)));
+    outgoing.writeHead(500).once("close", gone.resolve);
+    more();
+  });
+  const text = await place.open().text(64 * 1024);
+  assert.ok(text.length > 64 * 1024 && text.length < 1024 * 1024, `${text.length} bytes`);
+  await gone.promise;
+});
+
 test("what came before a body broke off is read before the failure is thrown", async () => {
   await using place = await serving((outgoing) => outgoing.write("half", () => outgoing.destroy()));
   const response = place.open();

@@ -39,4 +39,9 @@ test("on a sampling engine with byte pairs, calls, thoughts, free talk and cut-o
   assert.deepEqual(trajectory.fidelity.continuity, { first_turn: 1, spliced: 11 });
   assert.equal(trajectory.traces.length, 1);
   assert.equal(trajectory.fidelity.row_inflation, 1);
+  for (const { sampling, logprob_semantics: told } of trajectory.calls)
+    assert.deepEqual(
+      told,
+      "structured_outputs" in sampling ? { kind: "raw", grammar: true, grammar_logprobs: "masked" } : { kind: "raw", grammar: false },
+    );
 });
