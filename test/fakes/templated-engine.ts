@@ -47,6 +47,8 @@ export class TemplatedEngine implements AsyncDisposable {
   asked = 0;
   maxModelLen = 1_000_000;
   takesPromptIds = true;
+  /** As Kimi K3's template: behind the last words, where tools must be called, it says so; the tokenizer's route is not told. */
+  printsToolChoice = false;
   /** Every `/tokenize` of messages fails in this way. */
   rendersNothing: number | null = null;
   /** It samples on other ids than it was given, and says so. */
@@ -111,7 +113,7 @@ export class TemplatedEngine implements AsyncDisposable {
     }
     if (incoming.url !== "/v1/chat/completions") return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     const given = (body.kv_transfer_params as { prompt_token_ids?: number[] } | undefined)?.prompt_token_ids;
-    const rendered = given && this.takesPromptIds ? given : this.tokenizer.encode(this.render(body.messages, body.tools ?? [], true));
+    const rendered = given && this.takesPromptIds ? given : this.tokenizer.encode(this.render(this.#toldAll(body), body.tools ?? [], true));
     const prompt = this.cutsPrompts && body.stream ? rendered.slice(1) : rendered;
     if (prompt.length >= this.maxModelLen)
       return json(outgoing, 400, {
@@ -120,6 +122,10 @@ export class TemplatedEngine implements AsyncDisposable {
     if (!body.stream) return json(outgoing, 200, probed(prompt));
     await this.before;
     this.#answer(body, prompt, outgoing);
+  }
+
+  #toldAll({ messages, tool_choice }: { messages: ChatMessage[]; tool_choice?: unknown }): ChatMessage[] {
+    return this.printsToolChoice && tool_choice === "required" ? [...messages, { role: "system", content: "You MUST call." }] : messages;
   }
 
   #answer(body: Record<string, unknown>, prompt: number[], outgoing: ServerResponse): void {

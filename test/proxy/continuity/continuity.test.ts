@@ -246,6 +246,19 @@ test("a later user turn that makes the template drop the reasoning of an earlier
   assert.deepEqual(await told(client, engine), ["first_turn", "spliced", "reasoning_dropped", "spliced"]);
 });
 
+for (const printed of [false, true])
+  test(`a tool choice that the template ${printed ? "prints where the tokenizer is not told of it" : "does not print"} is ${printed ? "rendered anew" : "continued"}`, async () => {
+    await using place = await at([]);
+    const { client, engine } = place;
+    engine.printsToolChoice = printed;
+    const asked = { tools, tool_choice: "required" };
+    const one = await client.say(hi, asked);
+    const two = await client.say([...hi, one, more], asked);
+    await client.say([...hi, one, more, two, more], asked);
+    const later = printed ? "no_suffix" : "spliced";
+    assert.deepEqual(await told(client, engine), ["first_turn", later, later]);
+  });
+
 test("an engine that takes no ids is asked with messages, and says so on every call", async () => {
   await using scope = new AsyncDisposableStack();
   const engine = scope.use(await TemplatedEngine.start(() => ({ text: "Fine." })));
