@@ -8,15 +8,18 @@ import { pausableClock } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
 
 /**
- * Called when more of a call was sampled. A call that samples the last token of a budget is whole; the one that needs
- * more than that is cut. The harness's repetition of a failed call is charged to no budget.
+ * What is to be called when more of a call was sampled; null where no budget can end it. A call that samples the last
+ * token of a budget is whole; the one that needs more than that is cut. The harness's repetition of a failed call is
+ * charged to no budget.
  */
-export function endIfOverSampled(session: Session, call: Call): void {
+export function sampledBudget(session: Session, call: Call): (() => void) | null {
   const limit = session.spec.budgets.max_sampled_tokens;
-  if (limit === undefined || call.begun.retry_of !== null) return;
-  let sampled = session.spent.sampledTokens;
-  for (const running of session.inFlight) if (running.finished === null) sampled += running.generation?.sampledTokens ?? 0;
-  if (sampled > limit) void call.generation?.stop(budgetSpent(session, "max_sampled_tokens", sampled));
+  if (limit === undefined || call.begun.retry_of !== null) return null;
+  return () => {
+    let sampled = session.spent.sampledTokens;
+    for (const running of session.inFlight) if (running.finished === null) sampled += running.generation?.sampledTokens ?? 0;
+    if (sampled > limit) void call.generation?.stop(budgetSpent(session, "max_sampled_tokens", sampled));
+  };
 }
 
 /** Ends the call when the session's time is over. Disposed when the call is. */

@@ -61,7 +61,7 @@ export class Generation {
   /** An engine has refused it, and it is, or was, tried again. */
   wasRefused = false;
   readonly #engines: Engines;
-  readonly #onSampled: () => void;
+  readonly #onSampled: (() => void) | null;
   #isAccepted = false;
   #isOver = false;
   readonly #abort = new AbortController();
@@ -71,7 +71,7 @@ export class Generation {
   #abandoned: NodeJS.Timeout | null = null;
 
   /** `onSampled` is called whenever `sampledTokens` has grown. */
-  constructor(engines: Engines, request: GenerationRequest, onSampled: () => void) {
+  constructor(engines: Engines, request: GenerationRequest, onSampled: (() => void) | null) {
     this.#engines = engines;
     this.#onSampled = onSampled;
     let accept = (): void => undefined;
@@ -217,7 +217,7 @@ export class Generation {
         // Nearly always it is one: an array that grows takes room for many at once.
         shown = shown.length === 0 ? [event] : [...shown, event];
     }
-    if (this.sampledTokens > before) this.#onSampled();
+    if (this.sampledTokens > before) this.#onSampled?.();
     if (shown.length > 0) for (const show of this.#followers) show(shown);
   }
 }

@@ -10,7 +10,7 @@ import { withoutBase } from "../schema/restored-turns.ts";
 import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
-import { endIfOverSampled, wallClock } from "./budget-watch.ts";
+import { sampledBudget, wallClock } from "./budget-watch.ts";
 import { Call } from "./call.ts";
 import type { Wish } from "./choose-engine.ts";
 import { continueFrom } from "./continue-from.ts";
@@ -192,7 +192,7 @@ function generate(session: Session, call: Call, { request, wish, bases }: Work, 
       call_id: call.id,
       live: session.spec.relay === "live",
     },
-    () => endIfOverSampled(session, call),
+    sampledBudget(session, call),
   );
 }
 

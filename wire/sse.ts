@@ -13,14 +13,13 @@ export type TakeFrame = (bytes: Buffer, start: number, end: number, event: strin
 /** A prompt of a million token ids comes back as one event of about 8 MB; 64 MiB leave room above that. */
 const maxEventBytes = 64 * 1024 * 1024;
 
-const lineEnd = /[\r\n]/;
 const lineEnds = /\r\n|\r|\n/;
 
 /** The frame as it stands on the wire, with the empty line that ends it. */
 export function encodeSse(frame: SseFrame): string {
   const event = frame.event === undefined ? "" : `event: ${frame.event}\n`;
   // JSON has no line ends, and nearly all that is sent is JSON.
-  if (!lineEnd.test(frame.data)) return `${event}data: ${frame.data}\n\n`;
+  if (!frame.data.includes("\n") && !frame.data.includes("\r")) return `${event}data: ${frame.data}\n\n`;
   const data = frame.data.split(lineEnds).map((line) => `data: ${line}\n`);
   return `${event}${data.join("")}\n`;
 }
