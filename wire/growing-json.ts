@@ -96,7 +96,7 @@ function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; ins
   // One that parts from it before its end is another conversation, and leaves it as it is.
   const instead = shared === before.ends.length ? before : null;
   return {
-    known: { ...before, bytes: keptBytes(bytes, ends.at(-1) as number, instead), ends, items },
+    known: { ...before, bytes: memoryFor(bytes, ends.at(-1) as number, instead), ends, items },
     instead,
     value: Object.assign(value as object, { [before.field]: [...items] }),
   };
@@ -106,7 +106,7 @@ function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; ins
  * The body up to `end`, in the memory of the one that it continues while there is room: a buffer for each body that lives
  * until the next one comes is what makes a garbage collector walk through the whole heap.
  */
-function keptBytes(bytes: Buffer, end: number, before: Known | null): Buffer {
+function memoryFor(bytes: Buffer, end: number, before: Known | null): Buffer {
   if (before && end <= before.bytes.length) {
     const same = before.ends.at(-1) as number;
     bytes.copy(before.bytes, same, same, end);
@@ -124,7 +124,7 @@ function readFirst(bytes: Buffer, field: string, value: unknown): Known | null {
   const list = start ? readList(bytes, skipSpace(bytes, start)) : null;
   if (!items || !start || !list || list.ends.length === 0 || list.ends.length !== items.length) return null;
   if (!endsWithout(field, bytes, list.close + 1)) return null;
-  return { bytes: keptBytes(bytes, list.ends.at(-1) as number, null), field, start, ends: list.ends, items: [...items] };
+  return { bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, start, ends: list.ends, items: [...items] };
 }
 
 function listIn(value: unknown, field: string): unknown[] | null {
