@@ -9,7 +9,7 @@ import { mintToolCallId } from "../schema/ids.ts";
 import type { Turn } from "../schema/message.ts";
 import type { Call } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
-import type { LiveEvent } from "./generation.ts";
+import type { LiveEvent } from "./sample.ts";
 import type { Session } from "./session.ts";
 import { withinTime } from "./within-time.ts";
 
