@@ -104,9 +104,18 @@ test("what was there before is taken over as it was, also by the turns of two ag
 test("a list that is named twice is never put together", () => {
   const reader = new GrowingJson();
   const twice = (last: string): Buffer => Buffer.from(`{"messages":[${JSON.stringify(padding)},{"a":1}],"x":1,${last}}`);
-  for (const last of ['"messages":[{"b":1}]', '"m\\u0065ssages":[{"b":1}]', '"messages":null']) {
-    assertSame(reader, twice(last));
-    assertSame(reader, twice('"y":1'));
-    assertSame(reader, twice(last));
+  for (const again of ['"messages":[{"b":1}]', '"messages":[]', '"messages":null']) {
+    for (const last of [again, again.replace("e", "\\u0065")]) {
+      assertSame(reader, twice(last));
+      assertSame(reader, twice('"y":1'));
+      assertSame(reader, twice(last));
+    }
   }
+});
+
+test("a comma behind the last item is refused, also where all the items are known", () => {
+  const reader = new GrowingJson();
+  const items = JSON.stringify([padding, { a: 1 }]).slice(1, -1);
+  reader.parse(Buffer.from(`{"messages":[${items}]}`), "messages");
+  assert.throws(() => reader.parse(Buffer.from(`{"messages":[${items},]}`), "messages"), /not JSON/);
 });
