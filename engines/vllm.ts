@@ -102,7 +102,8 @@ class VllmEngine implements Engine {
     const reader = new ChunkReader(this.baseUrl);
     const frames = new SseDecoder();
     const sampled: number[] = [];
-    let echoed: Extract<SampleEvent, { type: "prompt" }> | null = null;
+    // Held against what was asked as soon as it is there: the echo is as long as the prompt, and is not kept.
+    let complaint = request.prompt_ids ? promptComplaint(request.prompt_ids, null) : null;
     let isAccepted = false;
     let events: SampleEvent[] = [];
     const readChunk: TakeFrame = (bytes, start, end) => reader.read(bytes, events, start, end);
@@ -117,7 +118,7 @@ class VllmEngine implements Engine {
           isAccepted = reader.hasBegun;
           for (const event of events) {
             if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
-            else if (event.type === "prompt" && request.prompt_ids) echoed = event;
+            else if (event.type === "prompt" && request.prompt_ids) complaint = promptComplaint(request.prompt_ids, event);
           }
           // What was sampled before a chunk that is wrong was sampled all the same.
           if (events.length > 0) take(events);
@@ -131,7 +132,6 @@ class VllmEngine implements Engine {
       if (reader.isDone) response.skipRest();
       else response.abandon();
     }
-    const complaint = request.prompt_ids && promptComplaint(request.prompt_ids, echoed);
     const last = reader.end();
     const isCutOff = last.some((event) => event.type === "end" && event.finish_reason === "length");
     for (const [at, event] of last.entries()) {
