@@ -33,7 +33,7 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
   },
 });
-const { tokens, turns } = values.quick ? { tokens: 600, turns: 17 } : { tokens: Number(values.tokens), turns: Number(values.turns) };
+const { tokens, turns } = values.quick ? { tokens: 600, turns: 5 } : { tokens: Number(values.tokens), turns: Number(values.turns) };
 
 const contestants = {
   "rendered anew": { continuity: "off", isCold: false },
@@ -43,7 +43,7 @@ const contestants = {
 type Contestant = keyof typeof contestants;
 const names = Object.keys(contestants) as Contestant[];
 
-const plays = { "only grows": null, "drops thoughts": 8 } as const;
+const plays = { "only grows": null, "drops thoughts": values.quick ? 2 : 8 } as const;
 
 await using practice = values.engine === undefined ? await startPracticeEngine({ seed: 1 }) : null;
 const watched = new WatchedEngine(engineNamed("vllm").create({ baseUrl: values.engine ?? practice?.url ?? "", apiKey: null }));

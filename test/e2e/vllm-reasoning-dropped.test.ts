@@ -47,7 +47,7 @@ type IsDropped = (trajectory: Trajectory, call: Trajectory["calls"][number]) => 
 
 async function inBothWays(t: TestContext, options: Omit<SelfPlayOptions, "vllm">, isDropped: IsDropped): Promise<void> {
   await using vllm = await startVllm(t.signal);
-  for (const restore of ["serialisation", "full"] as const) {
+  const playedWith = async (restore: "serialisation" | "full") => {
     let longest = 0;
     let drops = restore === "full" ? 1 : 0;
     for (let session = 0; session < mostSessions && (longest < fewestTurns || drops === 0); session++) {
@@ -67,7 +67,8 @@ async function inBothWays(t: TestContext, options: Omit<SelfPlayOptions, "vllm">
       drops += dropped.length;
     }
     assert.ok(longest >= fewestTurns && drops > 0, `${restore}: at most ${longest} turns in a session, ${drops} drops`);
-  }
+  };
+  await Promise.all([playedWith("serialisation"), playedWith("full")]);
 }
 
 /** Has a parent, and nothing else happened to its turn. */
