@@ -1,7 +1,7 @@
 /**
  * What do many live streams at once cost, beside a relay that hands bytes on?
  *
- *     node bench/live-streams.ts [--streams 1000 --streams 2000] [--tokens 120] [--rounds 3]
+ *     node bench/live-streams.ts [--streams 1000 --streams 2000] [--tokens 500] [--rounds 3]
  *
  * Every stream gets a token four times a second, one a chunk; alidade relays it live: parsed, written anew in the
  * harness's dialect, recorded. The pass-through is hono and undici's `dispatch`, bytes through. Rounds are interleaved,
@@ -20,7 +20,7 @@ import { takeRecorded } from "./proxy-overhead/recorded.ts";
 const { values: options } = parseArgs({
   options: {
     streams: { type: "string", multiple: true, default: ["1000", "2000"] },
-    tokens: { type: "string", default: "120" },
+    tokens: { type: "string", default: "500" },
     rounds: { type: "string", default: "3" },
   },
 });
