@@ -33,7 +33,10 @@ export type SampleRequest = {
 export type SampleEvent =
   /** The engine took the request: its status is known, errors from here on are mid-stream. */
   | { type: "accepted"; status: number }
-  /** `text`: the ids as they came, with commas between. Where it is there they may be parsed only when they are asked for. */
+  /**
+   * `text`: the ids as they came, with commas between. Where it is there the ids are parsed when they are asked for, and
+   * both must be used before `sampleInto` goes on: the memory is the next prompt's.
+   */
   | { type: "prompt"; readonly token_ids: number[]; text?: Buffer }
   | { type: "text-delta"; text: string }
   | { type: "reasoning-delta"; text: string }

@@ -14,7 +14,8 @@ export async function* pulled(
   let news = Promise.withResolvers<void>();
   let isOver = false;
   const pushed = push(AbortSignal.any([signal, left.signal]), (events) => {
-    waiting.push(...events);
+    // The text of a prompt is gone by the time that somebody reads the event.
+    for (const event of events) waiting.push(event.type === "prompt" ? { type: "prompt", token_ids: event.token_ids } : event);
     news.resolve();
   }).finally(() => {
     isOver = true;

@@ -106,22 +106,30 @@ class VllmEngine implements Engine {
     let complaint = request.prompt_ids ? promptComplaint(request.prompt_ids, null) : null;
     let isAccepted = false;
     let events: SampleEvent[] = [];
-    const readChunk: TakeFrame = (bytes, start, end) => reader.read(bytes, events, start, end);
+    const handOver = (): void => {
+      // The first thing that a 200 says can be a refusal (see ChunkReader).
+      if (reader.hasBegun && !isAccepted) events.unshift({ type: "accepted", status: 200 });
+      isAccepted = reader.hasBegun;
+      for (const event of events) {
+        if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
+        else if (event.type === "prompt" && request.prompt_ids) complaint = promptComplaint(request.prompt_ids, event);
+      }
+      const read = events;
+      events = [];
+      if (read.length > 0) take(read);
+    };
+    const readChunk: TakeFrame = (bytes, start, end) => {
+      reader.read(bytes, events, start, end);
+      // The text of a prompt is there only as long as the frame is.
+      if (events.some(({ type }) => type === "prompt")) handOver();
+    };
     try {
       await response.read((chunks) => {
-        events = [];
         try {
           for (const chunk of chunks) frames.feed(chunk, readChunk);
         } finally {
-          // The first thing that a 200 says can be a refusal (see ChunkReader).
-          if (reader.hasBegun && !isAccepted) events.unshift({ type: "accepted", status: 200 });
-          isAccepted = reader.hasBegun;
-          for (const event of events) {
-            if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
-            else if (event.type === "prompt" && request.prompt_ids) complaint = promptComplaint(request.prompt_ids, event);
-          }
           // What was sampled before a chunk that is wrong was sampled all the same.
-          if (events.length > 0) take(events);
+          handOver();
         }
         return reader.isDone;
       });

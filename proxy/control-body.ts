@@ -10,8 +10,8 @@ export type Env = { Bindings: HttpBindings };
 
 /** No body is an empty object. Throws `request_invalid` with `param`. */
 export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
-  const bytes = await readBody((context.env as HttpBindings).incoming);
-  const result = schema.safeParse(bytes.length === 0 ? {} : parseJson(bytes));
+  const value = await readBody((context.env as HttpBindings).incoming, (bytes) => (bytes.length === 0 ? {} : parseJson(bytes)));
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const path = issue?.code === "unrecognized_keys" ? [...issue.path, issue.keys[0]] : (issue?.path ?? []);

@@ -105,7 +105,7 @@ export class HarnessListener implements AsyncDisposable {
       else {
         const session = this.#resolve(incoming, headers, address, key, dialect);
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
-        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, await readBody(incoming));
+        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, incoming);
         else {
           exchange.body = await this.#body(session, dialect, incoming, { ...addressed?.fields, ...route.fields });
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
@@ -118,10 +118,10 @@ export class HarnessListener implements AsyncDisposable {
     return RESPONSE_ALREADY_SENT;
   }
 
-  /** The body with what the address adds. A function of its own: its bytes are not held until the answer has left. */
+  /** The body with what the address adds. */
   async #body(session: Session, dialect: Dialect, incoming: IncomingMessage, fields: Record<string, unknown>): Promise<unknown> {
-    const bytes = await readBody(incoming);
-    const body = dialect.conversation ? session.bodies.parse(bytes, dialect.conversation) : parseJson(bytes);
+    const list = dialect.conversation;
+    const body = await readBody(incoming, (bytes) => (list ? session.bodies.parse(bytes, list) : parseJson(bytes)));
     return isObject(body) ? { ...body, ...fields } : body;
   }
 
@@ -135,8 +135,15 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: body ?? {} });
   }
 
-  async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address, bytes: Buffer): Promise<void> {
-    const asked = { ...route, id: params.id ?? "", query, body: bytes.length > 0 ? parseJson(bytes) : null };
+  async #fromRecord(
+    session: Session,
+    exchange: Exchange,
+    route: Route,
+    { params, query }: Address,
+    incoming: IncomingMessage,
+  ): Promise<void> {
+    const body = await readBody(incoming, (bytes) => (bytes.length > 0 ? parseJson(bytes) : null));
+    const asked = { ...route, id: params.id ?? "", query, body };
     const answer = await exchange.dialect.answerFromRecord?.(asked, sessionRecord(session, exchange.dialect));
     await exchange.send({ status: 200, headers: {}, body: answer ?? {} });
   }

@@ -1,12 +1,13 @@
 /** Reads a request body within bounds of size and time. */
 import type { IncomingMessage } from "node:http";
 import { AlidadeError } from "../errors.ts";
+import { withJoined } from "../wire/joined.ts";
 
 /** A context of a million tokens is about 8 MB of text; with images 64 MiB leaves room and bounds what a client can hold. */
 const maxBodyBytes = 64 * 1024 * 1024;
 
-/** Throws `request_invalid` (413) for a larger body, and when the client goes away in the middle of it. */
-export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+/** What `use` makes of the body, which it may not keep. Throws `request_invalid` (413) for a larger one, and when the client goes away in the middle of it. */
+export async function readBody<T>(incoming: IncomingMessage, use: (body: Buffer) => T): Promise<T> {
   const declared = Number(incoming.headers["content-length"] ?? 0);
   if (declared > maxBodyBytes) throw tooLarge(declared);
   const chunks: Buffer[] = [];
@@ -17,7 +18,7 @@ export async function readBody(incoming: IncomingMessage): Promise<Buffer> {
     if (size > maxBodyBytes) throw tooLarge(size);
     chunks.push(chunk);
   }
-  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+  return withJoined(chunks, use);
 }
 
 function tooLarge(size: number): AlidadeError {

@@ -3,11 +3,12 @@
  * read. Follows the WHATWG algorithm ("Interpreting an event stream"), with bounds, because the peer is not trusted.
  */
 import { AlidadeError } from "../errors.ts";
+import { withJoined } from "./joined.ts";
 
 /** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
 export type SseFrame = { event?: string; data: string };
 
-/** A frame as it is read: its data are bytes `start` to before `end`, which cost nothing until somebody wants them as text. */
+/** A frame as it is read: its data are bytes `start` to before `end`, which cost nothing until somebody wants them as text. They are gone when this returns. */
 export type TakeFrame = (bytes: Buffer, start: number, end: number, event: string) => void;
 
 /** A prompt of a million token ids comes back as one event of about 8 MB; 64 MiB leave room above that. */
@@ -103,12 +104,20 @@ export class SseDecoder {
   }
 
   #endLine(chunk: Buffer, start: number, end: number, take: TakeFrame): void {
-    if (this.#pending.length > 0) {
-      const line = Buffer.concat([...this.#pending, chunk.subarray(start, end)]);
-      this.#pending = [];
-      this.#pendingBytes = 0;
+    if (this.#pending.length === 0) return void this.#takeLine(chunk, start, end, take);
+    const pieces = [...this.#pending, chunk.subarray(start, end)];
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    // The empty line that ends the frame is there too, nearly always: then nobody needs the line for longer.
+    const isWhole = this.#data.length === 0 && chunk[end] === lineFeed && chunk[end + 1] === lineFeed;
+    if (!isWhole) {
+      const line = Buffer.concat(pieces);
       this.#takeLine(line, 0, line.length, take);
-    } else this.#takeLine(chunk, start, end, take);
+    } else
+      withJoined(pieces, (line) => {
+        this.#takeLine(line, 0, line.length, take);
+        this.#endFrame(take);
+      });
   }
 
   #takeLine(bytes: Buffer, from: number, end: number, take: TakeFrame): void {
