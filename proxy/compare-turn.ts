@@ -26,8 +26,9 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   if (isPromoted(saidReasoning, sentReasoning, said, sent)) return edited("reasoning_as_text");
 
   const sentCalls = toolCallsOf(sent);
-  const view = [said, asText(said)].find((one) => toolCallsOf(one).length === sentCalls.length);
-  if (!view) return edited(areFirstCalls(callId, said, sent) ? "tool_calls_cut" : "tool_calls");
+  const fits = (one: Message): boolean => toolCallsOf(one).length === sentCalls.length;
+  const view = fits(said) ? said : asText(said);
+  if (!fits(view)) return edited(areFirstCalls(callId, said, sent) ? "tool_calls_cut" : "tool_calls");
   if (view !== said) differences.push("malformed_arguments_as_text");
   const pairs = pair(callId, said, view, sentCalls);
   if (pairs === null) return edited("tool_calls");

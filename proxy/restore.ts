@@ -118,7 +118,8 @@ class Restoring implements RestoreResult {
   #turn(sent: Message): RestoredTurn {
     const { turns } = this.#session.sentBefore;
     const turn = turns.get(sent) ?? this.#restored(sent);
-    if (turn.record) turns.set(sent, turn);
+    // Nobody's: as long as something is sampled it may turn out to be that.
+    if (turn.record || this.#session.inFlight.size === 0) turns.set(sent, turn);
     return turn;
   }
 

@@ -18,7 +18,7 @@ export type RestoredTurn = {
 };
 
 export class SentBefore {
-  /** By the message as it was sent. Only recognised ones: whose another is may be known later. */
+  /** By the message as it was sent: the turn that it is, or that it is nobody's. */
   readonly turns = new WeakMap<Message, RestoredTurn>();
   /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
   readonly passed = new WeakMap<Message, Message>();
