@@ -21,6 +21,7 @@ import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
+import { llamaServerMissing } from "./interop/llama-server/start.ts";
 import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
 import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
@@ -42,6 +43,7 @@ const kinds = {
   templates: { missing: templatesMissing, add: "bash test/interop/templates/install.sh" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
   "llama-cpp": { missing: llamaCppMissing, add: "bash test/interop/llama-cpp/install.sh" },
+  "llama-server": { missing: llamaServerMissing, add: "bash test/interop/llama-server/install.sh" },
   /** The trainers' own code, in Python. */
   consumers: { missing: consumersMissing, add: "bash test/interop/consumers/install.sh" },
   "harness:pi": { missing: () => packMissing(pi), add: "connect this machine to an npm registry: npm ping" },

@@ -33,7 +33,9 @@ export type SelfPlayed = {
 
 export type SelfPlayOptions = {
   harness: PlayingHarness;
-  vllm: Vllm;
+  vllm: Pick<Vllm, "url" | "model">;
+  /** What speaks there. Absent: vllm. */
+  engine?: string;
   turns: number;
   /** Where the harness has ended before so many calls, it is told the same again in the same conversation, `most` times. */
   goOn?: { calls: number; most: number };
@@ -52,7 +54,7 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
   const { home, workdir } = scope.use(await temporaryPlace(task.files));
   for (const program of task.programs) await chmod(join(workdir, program), 0o755);
   const witness = scope.use(await startRecordingRelay(options.vllm.url));
-  const engine = engineNamed("vllm").create({ baseUrl: witness.url, apiKey: null });
+  const engine = engineNamed(options.engine ?? "vllm").create({ baseUrl: witness.url, apiKey: null });
   scope.defer(() => engine.close());
   const unseen: unknown[] = [];
   const store = new MemoryStore();

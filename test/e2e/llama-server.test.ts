@@ -1,0 +1,116 @@
+/**
+ * The llama-cpp engine against llama.cpp's own server, over the weights that vLLM serves in the other tests. What it
+ * samples is scored again by llama.cpp as a library: the same arithmetic, by another way through the model.
+ */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Engine, SampleRequest } from "../../engines/engine.ts";
+import { openGguf } from "../../engines/gguf-scorer.ts";
+import { engineNamed } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { auditTrajectory } from "../../reconstruct/index.ts";
+import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
+import { type LlamaServer, startLlamaServer } from "../interop/llama-server/start.ts";
+import { need } from "../needs.ts";
+import { playByItself } from "./play-by-itself.ts";
+import { bashTool, neutral, type ReadTurn, read } from "./vllm-samples.ts";
+
+/** f32 on both sides; what is left is the order of sums, and it grows with the context. */
+const tolerance = 3e-4;
+
+async function withServer(t: TestContext, body: (engine: Engine, model: string, server: LlamaServer) => Promise<void>): Promise<void> {
+  if (!(await need(t, "llama-server"))) return;
+  await using server = await startLlamaServer(t.signal);
+  const engine = engineNamed("llama-cpp").create({ baseUrl: server.url, apiKey: null });
+  try {
+    const { models } = await engine.probe(t.signal);
+    await body(engine, models[0] ?? assert.fail("it serves no model"), server);
+  } finally {
+    await engine.close();
+  }
+}
+
+async function sample(engine: Engine, model: string, fields: Partial<SampleRequest>, signal: AbortSignal): Promise<ReadTurn> {
+  const asked: SampleRequest = {
+    model,
+    messages: [{ role: "user", parts: [{ type: "text", text: "Tell me about the sea." }] }],
+    tools: [],
+    tool_choice: null,
+    sampling: { ...neutral, max_tokens: 64 },
+    call_id: "call",
+    ...fields,
+  };
+  return read(await Array.fromAsync(engine.sample(asked, signal)));
+}
+
+test("the probe finds at llama-server what training needs, and that it takes no prompt ids", async (t) => {
+  await withServer(t, async (engine) => {
+    const facts = await engine.probe(t.signal);
+    assert.deepEqual(
+      [facts.token_ids, facts.logprobs, facts.logprob_semantics, facts.grammar_logprobs, facts.token_in, facts.missing],
+      [true, true, "raw", "unmasked", false, null],
+    );
+    assert.ok((facts.max_model_len ?? 0) > 0 && facts.fingerprints?.template && facts.fingerprints.tokenizer);
+  });
+});
+
+test("what llama-server samples freely has the logprobs that the weights give it; where it gives none there is null", async (t) => {
+  if (!(await need(t, "llama-cpp"))) return;
+  await withServer(t, async (engine, model, server) => {
+    await using scorer = await openGguf(server.gguf);
+    let worst = 0;
+    let measured = 0;
+    for (let turn = 0; turn < 12; turn++) {
+      const { prompt, ids, logprobs, end } = await sample(engine, model, { tools: turn % 2 === 0 ? [] : [bashTool] }, t.signal);
+      assert.deepEqual([ids.length > 0, logprobs.length, end.usage.sampled_tokens], [true, ids.length, ids.length]);
+      assert.equal(end.misaligned, undefined);
+      const scored = await scorer.score([...prompt, ...ids]);
+      for (const [at, logprob] of logprobs.entries()) {
+        if (logprob === null) continue;
+        measured++;
+        worst = Math.max(worst, Math.abs(logprob - (scored[prompt.length + at] ?? Number.NaN)));
+      }
+    }
+    t.diagnostic(`${measured} tokens, worst |Δ| ${worst.toExponential(2)} nats`);
+    assert.ok(measured > 100 && worst <= tolerance, `${measured} tokens, ${worst}`);
+  });
+});
+
+test("llama-server's refusals are typed: a prompt that is too long, a grammar that does not compile", async (t) => {
+  await withServer(t, async (engine, model) => {
+    const long = { role: "user" as const, parts: [{ type: "text" as const, text: "word ".repeat(40_000) }] };
+    for (const [fields, code] of [
+      [{ messages: [long] }, "context_length_exceeded"],
+      [{ sampling: { ...neutral, max_tokens: 8, structured_outputs: { grammar: 'root ::= "' } } }, "request_invalid"],
+    ] as const) {
+      const error = await sample(engine, model, fields as Partial<SampleRequest>, t.signal).catch((thrown: unknown) => thrown);
+      assert.ok(error instanceof AlidadeError, `${code}: ${JSON.stringify(error)}`);
+      assert.equal(error.code, code, error.message);
+    }
+    assert.ok((await sample(engine, model, {}, t.signal)).ids.length > 0, "and it goes on");
+  });
+});
+
+test("a session of the real Pi at llama-server: every token that is trained has the logprob that the weights give it", async (t) => {
+  if (!(await need(t, "llama-cpp"))) return;
+  await withServer(t, async (_engine, model, server) => {
+    const played = await playByItself(t, { harness: "pi", engine: "llama-cpp", vllm: { url: server.url, model }, turns: 4 });
+    if (played === null) return;
+    const { trajectory, unseen } = played;
+    assert.deepEqual(unseen, []);
+    assert.ok(trajectory.calls.length > 0 && trajectory.calls.every(({ missing }) => !missing?.startsWith("misaligned")));
+    await using scorer = await openGguf(server.gguf);
+    const { calls, compared, worst } = await auditTrajectory(trajectory, scorer.score, { tolerance });
+    assert.deepEqual(
+      calls.filter(({ status }) => status === "mismatch"),
+      [],
+    );
+    t.diagnostic(
+      `${trajectory.calls.length} calls, ${compared} of ${trajectory.fidelity.sampled_tokens} tokens compared, worst |Δ| ${worst} nats`,
+    );
+    assert.ok(compared > 0);
+  });
+});
+
+/** The library is looked for from where the process stands. */
+process.chdir(llamaCppPlace());
