@@ -1,5 +1,5 @@
 /** A prompt's ids beside those of an earlier call: what is new of them is parsed and stored, the rest is a reference. */
-import { type Head, IdText, parseIds } from "../tokens/id-text.ts";
+import { type Head, IdText, parseIds, textOfIds } from "../tokens/id-text.ts";
 
 /** A list as the log stores it: the head of an earlier call's, and what is new. */
 export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
@@ -12,7 +12,7 @@ export type PromptTokens = { delta: Delta<number>; whole: IdText };
 
 /** Only what no base has is parsed. Throws what asking the engine's event for its ids throws, where they are none. */
 export function promptTokens(bases: readonly TokenBase[], prompt: { readonly token_ids: number[]; text?: Buffer }): PromptTokens {
-  const text = prompt.text ?? Buffer.from(prompt.token_ids.join(","));
+  const text = textOfIds(prompt);
   const best = longestHead(bases, text);
   if (!best) {
     const { token_ids } = prompt;

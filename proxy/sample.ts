@@ -3,6 +3,7 @@ import type { EngineFacts, SampleEvent, SampleRequest } from "../engines/index.t
 import { AlidadeError } from "../errors.ts";
 import type { Message, Part, Sampling } from "../schema/message.ts";
 import type { CallFinished, Tried } from "../schema/session-log.ts";
+import { textOfIds } from "../tokens/id-text.ts";
 import { GrowingText } from "../wire/growing-text.ts";
 import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
@@ -57,7 +58,7 @@ export class Sample {
     switch (event.type) {
       case "prompt":
         this.#prompt = promptTokens(this.#bases, event);
-        this.#tookThePrompt = this.#continued?.prompt_ids?.is(event.text ?? Buffer.from(event.token_ids.join(","))) ?? true;
+        this.#tookThePrompt = this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true;
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);

@@ -140,6 +140,11 @@ export class IdText {
   }
 }
 
+/** The text of ids that came as text, or as numbers only. */
+export function textOfIds({ token_ids, text }: { readonly token_ids: number[]; text?: Buffer }): Buffer {
+  return text ?? toBytes(token_ids);
+}
+
 /** The ids of a text; null where it is no list of natural numbers. */
 export function parseIds(text: Uint8Array): number[] | null {
   let ids: unknown;

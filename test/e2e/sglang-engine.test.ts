@@ -9,7 +9,7 @@ import { engineNamed } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Message } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
-import { bashTool, forcedTurns, type ReadTurn, read, said } from "./vllm-samples.ts";
+import { bashTool, forcedTurns, type ReadTurn, read, request, said } from "./vllm-samples.ts";
 
 /** Prefill and sampling round differently in bfloat16, in which SGLang runs on a CPU. */
 const tolerance = 0.05;
@@ -34,15 +34,7 @@ async function withSglang(t: TestContext, body: (engine: Engine, model: string) 
 }
 
 async function sample(engine: Engine, model: string, fields: Partial<SampleRequest>, signal: AbortSignal): Promise<ReadTurn> {
-  const asked: SampleRequest = {
-    model,
-    messages: [user("Tell me about the sea.")],
-    tools: [],
-    tool_choice: null,
-    sampling: { temperature: 1, max_tokens: 48 },
-    call_id: `call${Math.random().toString(36).slice(2)}`,
-    ...fields,
-  };
+  const asked = request({ model }, { sampling: { temperature: 1, max_tokens: 48 }, ...fields });
   return read(await Array.fromAsync(engine.sample(asked, signal)));
 }
 

@@ -15,9 +15,9 @@ export const bashTool = {
 };
 export const neutral = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1 };
 
-export function request(vllm: Vllm, fields: Partial<SampleRequest>): SampleRequest {
+export function request(served: Pick<Vllm, "model">, fields: Partial<SampleRequest>): SampleRequest {
   return {
-    model: vllm.model,
+    model: served.model,
     messages: [{ role: "user", parts: [{ type: "text", text: "Tell me about the sea." }] }],
     tools: [],
     tool_choice: null,

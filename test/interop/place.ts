@@ -19,6 +19,11 @@ export function hashOf(folder: string, names: string[]): string {
   return hash.digest("hex").slice(0, 12);
 }
 
+/** The one version that the install.sh of `folder` pins. */
+export function pinnedVersion(folder: string): string {
+  return /^version=(\S+)$/m.exec(readFileSync(join(folder, "install.sh"), "utf8"))?.[1] ?? "";
+}
+
 /** An install.sh that came to its end leaves the file `ready`. */
 export function isReady(place: string): boolean {
   return existsSync(join(place, "ready"));

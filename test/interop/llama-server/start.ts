@@ -1,21 +1,20 @@
 /** A real llama-server for tests, over the model that was taught for vLLM: the same weights, another implementation. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { writeGguf } from "../llama-cpp/write-gguf.ts";
-import { cachePlace, isReady } from "../place.ts";
+import { cachePlace, isReady, pinnedVersion } from "../place.ts";
 import { taughtModel } from "../vllm/place.ts";
 
 const scripts = import.meta.dirname;
 
 /** Computed as install.sh does. */
 function place(): string {
-  const version = /^version=(\S+)$/m.exec(readFileSync(join(scripts, "install.sh"), "utf8"))?.[1] ?? "";
-  return cachePlace("llama-server", version);
+  return cachePlace("llama-server", pinnedVersion(scripts));
 }
 
 export async function llamaServerMissing(): Promise<string | null> {
