@@ -36,15 +36,21 @@ function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerRes
     { method: incoming.method, headers: { ...incoming.headers, host: new URL(engineUrl).host } },
     (answer) => {
       const got: Buffer[] = [];
+      let isWritten = incoming.url !== "/v1/chat/completions";
+      const write = (): void => {
+        if (!isWritten) writeDown(Buffer.concat(sent).toString(), Buffer.concat(got).toString(), answer.statusCode ?? 0, exchanges);
+        isWritten = true;
+      };
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.on("data", (chunk: Buffer) => {
         got.push(chunk);
+        // Before it is passed on: behind it nobody waits for the end of the body, and the session may be over.
+        if (Buffer.concat(got.slice(-2)).includes(lastEvent)) write();
         outgoing.write(chunk);
       });
       answer.on("end", () => {
+        write();
         outgoing.end();
-        if (incoming.url === "/v1/chat/completions")
-          writeDown(Buffer.concat(sent).toString(), Buffer.concat(got).toString(), answer.statusCode ?? 0, exchanges);
       });
       answer.on("error", () => outgoing.destroy());
     },
@@ -60,6 +66,8 @@ function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerRes
   incoming.on("end", () => upstream.end());
 }
 
+const lastEvent = "data: [DONE]";
+
 type WireChunk = {
   prompt_token_ids?: number[] | null;
   choices?: { token_ids?: number[] | null; logprobs?: { content?: { logprob: number | null }[] | null } | null }[];
@@ -71,7 +79,7 @@ function writeDown(sent: string, got: string, status: number, exchanges: Recorde
   if (body.stream !== true) return;
   const exchange: RecordedExchange = { request: body, prompt_token_ids: [], token_ids: [], logprobs: [], status };
   for (const block of got.split("\n\n")) {
-    if (!block.startsWith("data: ") || block === "data: [DONE]") continue;
+    if (!block.startsWith("data: ") || block === lastEvent) continue;
     const chunk = JSON.parse(block.slice("data: ".length)) as WireChunk;
     if (chunk.prompt_token_ids?.length) exchange.prompt_token_ids = chunk.prompt_token_ids;
     const choice = chunk.choices?.[0];
