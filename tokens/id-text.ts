@@ -140,9 +140,9 @@ export class IdText {
   }
 }
 
-/** The text of ids that came as text, or as numbers only. */
-export function textOfIds({ token_ids, text }: { readonly token_ids: number[]; text?: Buffer }): Buffer {
-  return text ?? toBytes(token_ids);
+/** The text of ids that came as text, or as numbers only. Whoever has the text is not asked for the numbers: they may be parsed for that. */
+export function textOfIds(ids: { readonly token_ids: number[]; text?: Buffer }): Buffer {
+  return ids.text ?? toBytes(ids.token_ids);
 }
 
 /** The ids of a text; null where it is no list of natural numbers. */
