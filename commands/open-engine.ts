@@ -10,7 +10,9 @@ export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 /** The list where there is one, else the single engine under its kind's name. */
 export async function openEngines(config: Pick<Config, "engine" | "engines" | "policy">, signal: AbortSignal): Promise<OpenEngines> {
   const { engine } = config;
-  const wanted: Wanted[] = config.engines ?? [{ ...engine, name: engine.url === "practice" ? "practice" : engine.kind }];
+  const wanted: Wanted[] = config.engines?.map((each, index) => ({ ...each, field: `engines[${index}]` })) ?? [
+    { ...engine, name: engine.url === "practice" ? "practice" : engine.kind, field: "engine" },
+  ];
   await using scope = new AsyncDisposableStack();
   const engines: EngineSpec[] = [];
   for (const each of wanted) engines.push(await open({ ...each, policy: each.policy ?? config.policy ?? undefined }, scope, signal));
@@ -18,12 +20,13 @@ export async function openEngines(config: Pick<Config, "engine" | "engines" | "p
   return { engines, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
-type Wanted = Config["engine"] & Partial<Omit<NonNullable<Config["engines"]>[number], "url">> & { name: string };
+/** `field`: where the configuration names it. */
+type Wanted = Config["engine"] & Partial<Omit<NonNullable<Config["engines"]>[number], "url">> & { name: string; field: string };
 
 async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSignal): Promise<EngineSpec> {
   const kind = engineNamed(wanted.kind);
   const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
-  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl), apiKey: keyOf(wanted.api_key_env) });
+  const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl, wanted.field), apiKey: keyOf(wanted) });
   scope.defer(() => engine.close());
   // What we know of weights that nobody else names: the practice engine's are their seed.
   const policy = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : undefined);
@@ -33,24 +36,24 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */
 const practiceSeed = 10;
 
-function urlOf(text: string | undefined): string {
+function urlOf(text: string | undefined, field: string): string {
   // Random weights must never be anybody's policy by oversight, so there is no default.
   if (text === undefined)
     throw new AlidadeError(
       "config_invalid",
-      "engine.url is not set: give --engine http://127.0.0.1:8000, or --engine practice for the embedded engine with random weights",
-      { param: "engine.url" },
+      `${field}.url is not set: give --engine http://127.0.0.1:8000, or --engine practice for the embedded engine with random weights`,
+      { param: `${field}.url` },
     );
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
-  throw new AlidadeError("config_invalid", `engine.url is "${text}": give an http(s) URL such as http://127.0.0.1:8000, or "practice"`, {
-    param: "engine.url",
+  throw new AlidadeError("config_invalid", `${field}.url is "${text}": give an http(s) URL such as http://127.0.0.1:8000, or "practice"`, {
+    param: `${field}.url`,
   });
 }
 
-function keyOf(variable: string | undefined): string | null {
+function keyOf({ api_key_env: variable, field }: Wanted): string | null {
   if (variable === undefined) return null;
   const key = process.env[variable];
   if (!key)
-    throw new AlidadeError("config_invalid", `engine.api_key_env names ${variable}, which is not set`, { param: "engine.api_key_env" });
+    throw new AlidadeError("config_invalid", `${field}.api_key_env names ${variable}, which is not set`, { param: `${field}.api_key_env` });
   return key;
 }
