@@ -34,11 +34,12 @@ test("Qwen3's template drops what was thought before the user's last words: a br
   if (!(await need(t, "vllm")) || !(await need(t, "templates"))) return;
   const { source: chat_template } = chatTemplates().find(({ name }) => name === "Qwen-Qwen3-0.6B") ?? assert.fail();
   const played = { harness: "pi", turns: 3, goOn: { calls: 12, most: 8 }, spec: { sampling: { chat_template } } } as const;
-  await inBothWays(t, played, (trajectory, { input }) => {
-    const roles = input.map((id) => trajectory.messages[id]?.role);
-    // What was thought before that was dropped when the user spoke the last time.
-    const since = input.slice(roles.lastIndexOf("user", -2), -1);
-    return roles.at(-1) === "user" && since.some((id) => hasThought(trajectory, id));
+  await inBothWays(t, played, (trajectory, { parent_call_id, input }) => {
+    const parent = trajectory.calls.find(({ call_id }) => call_id === parent_call_id) ?? assert.fail();
+    const isUser = (id: string) => trajectory.messages[id]?.role === "user";
+    // What the template still printed for the parent: all since the user's last words then, and what was sampled.
+    const printed = [...parent.input.slice(parent.input.findLastIndex(isUser)), parent.output];
+    return input.slice(parent.input.length + 1).some(isUser) && printed.some((id) => hasThought(trajectory, id));
   });
 });
 
@@ -62,6 +63,7 @@ async function inBothWays(t: TestContext, options: Omit<SelfPlayOptions, "vllm">
       assert.deepEqual(
         dropped.map(({ call_id }) => call_id),
         expected.map(({ call_id }) => call_id),
+        JSON.stringify(one.trajectory.calls.map(({ call_id, match, cause, input, output }) => ({ call_id, match, cause, input, output }))),
       );
       longest = Math.max(longest, one.trajectory.calls.length);
       drops += dropped.length;
