@@ -28,10 +28,10 @@ export type ClientTimeouts = {
   headersMs: number;
   /** A 64 MiB body over a slow door still arrives in this. */
   requestMs: number;
+  /** A client that is gone without a word (a machine that lost its power) is asked after this whether it is there. */
+  silentMs: number;
 };
-const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000 };
-/** A client that is gone without a word (a machine that lost its power) is asked after this whether it is there. */
-const silentSocketMs = 60_000;
+const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000, silentMs: 60_000 };
 
 type Env = { Bindings: HttpBindings };
 
@@ -42,17 +42,18 @@ export class HarnessListener implements AsyncDisposable {
   /** Sessions of connections that came through a door. */
   readonly #doors = new WeakMap<object, Session>();
 
-  constructor(sessions: Sessions, surroundings: CallSurroundings, timeouts: ClientTimeouts = usualTimeouts) {
+  constructor(sessions: Sessions, surroundings: CallSurroundings, timeouts: Partial<ClientTimeouts> = {}) {
     this.#sessions = sessions;
     this.#surroundings = surroundings;
+    const { headersMs, requestMs, silentMs } = { ...usualTimeouts, ...timeouts };
     this.#server = createServer(
       {
         keepAliveTimeout: 65_000,
-        headersTimeout: timeouts.headersMs,
-        requestTimeout: timeouts.requestMs,
-        connectionsCheckingInterval: timeouts.headersMs / 2,
+        headersTimeout: headersMs,
+        requestTimeout: requestMs,
+        connectionsCheckingInterval: headersMs / 2,
         keepAlive: true,
-        keepAliveInitialDelay: silentSocketMs,
+        keepAliveInitialDelay: silentMs,
       },
       getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
     );

@@ -49,7 +49,7 @@ export type ProxyOptions = {
   /** How often a waiting stream is shown a sign of life. */
   keepAliveMs?: number;
   /** How long a client may take to send its request. */
-  clientTimeouts?: ClientTimeouts;
+  clientTimeouts?: Partial<ClientTimeouts>;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
   /** What nobody can be told over HTTP. */

@@ -1,0 +1,48 @@
+/** A client whose machine is gone: no FIN, no reset, nothing ever comes from it again. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { dockerClient } from "../../sandboxes/docker-client.ts";
+import { ensureBaseImage } from "../../sandboxes/images.ts";
+import { proxyAt } from "../fakes/proxy-at.ts";
+import { need } from "../needs.ts";
+
+const ask = `
+import json, sys, urllib.request
+body = json.dumps({"model": "any", "messages": [{"role": "user", "content": "hello"}]}).encode()
+urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, {"content-type": "application/json"})).read()`;
+
+test("a client whose machine is gone in the middle of a call is found, and who asks again gets that turn", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const docker = await dockerClient();
+  const image = await ensureBaseImage({ signal: t.signal });
+  const bridge = docker.getNetwork("bridge");
+  const { IPAM } = (await bridge.inspect()) as { IPAM: { Config: { Gateway?: string; Subnet: string }[] } };
+  // Docker's first network takes the first address of its subnet for this machine.
+  const us = IPAM.Config[0]?.Gateway ?? assert.fail("the bridge has no gateway");
+
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ text: "late", beforeEnd: hold.promise }), {
+    host: us,
+    clientTimeouts: { silentMs: 1_000 },
+  });
+  const client = await at.open();
+  const machine = await docker.createContainer({
+    Image: image,
+    Cmd: ["python3", "-c", ask, `${at.proxy.url}/s/${client.key}/v1/chat/completions`],
+    Labels: { "alidade.test": "half-open" },
+  });
+  await using _ = { [Symbol.asyncDispose]: () => machine.remove({ force: true }) };
+  await machine.start();
+  const call = () => [...(at.proxy.sessions.get(client.sessionId)?.calls.values() ?? [])][0];
+  while (call()?.generation?.isAccepted !== true) await sleep(50, undefined, { signal: t.signal });
+  await bridge.disconnect({ Container: machine.id, Force: true });
+  // Linux asks ten times, a second apart.
+  while (call()?.connections.size !== 0) await sleep(100, undefined, { signal: t.signal });
+  hold.resolve();
+  assert.equal((await client.say([{ role: "user", content: "hello" }])).content, "late");
+  assert.equal(at.engine.requests.length, 1);
+  assert.deepEqual(at.unseen, []);
+});
