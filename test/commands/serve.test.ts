@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import type { LogEntry } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { cli, jsonOf, type RunningCli, startCli } from "../fakes/cli.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
@@ -114,11 +115,12 @@ test("after kill -9 and a restart keys work on, calls are still there, and an un
     await running.until(() => engine.requests.length === 2);
     gone.abort();
     await assert.rejects(left);
-    hold.resolve();
     const store = new DiskStore(join(out, "serve", "sessions"));
-    await running.until(
-      async () => (await store.read(first.served.session_id)).filter((entry) => entry.type === "call_finished").length === 2,
-    );
+    const logged = async (is: (entry: LogEntry) => boolean) => (await store.read(first.served.session_id)).filter(is).length;
+    // Until its close was seen the bytes would be handed to a client that left.
+    await running.until(async () => (await logged((entry) => entry.type === "answered" && entry.delivery === "cut")) === 1);
+    hold.resolve();
+    await running.until(async () => (await logged((entry) => entry.type === "call_finished")) === 2);
     await running.kill("SIGKILL");
   }
   const second = await serve(engine, out);
