@@ -1,5 +1,6 @@
 /** A client whose machine is gone: no FIN, no reset, nothing ever comes from it again. */
 import assert from "node:assert/strict";
+import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dockerClient } from "../../sandboxes/docker-client.ts";
@@ -20,8 +21,9 @@ test("a client whose machine is gone in the middle of a call is found, and who a
   const image = await ensureBaseImage({ signal: t.signal });
   const bridge = docker.getNetwork("bridge");
   const { IPAM } = (await bridge.inspect()) as { IPAM: { Config: { Gateway?: string; Subnet: string }[] } };
-  // Docker's first network takes the first address of its subnet for this machine.
-  const us = IPAM.Config[0]?.Gateway ?? assert.fail("the bridge has no gateway");
+  const us = IPAM.Config[0]?.Gateway ?? "";
+  const ours = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
+  if (!ours.includes(us)) return t.skip("docker: its containers are not on a bridge of this machine");
 
   const hold = Promise.withResolvers<void>();
   await using at = await proxyAt(() => ({ text: "late", beforeEnd: hold.promise }), {
