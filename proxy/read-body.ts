@@ -6,33 +6,19 @@ import { withJoined } from "../wire/joined.ts";
 /** A context of a million tokens is about 8 MB of text; with images 64 MiB leaves room and bounds what a client can hold. */
 const maxBodyBytes = 64 * 1024 * 1024;
 
-/** What `use` makes of the body, which it may not keep. Rejects with `request_invalid` (413) for a larger one, and when the client goes away in the middle of it. */
-export function readBody<T>(incoming: IncomingMessage, use: (body: Buffer) => T): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const refuse = (bytes: number): void => {
-      // The connection stays, so that the refusal can be read; nobody reads the rest.
-      incoming.off("data", take).pause();
-      reject(tooLarge(bytes));
-    };
-    const take = (chunk: Buffer): void => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size > maxBodyBytes) refuse(size);
-    };
-    const finish = (): void => {
-      try {
-        resolve(withJoined(chunks, use));
-      } catch (error) {
-        reject(error);
-      }
-    };
-    const declared = Number(incoming.headers["content-length"] ?? 0);
-    if (declared > maxBodyBytes) refuse(declared);
-    else if (incoming.errored) reject(incoming.errored);
-    else incoming.on("data", take).once("end", finish).once("error", reject);
-  });
+/** What `use` makes of the body, which it may not keep. Throws `request_invalid` (413) for a larger one, and when the client goes away in the middle of it. */
+export async function readBody<T>(incoming: IncomingMessage, use: (body: Buffer) => T): Promise<T> {
+  const declared = Number(incoming.headers["content-length"] ?? 0);
+  if (declared > maxBodyBytes) throw tooLarge(declared);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // The connection stays, so that the refusal of a body that is too large can be read.
+  for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBodyBytes) throw tooLarge(size);
+    chunks.push(chunk);
+  }
+  return withJoined(chunks, use);
 }
 
 function tooLarge(size: number): AlidadeError {
