@@ -22,7 +22,7 @@ export function proveTokens({ trajectory, exchanges, unseen }: SelfPlayed): void
 }
 
 /** Turns go on from the sampled tokens themselves, but for those that `causes` take away: a sequence ends with what nothing went on from. */
-export function proveContinuity({ trajectory, entries }: SelfPlayed, causes: string[]): void {
+export function proveContinuity({ trajectory, entries }: Pick<SelfPlayed, "trajectory" | "entries">, causes: string[]): void {
   const parted = trajectory.calls.filter((call) => call.match !== "root" && call.match !== "exact");
   const told = JSON.stringify(
     trajectory.calls.map(({ call_id, parent_call_id, match, cause, restored }) => ({
