@@ -8,13 +8,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { SampleRequest } from "../../engines/engine.ts";
 import { AlidadeError } from "../../errors.ts";
 import { need } from "../needs.ts";
-import { neutral, read, request, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
+import { neutral, read, request, said, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
 
 test("what was recorded of free samples is what vLLM scores for the same ids", async (t) => {
   if (!(await need(t, "vllm"))) return;
   await withVllm(t.signal, async (engine, vllm) => {
     let worst = 0;
     let count = 0;
+    let shifted = 0;
     for (let sample = 0; sample < 8; sample++) {
       // Seeds only so that a failure can be seen again.
       const { prompt, ids, logprobs, end } = read(
@@ -27,16 +28,13 @@ test("what was recorded of free samples is what vLLM scores for the same ids", a
         const recorded = logprobs[at];
         assert.ok(typeof expected === "number" && typeof recorded === "number", `token ${at} of sample ${sample}`);
         worst = Math.max(worst, Math.abs(expected - recorded));
+        shifted = Math.max(shifted, Math.abs(expected - (logprobs[at - 1] ?? expected)));
         count++;
       }
-      // The same ids one token later are other numbers: the comparison can fail.
-      const shifted = ids
-        .slice(1)
-        .some((id, at) => Math.abs((scored[prompt.length + at + 1]?.[String(id)]?.logprob ?? 0) - (logprobs[at] ?? 0)) > 0.01);
-      assert.ok(shifted);
     }
     t.diagnostic(`max |recorded - scored| = ${worst.toExponential(2)} nats over ${count} tokens`);
     assert.ok(worst <= tolerance, `${worst} is more than ${tolerance}`);
+    assert.ok(shifted > 0.01, "held against the tokens one later they are other numbers: the comparison can fail");
   });
 });
 
@@ -92,7 +90,9 @@ test("vLLM's refusals are typed, and one of them does not cost the next call", a
       assert.ok(error instanceof AlidadeError, `${code}: ${error}`);
       assert.equal(error.code, code, error.message);
     }
-    const { end } = read(await Array.fromAsync(engine.sample(request(vllm, { sampling: { ...neutral, max_tokens: 3 } }), t.signal)));
+    const { end } = read(
+      await Array.fromAsync(engine.sample(request(vllm, { sampling: { ...neutral, max_tokens: 3, ignore_eos: true } }), t.signal)),
+    );
     assert.equal(end.finish_reason, "length");
   });
 });
@@ -107,7 +107,7 @@ test("the signal stops the generation at vLLM", async (t) => {
       for await (const event of engine.sample(request(vllm, { sampling }), leave.signal))
         if (event.type === "tokens" && ++seen === 3) leave.abort(new AlidadeError("cancelled", "enough"));
     });
-    const limit = AbortSignal.timeout(20_000);
+    const limit = AbortSignal.timeout(60_000);
     // Other test files may share the server, so that only "no more than before" can be said of all; alone it is none.
     while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
   });
@@ -117,23 +117,27 @@ test("many tokens a chunk say what one a chunk says: text, calls, ids and logpro
   if (!(await need(t, "vllm"))) return;
   await withVllm(t.signal, async (engine, vllm) => {
     const call = (command: string) => `<tool_call>\n{"name": "bash", "arguments": {"command": "${command}"}}\n</tool_call>`;
-    const said = [
+    const spoken = [
       "Only words, and a good many of them, so that they come in more than one chunk of many tokens. ".repeat(3),
       `Let me look.\n${call("ls -la")}`,
       `${call("ls")}\n${call(`echo ${"long ".repeat(60)}`)}`,
     ];
-    for (const text of said) {
+    for (const text of spoken) {
       const sampling = { ...neutral, max_tokens: 900, seed: 7, structured_outputs: { choice: [text] } };
-      const [one, many] = await Promise.all(
-        [true, false].map(async (live) => {
-          const events = await Array.fromAsync(engine.sample(request(vllm, { tools: [tool], sampling, live }), t.signal));
-          const text = events.map((event) => (event.type === "text-delta" ? event.text : "")).join("");
-          const { calls, ids, logprobs, end } = read(events);
-          return { text, ids, logprobs, finish: end.finish_reason, calls: calls.map(({ name, arguments: args }) => [name, args]) };
-        }),
-      );
-      assert.deepEqual(many, one);
-      assert.ok((one?.ids.length ?? 0) > 20);
+      const turns = () =>
+        Promise.all(
+          [true, false].map(async (live) =>
+            read(await Array.fromAsync(engine.sample(request(vllm, { tools: [tool], sampling, live }), t.signal))),
+          ),
+        );
+      let [one = assert.fail(), many = assert.fail()] = await turns();
+      // A seed gives the same tokens but for what batches of another shape round.
+      for (let again = 0; again < 4 && many.ids.join() !== one.ids.join(); again++)
+        [one = assert.fail(), many = assert.fail()] = await turns();
+      assert.deepEqual([many.ids, said(many)], [one.ids, said(one)]);
+      for (const [at, logprob] of many.logprobs.entries())
+        assert.ok(Math.abs((logprob ?? Number.NaN) - (one.logprobs[at] ?? Number.NaN)) <= tolerance, `logprob ${at}`);
+      assert.ok(one.ids.length > 20);
     }
   });
 });

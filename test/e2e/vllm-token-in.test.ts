@@ -170,7 +170,7 @@ test("what vLLM refuses about ids is typed as it is for messages, and costs it n
     }
     const last = await sample(
       engine,
-      request(vllm, { prompt_ids: IdText.of([5, 6, 7]), sampling: { ...neutral, max_tokens: 3 } }),
+      request(vllm, { prompt_ids: IdText.of([5, 6, 7]), sampling: { ...neutral, max_tokens: 3, ignore_eos: true } }),
       t.signal,
     );
     assert.deepEqual([last.prompt, last.end.finish_reason], [[5, 6, 7], "length"]);
@@ -187,7 +187,7 @@ test("the signal stops a generation on ids at vLLM too", async (t) => {
       for await (const event of engine.sample(request(vllm, { prompt_ids: IdText.of([5, 6, 7]), sampling, live: true }), leave.signal))
         if (event.type === "tokens") leave.abort(new AlidadeError("cancelled", "enough"));
     });
-    const limit = AbortSignal.timeout(20_000);
+    const limit = AbortSignal.timeout(60_000);
     while (((await engine.running?.(limit)) ?? 0) > 0) await sleep(50, undefined, { signal: limit });
   });
 });
