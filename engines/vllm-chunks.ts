@@ -9,7 +9,7 @@ import { isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
 import type { SampleEvent } from "./engine.ts";
 import { refusal } from "./refusal.ts";
-import { readTokenChunk, type TokenChunk } from "./vllm-token-chunk.ts";
+import { logprobEntry, readTokenChunk, type TokenChunk } from "./vllm-token-chunk.ts";
 
 type Fields = Record<string, unknown>;
 type PendingCall = { index: number; id: string; name: string; arguments: string };
@@ -214,8 +214,7 @@ function cutPrompt(data: Buffer): { ids: Buffer; rest: Buffer } | null {
 }
 
 const logprobsKey = '"logprobs":{"content":[';
-/** An entry as vLLM writes it where no alternatives are asked for. */
-const logprobEntry = /\{"token":"(?:[^"\\]|\\.)*","logprob":(-?[\d.eE+-]+|null),"bytes":(?:\[[\d,]*\]|null),"top_logprobs":\[\]\}/y;
+const nextLogprob = new RegExp(logprobEntry, "y");
 
 /**
  * The logprobs of a chunk, and the chunk without them: of each entry one number is wanted, and parsing all of it into
@@ -227,12 +226,12 @@ function cutLogprobs(text: string): { logprobs: (number | null)[]; rest: string 
   const logprobs: (number | null)[] = [];
   let at = key + logprobsKey.length - 1;
   do {
-    logprobEntry.lastIndex = at + 1;
-    const entry = logprobEntry.exec(text);
+    nextLogprob.lastIndex = at + 1;
+    const entry = nextLogprob.exec(text);
     if (!entry) return null;
     const logprob = Number(entry[1]);
     logprobs.push(isMeasured(logprob) ? logprob : null);
-    at = logprobEntry.lastIndex;
+    at = nextLogprob.lastIndex;
   } while (text[at] === ",");
   return text.startsWith("]}", at) ? { logprobs, rest: `${text.slice(0, key)}"logprobs":null${text.slice(at + 2)}` } : null;
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { ChunkReader } from "../../engines/vllm-chunks.ts";
+import { readTokenChunk } from "../../engines/vllm-token-chunk.ts";
 import { AlidadeError } from "../../errors.ts";
 
 const choice = (fields: Record<string, unknown>) => JSON.stringify({ model: "m", choices: [{ index: 0, ...fields }] });
@@ -89,15 +90,16 @@ test("a token's chunk says the same read as it stands and parsed, and so does wh
     finish: fc.constantFrom(null, null, null, "stop"),
   });
   const edit = fc.record({
-    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    at: fc.nat({ max: 9_999 }),
     cut: fc.nat({ max: 3 }),
     put: fc.constantFrom("", "0", '"', "\\", "}", "]", ",", "-", "e", "\n"),
   });
   const chunkOf = ({ delta, token, logprob, bytes, id, stop, finish }: Record<string, unknown>): string =>
     JSON.stringify({
       id: "chatcmpl-1",
+      object: "chat.completion.chunk",
       created: 1,
-      model: 'a "model"',
+      model: "a model",
       choices: [
         {
           index: 0,
@@ -109,16 +111,21 @@ test("a token's chunk says the same read as it stands and parsed, and so does wh
         },
       ],
     });
+  let readAsTheyStand = 0;
   fc.assert(
-    fc.property(tokenChunk, tokenChunk, fc.option(edit), (before, one, edited) => {
+    fc.property(tokenChunk, tokenChunk, fc.option(edit, { freq: 1 }), (before, one, edited) => {
       const whole = chunkOf(one);
-      const at = edited && Math.floor(edited.at * whole.length);
+      const at = edited && edited.at % whole.length;
       const chunk = at === null || !edited ? whole : whole.slice(0, at) + edited.put + whole.slice(at + edited.cut);
-      // White space in front makes it another text, and the same JSON.
-      assert.deepEqual(readLast(chunkOf(before), chunk), readLast(chunkOf(before), ` ${chunk}`));
+      if (readTokenChunk(chunk)) readAsTheyStand++;
+      const asItStands = readLast(chunkOf(before), chunk);
+      // White space makes it another text, and the same JSON: in front, and where the logprobs would be cut out.
+      assert.deepEqual(asItStands, readLast(chunkOf(before), ` ${chunk}`));
+      assert.deepEqual(asItStands, readLast(chunkOf(before), chunk.replace('"logprobs":{', '"logprobs": {')));
     }),
     { numRuns: 2_000 },
   );
+  assert.ok(readAsTheyStand > 200, `${readAsTheyStand} chunks were read as they stand`);
 });
 
 test("chunks that came together are one event of tokens and one of text", () => {
