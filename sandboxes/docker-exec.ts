@@ -36,6 +36,8 @@ const lookMs = 500;
 const silenceMs = 200;
 /** What starting a command costs the engine on a loaded machine. */
 const startMs = 150;
+/** The engine closes the stream first and then writes down how the command ended, on a loaded machine some time later. */
+const recordMs = 5_000;
 /** A killed process's last output arrives within this. */
 const killGraceMs = 5_000;
 
@@ -186,7 +188,8 @@ async function isOver(exec: Docker.Exec): Promise<boolean> {
 
 /** The exit code; null when the engine lost the command, as it does when it restarts. */
 async function exitOf(exec: Docker.Exec, stdout: BoundedOutput, stderr: BoundedOutput): Promise<number | null> {
-  for (let look = 0; look < 20; look += 1) {
+  const patience = performance.now() + recordMs;
+  do {
     const state = await exec.inspect().catch(() => null);
     if (state === null) return null;
     if (!state.Running && state.ExitCode !== null) {
@@ -195,7 +198,7 @@ async function exitOf(exec: Docker.Exec, stdout: BoundedOutput, stderr: BoundedO
       return state.ExitCode;
     }
     await sleep(25);
-  }
+  } while (performance.now() < patience);
   return null;
 }
 
