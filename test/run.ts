@@ -11,14 +11,16 @@ import { cpus } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
+import { messageOf } from "../errors.ts";
+import { ensureBaseImage } from "../sandboxes/images.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
 
 const root = join(import.meta.dirname, "..");
 const everythingNeeded = process.env.ALIDADE_TEST_ALL === "1";
 
-/** Real harnesses in real containers take minutes on a busy machine. This is for what hangs. */
-const TEST_LIMIT_MS = 10 * 60_000;
+/** A file with real harnesses takes five minutes on a busy machine, and its tests have limits of their own. This is for what hangs. */
+const TEST_LIMIT_MS = 30 * 60_000;
 /** Files run side by side. More than a few fight for the container engine, and their timeouts are not about that. */
 const CONCURRENCY = Math.min(4, Math.max(2, cpus().length));
 const HEARTBEAT_MS = 30_000;
@@ -36,6 +38,7 @@ async function main(filters: string[]): Promise<number> {
     return 1;
   }
   console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
+  await buildBaseImage(files);
   await using vllm = await sharedVllm(files);
   Object.assign(process.env, vllm?.env);
   const { counts, failures, skips } = await runFiles(files);
@@ -51,6 +54,13 @@ function chooseFiles(filters: string[]): string[] {
     .filter((file) => !without.some((filter) => file.includes(filter)));
   // Those that wait for the shared vLLM come last: it takes a minute to load, beside the others.
   return [...chosen.filter((file) => !usesVllm(file)), ...chosen.filter(usesVllm)];
+}
+
+/** Once a machine, and not in some test's own time. Where it cannot be made, the tests say so. */
+async function buildBaseImage(files: string[]): Promise<void> {
+  if (!files.some((file) => readFileSync(join(root, file), "utf8").includes('"docker"')) || (await missing("docker")) !== null) return;
+  const making = ensureBaseImage({ signal: AbortSignal.timeout(TEST_LIMIT_MS), progress: (line) => console.log(line) });
+  await making.catch((error: unknown) => console.error(messageOf(error)));
 }
 
 function usesVllm(file: string): boolean {

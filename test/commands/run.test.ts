@@ -236,7 +236,7 @@ test("a harness that hangs past its budget is killed with its children, and is g
   const folder = await fresh();
   await writeTask(folder, "small");
   const task = join(folder, "small", "task.yaml");
-  await writeFile(task, (await readFile(task, "utf8")).replace("agent_seconds: 30", "agent_seconds: 3"));
+  await writeFile(task, (await readFile(task, "utf8")).replace("agent_seconds: 30", "agent_seconds: 10"));
   const file = join(folder, "run.yaml");
   const mark = `987${process.pid}`;
   // It does the work, and then hangs with a child that tries to survive.
@@ -245,7 +245,7 @@ test("a harness that hangs past its budget is killed with its children, and is g
   const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "-n", "1", "--json"]);
   const [one] = jsonOf<Ran>(result).rollouts;
   assert.deepEqual([one?.error?.code, one?.stop_reason, one?.verdict?.reward], ["harness_timeout", "harness_timeout", 1]);
-  assert.match(one?.error?.message ?? "", /still running after its 3 s/);
+  assert.match(one?.error?.message ?? "", /still running after its 10 s/);
   const left = execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n");
   assert.deepEqual(
     left.filter((args) => args === `sleep ${mark}`),

@@ -107,7 +107,7 @@ const scenarios: Scenario[] = [
       name: "harness: stalled until it gives up",
       relays: [relay],
       begun: true,
-      idleMs: 1500,
+      idleMs: 4_000,
       atHarness: first({ type: "stall", seen: relay === "live" ? words : "" }),
       holdEnd: (moments) => moments.logged(isCut),
       outcomes: once,

@@ -19,6 +19,7 @@ import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";
 import { type PersistentHarness, persistent } from "../harness/with-retries.ts";
+import { quietPort } from "../quiet-port.ts";
 import { scriptOf, struck, turnOf, turns } from "./faulty-run.ts";
 
 /** Two starts of the command line, a harness, and its patience before a retry; on a loaded machine ten times that. */
@@ -96,7 +97,8 @@ async function servedRun(t: TestContext, harness: PersistentHarness) {
   const witness = scope.use(await startRecordingRelay(engine.url));
   const place = scope.use(await temporaryPlace({ "notes.txt": "nothing\n" }));
   const store = new DiskStore(join(out, "serve", "sessions"));
-  let running: RunningCli = serve(witness.url, out, "0");
+  const port = String(await quietPort());
+  let running: RunningCli = serve(witness.url, out, port);
   scope.defer(() => running[Symbol.asyncDispose]());
   const served = await announced(running);
   const entries = (): Promise<LogEntry[]> => store.read(served.session_id);
@@ -117,7 +119,7 @@ async function servedRun(t: TestContext, harness: PersistentHarness) {
     logged: (holds: (entry: LogEntry) => boolean) => running.until(async () => (await entries()).some(holds)),
     async restart(): Promise<void> {
       await running.kill("SIGKILL");
-      running = serve(witness.url, out, new URL(served.url).port);
+      running = serve(witness.url, out, port);
       assert.equal((await announced(running)).url, served.url);
     },
     async result(working: ReturnType<typeof runCommand>) {

@@ -20,7 +20,7 @@ const turns = 20;
 /** Behind Codex's prompt, longer than any that it was taught with, the model ends every seventh turn too early. */
 const goOn = { calls: turns, most: 12 };
 /** mini-swe-agent cannot be told to go on. */
-const mostSessions = 6;
+const mostSessions = 8;
 
 const modes = {
   off: { continuity: "off" },

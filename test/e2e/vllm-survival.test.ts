@@ -21,9 +21,9 @@ import { persistent } from "../harness/with-retries.ts";
 import { taughtTask } from "../interop/vllm/plays.ts";
 import { startVllm, type Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
+import { quietPort } from "../quiet-port.ts";
 import { proveLogprobs } from "./prove-logprobs.ts";
-import { ofTheHarness, proveContinuity } from "./prove-self-played.ts";
-import { tolerance } from "./vllm-samples.ts";
+import { ofTheHarness, proveContinuity, toleranceOverTurns } from "./prove-self-played.ts";
 
 const controlToken = "token-of-the-test";
 /** What happens at the harness's n-th request; a request whose answer is lost comes again. */
@@ -35,7 +35,7 @@ const updatedAt = 5;
  * A session is only of use where all of it happened: a free policy may give its last word before, or a call that Pi
  * rewrites, and on a crowded machine an answer may have left before it is lost, or be given before the kill.
  */
-const mostSessions = 8;
+const mostSessions = 12;
 
 test("one sequence survives a lost answer, kill -9 of the proxy and a weight update", { timeout: 600_000 }, async (t) => {
   if (!(await need(t, "vllm"))) return;
@@ -47,7 +47,7 @@ test("one sequence survives a lost answer, kill -9 of the proxy and a weight upd
     const { requests, log, exchanges } = await playThrough(t, vllm, pack.folder);
     const trajectory = reconstruct(log, {});
     assert.deepEqual(verifyTrajectory(trajectory, exchanges).mismatches, []);
-    const { worst, tokens } = await proveLogprobs(vllm, trajectory, { tolerance, signal: t.signal });
+    const { worst, tokens } = await proveLogprobs(vllm, trajectory, { tolerance: toleranceOverTurns, signal: t.signal });
     const delivered = trajectory.calls.filter((call) => call.outcome === "delivered");
     // What the killed proxy had begun.
     const undelivered = trajectory.calls.filter((call) => call.outcome !== "delivered");
@@ -133,13 +133,14 @@ async function startServed(engineUrl: string) {
   await using scope = new AsyncDisposableStack();
   const out = await mkdtemp(join(tmpdir(), "alidade-survival-"));
   scope.defer(() => rm(out, { recursive: true, force: true, maxRetries: 5 }));
-  const start = async (port: string) => {
+  const port = String(await quietPort());
+  const start = async () => {
     const args = ["serve", "--engine", engineUrl, "--out", out, "--port", port, "--control-port", "0", "--json"];
     const running = startCli(args, { env: { ALIDADE_CONTROL_TOKEN: controlToken } });
     await running.until(() => running.stdout.includes("\n"));
     return { running, said: JSON.parse(running.stdout) as { url: string; control_url: string } };
   };
-  let current: { running: RunningCli; said: { url: string; control_url: string } } = await start("0");
+  let current: { running: RunningCli; said: { url: string; control_url: string } } = await start();
   scope.defer(() => current.running[Symbol.asyncDispose]());
   const release = scope.move();
   return {
@@ -158,7 +159,7 @@ async function startServed(engineUrl: string) {
     async restartWhen(holds: () => Promise<boolean>): Promise<void> {
       await current.running.until(holds);
       await current.running.kill("SIGKILL");
-      current = await start(new URL(current.said.url).port);
+      current = await start();
     },
     [Symbol.asyncDispose]: () => release.disposeAsync(),
   };

@@ -33,7 +33,8 @@ function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerRes
   const sent: Buffer[] = [];
   const upstream = request(
     new URL(incoming.url ?? "/", engineUrl),
-    { method: incoming.method, headers: { ...incoming.headers, host: new URL(engineUrl).host } },
+    // A connection each: on a kept one a request may meet the engine's close.
+    { method: incoming.method, headers: { ...incoming.headers, host: new URL(engineUrl).host }, agent: false },
     (answer) => {
       const got: Buffer[] = [];
       let isWritten = incoming.url !== "/v1/chat/completions";

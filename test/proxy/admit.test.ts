@@ -11,7 +11,7 @@ const spentByOneCall: Budgets[] = [
   { max_turns: 1 },
   { max_prompt_tokens: 1 },
   { max_sampled_tokens: "ok".length + 1 },
-  { max_wall_seconds: 0.5 },
+  { max_wall_seconds: 2 },
   { max_concurrent_calls: 1 },
 ];
 
@@ -49,9 +49,9 @@ test("a repetition is charged to no budget but time: a failing engine does not k
   await using at = await proxyAt(() => ({ refuse: { status: 500, message: "boom" } }));
   const patient = await at.open({ budgets: { max_turns: 1, max_prompt_tokens: 1 } });
   for (let time = 0; time < 3; time++) assert.equal(await statusOf(patient), 502);
-  const timed = await at.open({ budgets: { max_wall_seconds: 0.5 } });
+  const timed = await at.open({ budgets: { max_wall_seconds: 2 } });
   assert.equal(await statusOf(timed), 502);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert.equal(await statusOf(timed), 400);
 });
 

@@ -58,13 +58,13 @@ async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
 }
 
 test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {
-  const ended = await run(3, 4_000, 0);
+  const ended = await run(6, 7_000, 1_000);
   assert.equal(ended.stop_reason, "exited", ended.output_tail);
   assert.match(ended.output_tail, /hello/);
   assert.ok(ended.engine_share < 0.5, `the time at the gate is nobody's: ${ended.engine_share}`);
 });
 
 test("the agent's own seconds end it all the same", { timeout: 60_000 }, async () => {
-  const ended = await run(3, 500, 120_000);
+  const ended = await run(6, 500, 120_000);
   assert.deepEqual([ended.stop_reason, ended.cut_by_clock], ["harness_timeout", true]);
 });

@@ -18,8 +18,8 @@ import { recordSessions } from "./record-sessions.ts";
 import { shiftLogprobs } from "./shifted.ts";
 import { type Answer, askTrainers, type Question, type Trainer, trainers } from "./trainers.ts";
 
-/** Sampled by vLLM, computed again by transformers, both in float32. */
-const tolerance = 1e-4;
+/** Sampled by vLLM turn by turn over cached prefixes, computed again by transformers, both in float32. */
+const tolerance = 1e-3;
 
 test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 580_000 }, async (t) => {
   if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { openSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { quietPort } from "../../quiet-port.ts";
 import { taughtModel, vllmPlace, vllmScripts } from "./place.ts";
 
 /** A server that answers. `url` is without a trailing slash and without `/v1`; `weights` is where the model came from, by its own word. */
@@ -39,7 +39,7 @@ export async function startVllm(signal: AbortSignal): Promise<Vllm> {
 
 /** Starts the installed server on a free port and returns at once. */
 export async function launchVllm(): Promise<LaunchedVllm> {
-  const port = await freePort();
+  const port = await quietPort();
   const url = `http://127.0.0.1:${port}`;
   const folder = await mkdtemp(join(tmpdir(), "alidade-vllm-"));
   const log = join(folder, "log");
@@ -114,15 +114,4 @@ async function end(child: ChildProcess): Promise<void> {
   child.ref();
   process.kill(-child.pid, "SIGKILL");
   await exited;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
 }
