@@ -17,6 +17,9 @@ const maxErrorBytes = 64 * 1024;
 /** 128 k sampled tokens, each in a chunk of its own with its logprob, are about 50 MB; a server that sends five times that is none. */
 const maxAnswerBytes = 256 * 1024 * 1024;
 
+/** Several connections may have been kept, and all of them closed by now. */
+const maxAsked = 4;
+
 export type EngineClientOptions = { baseUrl: string; apiKey: string | null };
 
 export class EngineClient {
@@ -52,7 +55,10 @@ export class EngineClient {
     return response.body.json();
   }
 
-  /** Any answer, whatever its status. Throws `engine_unreachable` or `engine_error` where there is none. */
+  /**
+   * Any answer, whatever its status, to a question: what may be asked again without changing anything, and is where a kept
+   * connection closed just then. Throws `engine_unreachable` or `engine_error` where there is none.
+   */
   async send(
     method: "GET" | "POST",
     path: string,
@@ -60,17 +66,21 @@ export class EngineClient {
     signal: AbortSignal,
     requestId: string | null = null,
   ): Promise<Dispatcher.ResponseData> {
-    const connects = this.#connects;
-    try {
-      return await httpRequest(this.baseUrl + path, {
-        method,
-        headers: this.#headers(body !== undefined, requestId),
-        body: body === undefined ? null : JSON.stringify(body),
-        signal,
-        dispatcher: this.#agent,
-      });
-    } catch (error) {
-      throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
+    for (let asked = 1; ; asked++) {
+      const connects = this.#connects;
+      try {
+        return await httpRequest(this.baseUrl + path, {
+          method,
+          headers: this.#headers(body !== undefined, requestId),
+          body: body === undefined ? null : JSON.stringify(body),
+          signal,
+          dispatcher: this.#agent,
+        });
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const notSeen = this.#connects === connects;
+        if (!notSeen || !wasClosed(error) || asked === maxAsked) throw this.#noAnswer(path, error, notSeen);
+      }
     }
   }
 
@@ -139,6 +149,12 @@ export class EngineClient {
       { cause: error },
     );
   }
+}
+
+/** A connection that was there has gone, as against one that was never made. */
+function wasClosed(error: unknown): boolean {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  return code === "UND_ERR_SOCKET" || ((code === "ECONNRESET" || code === "EPIPE") && syscall !== "connect");
 }
 
 /** The message of an error body: `{error: {message}}` (OpenAI's shape), `{message}` (SGLang's), `{detail}` (FastAPI's), or the text. */

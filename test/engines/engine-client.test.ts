@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { EngineClient } from "../../engines/engine-client.ts";
 import { AlidadeError } from "../../errors.ts";
+import { quietPort } from "../quiet-port.ts";
 
 const signal = AbortSignal.timeout(20_000);
 
@@ -43,13 +44,30 @@ for (const [way, ask] of Object.entries(ways)) {
     assert.equal(await failureOf(await serverThat(t, [false])), "engine_error");
   });
 
-  test(`${way}: a kept connection that closes without a byte is an engine that was not reached`, async (t) => {
-    const client = await serverThat(t, [true, false, false]);
-    await ask(client);
-    // It can be used again when the end of the answer has been seen by those who keep it, too.
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(await failureOf(client), "engine_unreachable");
-    // The one after it goes out on a fresh connection.
-    assert.equal(await failureOf(client), "engine_error");
+  test(`${way}: an engine that is not there was not reached`, async (t) => {
+    const gone = new EngineClient({ baseUrl: `http://127.0.0.1:${await quietPort()}`, apiKey: null });
+    t.after(() => gone.close());
+    assert.equal(await failureOf(gone), "engine_unreachable");
   });
 }
+
+/** One that has answered once, over a connection that can be used again. */
+async function kept(t: TestContext, answers: boolean[]): Promise<EngineClient> {
+  const client = await serverThat(t, [true, ...answers]);
+  await client.json("POST", "/x", {}, signal);
+  // It can be when the end of the answer has been seen by those who keep it, too.
+  await new Promise((resolve) => setImmediate(resolve));
+  return client;
+}
+
+test("a kept connection that closes without a byte: the engine was not reached by what it would sample, and whoever samples is told", async (t) => {
+  const client = await kept(t, [false, false]);
+  const codes = [];
+  for (let call = 0; call < 2; call++) codes.push(await client.open("/x", {}, signal, "id").catch((error: AlidadeError) => error.code));
+  assert.deepEqual(codes, ["engine_unreachable", "engine_error"], "the one after it goes out on a fresh connection");
+});
+
+test("a kept connection that closes without a byte: a question is asked again on a fresh one, and once there", async (t) => {
+  assert.deepEqual(await (await kept(t, [false, true])).json("POST", "/x", {}, signal), {});
+  await assert.rejects((await kept(t, [false, false, true])).json("POST", "/x", {}, signal), { code: "engine_error" });
+});
