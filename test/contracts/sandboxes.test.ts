@@ -96,6 +96,14 @@ for (const backend of backends) {
     assert.equal(result.stdout, "");
   });
 
+  of("a command that gives up its output and goes on is waited for", async (sandbox) => {
+    const { exit_code, stdout } = await sandbox.exec(["sh", "-c", "echo here; exec >said 2>&1; sleep 1; echo there; exit 3"]);
+    assert.deepEqual([exit_code, stdout], [3, "here\n"]);
+    assert.deepEqual(await sandbox.readFiles("/work"), [file("said", "there\n")]);
+    const late = await sandbox.exec(["sh", "-c", `exec >said 2>&1; sleep ${uniqueSeconds()}`], { timeout_ms: 1_000 });
+    assert.deepEqual([late.timed_out, late.exit_code], [true, null]);
+  });
+
   of("what a command leaves in the background does not hold it up", async (sandbox) => {
     const word = uniqueSeconds();
     const { exit_code, stdout, duration_ms } = await sandbox.exec(["sh", "-c", `sleep ${word} & echo started`], { timeout_ms: 20_000 });
@@ -116,6 +124,7 @@ for (const backend of backends) {
     const deadline = new AbortController();
     const ended = sandbox.exec(["sh", "-c", `echo begun; ${tree}`], { deadline: deadline.signal });
     while ((await processesNaming(sandbox, doomed)).length < treeSize) await sleep(20);
+    while ((await processesNaming(sandbox, spared)).length < 1) await sleep(20);
     deadline.abort();
     const result = await ended;
     assert.equal(result.timed_out, true);
@@ -129,8 +138,9 @@ for (const backend of backends) {
   });
 
   of("a command is over after its time-out, at a deadline that fires, and at one that has fired", async (sandbox) => {
-    for (const limit of [{ timeout_ms: 300 }, { deadline: AbortSignal.timeout(300) }, { deadline: AbortSignal.abort() }]) {
-      const result = await sandbox.exec(["sleep", uniqueSeconds()], limit);
+    const limits = [() => ({ timeout_ms: 300 }), () => ({ deadline: AbortSignal.timeout(300) }), () => ({ deadline: AbortSignal.abort() })];
+    for (const limit of limits) {
+      const result = await sandbox.exec(["sleep", uniqueSeconds()], limit());
       assert.deepEqual([result.timed_out, result.exit_code], [true, null]);
     }
   });
