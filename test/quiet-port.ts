@@ -9,14 +9,14 @@ import { createServer } from "node:net";
 export async function quietPort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 30_000);
-    if (await isFree(port)) return port;
+    if (await canListen("127.0.0.1", port)) return port;
   }
 }
 
-function isFree(port: number): Promise<boolean> {
+/** Whether the address is one of this machine's, also where its interface is not up yet, and the port is free; 0 is any port. */
+export function canListen(host: string, port: number): Promise<boolean> {
+  const server = createServer();
   return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+    server.once("error", () => resolve(false)).listen(port, host, () => server.close(() => resolve(true)));
   });
 }

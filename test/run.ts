@@ -58,13 +58,17 @@ function chooseFiles(filters: string[]): string[] {
 
 /** Once a machine, and not in some test's own time. Where it cannot be made, the tests say so. */
 async function buildBaseImage(files: string[]): Promise<void> {
-  if (!files.some((file) => readFileSync(join(root, file), "utf8").includes('"docker"')) || (await missing("docker")) !== null) return;
+  if (!files.some((file) => mentions(file, '"docker"')) || (await missing("docker")) !== null) return;
   const making = ensureBaseImage({ signal: AbortSignal.timeout(TEST_LIMIT_MS), progress: (line) => console.log(line) });
   await making.catch((error: unknown) => console.error(messageOf(error)));
 }
 
 function usesVllm(file: string): boolean {
-  return readFileSync(join(root, file), "utf8").includes("startVllm(");
+  return mentions(file, "startVllm(");
+}
+
+function mentions(file: string, text: string): boolean {
+  return readFileSync(join(root, file), "utf8").includes(text);
 }
 
 /** One server for all files that want it. Where it is not installed, `need` says so in each of them. */

@@ -1,12 +1,12 @@
 /** A client whose machine is gone: no FIN, no reset, nothing ever comes from it again. */
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dockerClient } from "../../sandboxes/docker-client.ts";
 import { ensureBaseImage } from "../../sandboxes/images.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
 import { need } from "../needs.ts";
+import { canListen } from "../quiet-port.ts";
 
 const ask = `
 import json, sys, urllib.request
@@ -22,7 +22,7 @@ test("a client whose machine is gone in the middle of a call is found, and who a
   const bridge = docker.getNetwork("bridge");
   const { IPAM } = (await bridge.inspect()) as { IPAM: { Config: { Gateway?: string }[] } };
   const us = IPAM.Config[0]?.Gateway;
-  if (!us || !(await isOurs(us))) return t.skip("docker: its containers are not on a bridge of this machine");
+  if (!us || !(await canListen(us, 0))) return t.skip("docker: its containers are not on a bridge of this machine");
 
   const hold = Promise.withResolvers<void>();
   await using at = await proxyAt(() => ({ text: "late", beforeEnd: hold.promise }), {
@@ -46,11 +46,3 @@ test("a client whose machine is gone in the middle of a call is found, and who a
   assert.equal(at.engine.requests.length, 1);
   assert.deepEqual(at.unseen, []);
 });
-
-/** An address of this machine, also where its interface is not up yet. */
-function isOurs(host: string): Promise<boolean> {
-  const server = createServer();
-  return new Promise((resolve) => {
-    server.once("error", () => resolve(false)).listen(0, host, () => server.close(() => resolve(true)));
-  });
-}

@@ -7,21 +7,22 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { Audit } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { cli } from "../fakes/cli.ts";
 import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { writeGguf } from "../interop/llama-cpp/write-gguf.ts";
-import { startVllm, type Vllm } from "../interop/vllm/start.ts";
+import { startVllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
-import { playByItself } from "./play-by-itself.ts";
+import { playUntil } from "./play-by-itself.ts";
 
 test("sessions of the real Pi pass the audit by vLLM and by llama.cpp; a token edited and a context never seen fail it", async (t) => {
   if (!(await need(t, "vllm")) || !(await need(t, "llama-cpp"))) return;
   await using vllm = await startVllm(t.signal);
-  const trajectory = await playedByPi(t, vllm);
-  if (trajectory === null) return;
+  const played = await playUntil(t, { harness: "pi", vllm, turns: 4, spec: { continuity: "auto", restore: "full" } }, goesOn);
+  if (played === null) return;
+  const { trajectory } = played;
   const folder = await mkdtemp(join(tmpdir(), "alidade-audit-"));
   try {
     const gguf = join(folder, "policy.gguf");
@@ -52,15 +53,9 @@ test("sessions of the real Pi pass the audit by vLLM and by llama.cpp; a token e
   }
 });
 
-/** A session of at least three calls of which one went on from another: a free model may end early, or say what Pi rewrites. */
-async function playedByPi(t: TestContext, vllm: Vllm): Promise<Trajectory | null> {
-  for (let session = 0; session < 8; session++) {
-    const played = await playByItself(t, { harness: "pi", vllm, turns: 4, spec: { continuity: "auto", restore: "full" } });
-    if (played === null) return null;
-    const { calls } = played.trajectory;
-    if (calls.length >= 3 && calls.some(({ match }) => match === "exact")) return played.trajectory;
-  }
-  return assert.fail("no such session in eight");
+/** At least three calls, of which one went on from another: a free model may end early, or say what Pi rewrites. */
+function goesOn({ calls }: Trajectory): boolean {
+  return calls.length >= 3 && calls.some(({ match }) => match === "exact");
 }
 
 /** One token of the first sample is another one. */

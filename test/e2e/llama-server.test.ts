@@ -12,7 +12,7 @@ import { auditTrajectory } from "../../reconstruct/index.ts";
 import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { type LlamaServer, startLlamaServer } from "../interop/llama-server/start.ts";
 import { need } from "../needs.ts";
-import { playByItself, type SelfPlayed } from "./play-by-itself.ts";
+import { playUntil } from "./play-by-itself.ts";
 import { bashTool, neutral, type ReadTurn, read, request } from "./vllm-samples.ts";
 
 /** f32 on both sides; what is left is the order of sums, and it grows with the context. */
@@ -100,7 +100,9 @@ test("llama-server's refusals are typed: a prompt that is too long, a grammar th
 test("a session of the real Pi at llama-server: every token that is trained has the logprob that the weights give it", async (t) => {
   if (!(await need(t, "llama-cpp"))) return;
   await withServer(t, async (_engine, model, server) => {
-    const played = await playedByPi(t, { url: server.url, model });
+    const options = { harness: "pi", engine: "llama-cpp", vllm: { url: server.url, model }, turns: 4 } as const;
+    // This server fails a turn whose call it cannot read, and Pi then ends: something must have been sampled.
+    const played = await playUntil(t, options, ({ fidelity }) => fidelity.sampled_tokens > 0);
     if (played === null) return;
     const { trajectory, unseen } = played;
     assert.deepEqual(unseen, []);
@@ -117,15 +119,6 @@ test("a session of the real Pi at llama-server: every token that is trained has 
     assert.ok(compared > 0);
   });
 });
-
-/** A session that sampled something: this server fails a turn whose call it cannot read, and Pi then ends. */
-async function playedByPi(t: TestContext, vllm: { url: string; model: string }): Promise<SelfPlayed | null> {
-  for (let session = 0; session < 8; session++) {
-    const played = await playByItself(t, { harness: "pi", engine: "llama-cpp", vllm, turns: 4 });
-    if (played === null || played.trajectory.fidelity.sampled_tokens > 0) return played;
-  }
-  return assert.fail("nothing was sampled in eight sessions");
-}
 
 /** The library is looked for from where the process stands. */
 process.chdir(llamaCppPlace());

@@ -23,7 +23,8 @@ import { startVllm, type Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
 import { quietPort } from "../quiet-port.ts";
 import { proveLogprobs } from "./prove-logprobs.ts";
-import { ofTheHarness, proveContinuity, toleranceOverTurns } from "./prove-self-played.ts";
+import { ofTheHarness, proveContinuity } from "./prove-self-played.ts";
+import { tolerance } from "./vllm-samples.ts";
 
 const controlToken = "token-of-the-test";
 /** What happens at the harness's n-th request; a request whose answer is lost comes again. */
@@ -47,7 +48,7 @@ test("one sequence survives a lost answer, kill -9 of the proxy and a weight upd
     const { requests, log, exchanges } = await playThrough(t, vllm, pack.folder);
     const trajectory = reconstruct(log, {});
     assert.deepEqual(verifyTrajectory(trajectory, exchanges).mismatches, []);
-    const { worst, tokens } = await proveLogprobs(vllm, trajectory, { tolerance: toleranceOverTurns, signal: t.signal });
+    const { worst, tokens } = await proveLogprobs(vllm, trajectory, { tolerance, signal: t.signal });
     const delivered = trajectory.calls.filter((call) => call.outcome === "delivered");
     // What the killed proxy had begun.
     const undelivered = trajectory.calls.filter((call) => call.outcome !== "delivered");

@@ -1,9 +1,10 @@
 /** A real proxy in front of a scripted engine, with a store in memory: what most tests of the proxy stand on. */
 import { engines } from "../../engines/index.ts";
 import { HarnessProxy, type ProxyOptions } from "../../proxy/index.ts";
-import type { SessionSpec } from "../../schema/session-log.ts";
+import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
 import { MemoryStore } from "../../store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "./scripted-engine.ts";
+import { until } from "./until.ts";
 
 export type ProxyAt = AsyncDisposable & {
   proxy: HarnessProxy;
@@ -79,6 +80,11 @@ export class Client {
 
   entries() {
     return this.proxy.sessions.store.read(this.sessionId);
+  }
+
+  /** Waits until the session's log has an entry of this type. */
+  async logged(type: LogEntry["type"]): Promise<void> {
+    await until(async () => (await this.entries()).some((entry) => entry.type === type));
   }
 
   async settled() {

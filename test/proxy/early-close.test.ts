@@ -12,11 +12,6 @@ const block = "```shell\nls\n```\n";
 const said = `I look.\n${block}and then I would say a lot more`;
 const hi = [{ role: "user", content: "hi" }];
 
-/** Waits until the session's log has an entry of this type. */
-async function logged(client: Client, type: string): Promise<void> {
-  while (!(await client.entries()).some((entry) => entry.type === type)) await new Promise((resolve) => setTimeout(resolve, 5));
-}
-
 /** Reads a streamed chat answer up to the end of the first fenced block, leaves, and returns what it read until there. */
 async function firstBlock(client: Client, messages: unknown[]): Promise<string> {
   const leave = new AbortController();
@@ -41,9 +36,9 @@ test("the part that was used is known from the next request: the turn is partial
     const client = await at.open({ purpose: "train", relay });
     const used = await firstBlock(client, hi);
     // Its leaving was seen: only then the engine goes on.
-    await logged(client, "answered");
+    await client.logged("answered");
     hold.resolve();
-    await logged(client, "call_finished");
+    await client.logged("call_finished");
     await client.say([...hi, { role: "assistant", content: used.trim() }, { role: "user", content: "a.txt" }]);
     const { calls, fidelity } = await client.trajectory();
     assert.equal(calls.length, 2, relay);
@@ -72,9 +67,9 @@ test("the same where a block is a call: of two, the one that was used is the nex
       if (event.type === "content_block_start" && event.content_block.type === "tool_use") used.push(event.content_block);
       if (event.type === "content_block_stop" && used.length > 0) break;
     }
-    await logged(client, "answered");
+    await client.logged("answered");
     hold.resolve();
-    await logged(client, "call_finished");
+    await client.logged("call_finished");
     const calls = used.map((block) => ({ ...block, input: { command: "ls" } }));
     const results = used.map(({ id }) => ({ type: "tool_result" as const, tool_use_id: id, content: "a.txt" }));
     const turn = { role: "assistant" as const, content: [{ type: "text" as const, text: "I look." }, ...calls] };
@@ -93,9 +88,9 @@ test("where no request follows nobody knows what was used", async () => {
   await using at = await proxyAt(() => ({ text: said, beforeEnd: hold.promise }));
   const client = await at.open({ purpose: "train", relay: "live" });
   await firstBlock(client, hi);
-  await logged(client, "answered");
+  await client.logged("answered");
   hold.resolve();
-  await logged(client, "call_finished");
+  await client.logged("call_finished");
   const { calls, fidelity } = await client.trajectory();
   assert.deepEqual([calls.length, calls[0]?.outcome], [1, "undelivered"]);
   assert.equal(fidelity.trainable_tokens, 0);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt, until } from "../fakes/engines-at.ts";
+import { enginesAt } from "../fakes/engines-at.ts";
+import { until } from "../fakes/until.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const turns = (count: number): { role: string; content: string }[] =>

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
@@ -55,7 +54,7 @@ test("two requests that were sent on one connection at once are answered one beh
   const client = await at.open({ relay: "live" });
   const socket = connectTo(client);
   for (const content of ["first", "second"]) socket.write(ask(client, { messages: [{ role: "user", content }] }));
-  while ((await client.entries()).every((entry) => entry.type !== "call_finished")) await sleep(5);
+  await client.logged("call_finished");
   hold.resolve();
   const heard = await readUntil(socket, (text) => text.split("[DONE]").length === 3);
   socket.destroy();
@@ -71,7 +70,7 @@ test("a client that does not read loses nothing, and holds up nobody", async () 
   const socket = connectTo(client).pause();
   socket.write(ask(client));
   // Far more than the buffers of a connection hold was sampled, and nothing of it was read.
-  while ((await client.entries()).every((entry) => entry.type !== "call_finished")) await sleep(5);
+  await client.logged("call_finished");
   assert.equal((await client.say([{ role: "user", content: "you" }])).content, said);
   const heard = await readUntil(socket, (text) => text.slice(-100).includes("[DONE]"));
   socket.destroy();
@@ -87,7 +86,7 @@ test("who comes back in the middle of a turn is shown what was said so far, and 
   first.write(ask(client));
   await readUntil(first, (text) => textOf(text) === said);
   first.destroy();
-  while ((await client.entries()).every((entry) => entry.type !== "answered")) await sleep(5);
+  await client.logged("answered");
   const second = connectTo(client);
   second.write(ask(client));
   const soFar = await readUntil(second, (text) => textOf(text) !== "");

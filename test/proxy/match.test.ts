@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEntry } from "../../schema/session-log.ts";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
+import { until } from "../fakes/until.ts";
 
 /** Until our side has seen the client's close: before that the bytes are handed to a client that left. */
 async function seenLeaving(client: Client, clients = 1): Promise<void> {
-  while ((await client.entries()).filter((entry) => entry.type === "answered" && entry.delivery === "cut").length < clients)
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  const isCut = (entry: LogEntry) => entry.type === "answered" && entry.delivery === "cut";
+  await until(async () => (await client.entries()).filter(isCut).length >= clients);
 }
 
 const hi = [{ role: "user", content: "hi" }];
@@ -42,7 +44,7 @@ test("an answer that was never delivered is given again, in the form now asked f
   await assert.rejects(first);
   await seenLeaving(client);
   hold.resolve();
-  while (!(await client.entries()).some((entry) => entry.type === "call_finished")) await new Promise((resolve) => setTimeout(resolve, 5));
+  await client.logged("call_finished");
   const again = await client.chat({ messages: hi, stream: true, max_tokens: 99 });
   assert.match(await again.text(), /kept/);
   assert.equal(at.engine.requests.length, 1);
@@ -150,8 +152,7 @@ for (const relay of ["settled", "live"] as const) {
     );
     assert.match(await both.second, /sample 1\./);
     holds[0]?.resolve();
-    while (!(await both.client.entries()).some((entry) => entry.type === "answered" && entry.delivery === "error"))
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(async () => (await both.client.entries()).some((entry) => entry.type === "answered" && entry.delivery === "error"));
     assert.match(await both.ask(), /sample 2\./);
     const begun = (await both.client.entries()).filter((entry) => entry.type === "call_begun");
     assert.deepEqual(

@@ -308,7 +308,7 @@ test("Claude Code's fallback without streaming is the same turn", async () => {
   gone.abort();
   await assert.rejects(first);
   const second = ask(false);
-  while (!(await client.entries()).some((entry) => entry.type === "answered")) await new Promise((resolve) => setTimeout(resolve, 5));
+  await client.logged("answered");
   hold.resolve();
   const body = (await (await second).json()) as { content: Block[] };
   assert.equal(body.content[0]?.text, "once");

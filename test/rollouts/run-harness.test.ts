@@ -10,7 +10,8 @@ import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Limits } from "../../schema/task.ts";
-import { enginesAt, until } from "../fakes/engines-at.ts";
+import { enginesAt } from "../fakes/engines-at.ts";
+import { until } from "../fakes/until.ts";
 
 /** Asks once, and stays for so many milliseconds afterwards. */
 const agent = (stayMs: number): string => `

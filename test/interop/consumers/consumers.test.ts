@@ -18,8 +18,8 @@ import { recordSessions } from "./record-sessions.ts";
 import { shiftLogprobs } from "./shifted.ts";
 import { type Answer, askTrainers, type Question, type Trainer, trainers } from "./trainers.ts";
 
-/** Sampled by vLLM turn by turn over cached prefixes, computed again by transformers, both in float32. */
-const tolerance = 1e-3;
+/** Sampled by vLLM, computed again by transformers, both in float32. */
+const tolerance = 1e-4;
 
 test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 580_000 }, async (t) => {
   if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;
@@ -71,6 +71,6 @@ function judge(say: (message: string) => void, answer: Answer, expected: number)
   );
   assert.equal(trained, expected, "the trainer trains other tokens than we selected");
   assert.ok(typeof worst === "number" && worst <= tolerance, `${worst} is more than ${tolerance}`);
-  // A hundred times the tolerance: a file that is one token off cannot pass by luck.
-  assert.ok(typeof shifted === "number" && shifted > 100 * tolerance, `one token late is only ${shifted}: the comparison sees nothing`);
+  // A thousand times the tolerance: a file that is one token off cannot pass by luck.
+  assert.ok(typeof shifted === "number" && shifted > 1_000 * tolerance, `one token late is only ${shifted}: the comparison sees nothing`);
 }
