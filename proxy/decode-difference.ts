@@ -12,8 +12,10 @@ const backUp = 4;
 const maxDecodedTokens = 65_536;
 /** What a person is shown of either side. */
 const shownCharacters = 400;
+/** An engine's tokenizer answers in milliseconds; this only bounds one that hangs. */
+const timeoutMs = 30_000;
 
-export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call, signal: AbortSignal): Promise<void> {
+export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call): Promise<void> {
   const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
   if (!engine.detokenize || !parent?.idText || !call.idText || !call.finished) return;
   // Ids of another tokenizer say other words: what this engine would make of them means nothing.
@@ -27,6 +29,7 @@ export async function decodeDifference(session: Session, { engine }: EngineSlot,
   const at = Math.max(0, position - backUp);
   if (before.length - at > maxDecodedTokens || prompt.length === 0) return;
   const model = call.finished.engine_model ?? call.begun.model;
+  const signal = AbortSignal.timeout(timeoutMs);
   const [parentText, childText] = await Promise.all([
     engine.detokenize(model, before.slice(at), signal),
     at < prompt.length ? engine.detokenize(model, prompt.slice(at, at + maxDecodedTokens), signal) : "",

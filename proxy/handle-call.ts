@@ -215,14 +215,11 @@ async function finish(session: Session, call: Call, result: GenerationResult, ar
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);
   if (!slot) return;
-  const decoding = decodeDifference(session, slot, call, AbortSignal.timeout(decodeTimeoutMs))
+  const decoding = decodeDifference(session, slot, call)
     .catch((error: unknown) => around.onError(error, `decoding where call ${call.id} parts from its parent`))
     .finally(() => session.background.delete(decoding));
   session.background.add(decoding);
 }
-
-/** An engine's tokenizer answers in milliseconds; this only bounds one that hangs. */
-const decodeTimeoutMs = 30_000;
 
 async function answer(
   session: Session,
