@@ -127,9 +127,9 @@ async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: Hosted
   });
 }
 
-/** Chunks in, events out; fragments of a tool call are joined. */
+/** Chunks in, events out; fragments of a tool call are joined, and text that comes between them is said behind it. */
 class ChatTurn {
-  #pending: { index: number; id: string; name: string; arguments: string } | null = null;
+  #pending: { index: number | undefined; id: string; name: string; arguments: string; behind: string } | null = null;
   #finish: FinishReason | null = null;
   #model: string | null = null;
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
@@ -150,14 +150,12 @@ class ChatTurn {
     const reasoning = delta.reasoning_content ?? delta.reasoning;
     if (typeof reasoning === "string" && reasoning !== "") yield { type: "reasoning-delta", text: reasoning };
     const said = delta.content || delta.refusal;
-    if (said) {
-      yield* this.#flush();
-      yield { type: "text-delta", text: said };
-    }
+    if (said && this.#pending) this.#pending.behind += said;
+    else if (said) yield { type: "text-delta", text: said };
     for (const fragment of delta.tool_calls ?? []) {
-      if (this.#pending?.index !== fragment.index) {
+      if (this.#pending === null || isAnother(this.#pending, fragment)) {
         yield* this.#flush();
-        this.#pending = { index: fragment.index, id: "", name: "", arguments: "" };
+        this.#pending = { index: fragment.index, id: "", name: "", arguments: "", behind: "" };
       }
       this.#pending.id ||= fragment.id ?? "";
       this.#pending.name ||= fragment.function?.name ?? "";
@@ -173,10 +171,15 @@ class ChatTurn {
   }
 
   *#flush(): Generator<SampleEvent> {
-    if (this.#pending) {
-      const { id, name, arguments: text } = this.#pending;
-      yield { type: "tool-call", id, name, arguments: text };
-    }
+    if (!this.#pending) return;
+    const { id, name, arguments: text, behind } = this.#pending;
     this.#pending = null;
+    yield { type: "tool-call", id, name, arguments: text };
+    if (behind !== "") yield { type: "text-delta", text: behind };
   }
+}
+
+/** Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by their ids alone. */
+function isAnother(pending: { index: number | undefined; id: string }, fragment: ChatCompletionChunk.Choice.Delta.ToolCall): boolean {
+  return pending.index !== fragment.index || (pending.id !== "" && !!fragment.id && fragment.id !== pending.id);
 }

@@ -12,9 +12,13 @@ import { refusal } from "./refusal.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./vllm-token-chunk.ts";
 
 type Fields = Record<string, unknown>;
-type PendingCall = { index: number; id: string; name: string; arguments: string };
+/** `behind`: text that came while the call was written. */
+type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
 
-/** Tool-call fragments are joined: a call leaves when the next one or the end begins. */
+/**
+ * Tool-call fragments are joined: a call leaves when the next one or the end begins. Text that comes before that is said
+ * behind it, for some parsers hold text back that shared a chunk with a call, and send it between fragments of the next.
+ */
 export class ChunkReader {
   readonly #baseUrl: string;
   #pending: PendingCall | null = null;
@@ -174,22 +178,24 @@ export class ChunkReader {
 
   #say(kind: "text" | "reasoning", text: string | null, events: SampleEvent[]): void {
     if (!text) return;
-    if (kind === "text") this.#flush(events);
-    addText(events, `${kind}-delta`, text);
+    if (kind === "text" && this.#pending) this.#pending.behind += text;
+    else addText(events, `${kind}-delta`, text);
   }
 
   #pendingAt(index: number, events: SampleEvent[]): PendingCall {
     if (this.#pending?.index !== index) {
       this.#flush(events);
-      this.#pending = { index, id: "", name: "", arguments: "" };
+      this.#pending = { index, id: "", name: "", arguments: "", behind: "" };
     }
     return this.#pending;
   }
 
   #flush(events: SampleEvent[]): void {
-    if (this.#pending)
-      events.push({ type: "tool-call", id: this.#pending.id, name: this.#pending.name, arguments: this.#pending.arguments });
+    if (!this.#pending) return;
+    const { id, name, arguments: text, behind } = this.#pending;
     this.#pending = null;
+    events.push({ type: "tool-call", id, name, arguments: text });
+    if (behind !== "") addText(events, "text-delta", behind);
   }
 }
 

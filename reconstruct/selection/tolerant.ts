@@ -35,6 +35,8 @@ function findJoints(tree: TreeIndex): Map<string, Joint> {
   for (const call of tree.calls) {
     const parent = call.parent_call_id === null ? undefined : tree.call(call.parent_call_id);
     if (parent === undefined || tree.sample(parent.call_id).length === 0 || call.prompt_node_id === null) continue;
+    // A call that sampled nothing ends no row: what it would go on from ends one itself.
+    if (tree.sample(call.call_id).length === 0) continue;
     if (call.match === "exact") joints.set(call.call_id, { parent, at: fullLength(parent), exact: true });
     else if (call.match === "same_text") {
       const at = findEndOfSameText(call, parent, tree);

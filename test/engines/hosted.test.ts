@@ -1,6 +1,9 @@
 /** What hosted APIs cannot be told, or are told in another way. */
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { engineNamed } from "../../engines/index.ts";
 import type { Message } from "../../schema/message.ts";
 import { endOf, failureOf, messages, sampleAll, withEngine } from "../contracts/engine-cases.ts";
 
@@ -58,3 +61,52 @@ test("anthropic: a later system turn is a user's, and arguments that are no obje
     assert.equal(sent.messages[4]?.content[1]?.text, "Hurry.");
   });
 });
+
+test("openai-compatible: a call is one call where text came between its fragments; calls that share a number, or have none, are told apart by their ids", async () => {
+  const call = (index: number | undefined, id: string | undefined, args: string) => ({
+    tool_calls: [{ index, id, type: "function", function: { ...(id && { name: "f" }), arguments: args } }],
+  });
+  for (const [deltas, expected] of [
+    [[call(0, "a", '{"x": '), { content: "\n" }, call(0, undefined, "1}")], [["a", '{"x": 1}']]],
+    [
+      [call(0, "a", "{}"), call(0, "b", '{"y": 2}')],
+      [
+        ["a", "{}"],
+        ["b", '{"y": 2}'],
+      ],
+    ],
+    [
+      [call(undefined, "a", "{}"), call(undefined, "b", "{}")],
+      [
+        ["a", "{}"],
+        ["b", "{}"],
+      ],
+    ],
+  ] as const)
+    assert.deepEqual(await callsOf(deltas), expected);
+});
+
+/** The ids and arguments of the calls that a server said with these deltas. */
+async function callsOf(deltas: readonly object[]): Promise<[string, string][]> {
+  const server = createServer((_incoming, outgoing) => {
+    outgoing.writeHead(200, { "content-type": "text/event-stream" });
+    for (const delta of [...deltas, {}]) {
+      const finish_reason = Object.keys(delta).length === 0 ? "tool_calls" : null;
+      outgoing.write(`data: ${JSON.stringify({ model: "m", choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+    }
+    outgoing.end("data: [DONE]\n\n");
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const engine = engineNamed("openai-compatible").create({
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    apiKey: null,
+  });
+  try {
+    const events = await sampleAll(engine);
+    return events.flatMap((event): [string, string][] => (event.type === "tool-call" ? [[event.id, event.arguments]] : []));
+  } finally {
+    await engine.close();
+    server.closeAllConnections();
+    server.close();
+  }
+}

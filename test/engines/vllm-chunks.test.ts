@@ -17,6 +17,17 @@ function readAll(...chunks: string[]): SampleEvent[] {
   return events;
 }
 
+/** What the whole turn of these chunks said, in order. */
+function readTurn(...chunks: string[]): unknown[] {
+  const reader = new ChunkReader("http://engine");
+  const events: SampleEvent[] = [];
+  for (const chunk of [...chunks, choice({ delta: {}, finish_reason: "stop" })]) reader.read(Buffer.from(chunk), events);
+  return [...events, ...reader.end()].flatMap((event): unknown[] => {
+    if (event.type === "tool-call") return [{ [`${event.id} ${event.name}`]: event.arguments }];
+    return event.type === "text-delta" || event.type === "reasoning-delta" ? [event.text] : [];
+  });
+}
+
 const promptOf = (events: SampleEvent[]) => events.find((event) => event.type === "prompt")?.token_ids;
 
 test("prompt ids are read in every form of JSON, and only where they are a field of the chunk or its choice", () => {
@@ -136,19 +147,31 @@ test("chunks that came together are one event of tokens and one of text", () => 
   ]);
 });
 
+const fragment = (index: number, id: string | undefined, args: string) => ({
+  tool_calls: [{ index, id, function: { ...(id && { name: "f" }), arguments: args } }],
+});
+
 test("text, reasoning and calls keep their order", () => {
-  const call = (index: number) => ({ tool_calls: [{ index, id: `id${index}`, function: { name: "f", arguments: "{}" } }] });
-  const events = readAll(
+  const said = readTurn(
     token(1, -1, { reasoning: "r" }),
     token(2, -1, { content: "a" }),
-    token(3, -1, call(0)),
-    token(4, -1, call(1)),
+    token(3, -1, fragment(0, "id0", "{}")),
+    token(4, -1, fragment(1, "id1", "{}")),
     token(5, -1, { content: "b" }),
+    token(6, -1, { content: "c" }),
+    token(7, -1, fragment(2, "id2", "{}")),
   );
-  assert.deepEqual(
-    events.filter((event) => event.type !== "tokens").map((event) => (event.type === "tool-call" ? event.id : event.type)),
-    ["reasoning-delta", "text-delta", "id0", "id1", "text-delta"],
+  assert.deepEqual(said, ["r", "a", { "id0 f": "{}" }, { "id1 f": "{}" }, "bc", { "id2 f": "{}" }]);
+});
+
+test("a call is one call where text came between its fragments, as some parsers send what they held back", () => {
+  const said = readTurn(
+    token(1, -1, fragment(0, "id0", '{"a": 1}')),
+    token(2, -1, fragment(1, "id1", '{"b": ')),
+    token(3, -1, { content: "\n" }),
+    token(4, -1, fragment(1, undefined, "2}")),
   );
+  assert.deepEqual(said, [{ "id0 f": '{"a": 1}' }, { "id1 f": '{"b": 2}' }, "\n"]);
 });
 
 test("a logprob that nobody measured is null: -9999, null, or another number of them than of ids", () => {

@@ -39,7 +39,15 @@ export type ScriptedReply = {
   /** Wait for this before the end of the answer. */
   beforeEnd?: Promise<unknown>;
   /** Answer without token ids, without logprobs, or with one logprob (id) too few. */
-  quirk?: "drops_developer" | "no_ids" | "no_logprobs" | "one_null_logprob" | "usage_mismatch" | "abort" | WireQuirk;
+  quirk?:
+    | "drops_developer"
+    | "no_ids"
+    | "no_logprobs"
+    | "one_null_logprob"
+    | "usage_mismatch"
+    | "usage_mismatch_no_logprobs"
+    | "abort"
+    | WireQuirk;
 };
 
 /** Faults of one wire alone: see the files beside this one. */
@@ -239,7 +247,7 @@ export class ScriptedEngine implements AsyncDisposable {
             ...piece,
             ...(withIds ? { token_ids: this.#own([id]) } : {}),
             ...(withIds && !isChat ? { prompt_token_ids: index === 0 ? prompt : null } : {}),
-            ...(reply.quirk === "no_logprobs" ? { logprobs: null } : {}),
+            ...(reply.quirk?.endsWith("no_logprobs") ? { logprobs: null } : {}),
           },
         ],
       };
@@ -253,7 +261,7 @@ export class ScriptedEngine implements AsyncDisposable {
       model: "scripted",
       choices: [{ index: 0, ...(isChat ? { delta: {} } : { text: "" }), finish_reason: finish, stop_reason: reply.stop_reason ?? null }],
     });
-    const completion_tokens = ids.length + (reply.quirk === "usage_mismatch" ? 1 : 0);
+    const completion_tokens = ids.length + (reply.quirk?.startsWith("usage_mismatch") ? 1 : 0);
     send({
       model: "scripted",
       choices: [],

@@ -85,6 +85,8 @@ test("a call without ids, without logprobs or with a missing one is left out of 
     ["no_logprobs", "no_logprob"],
     ["one_null_logprob", "no_logprob"],
     ["usage_mismatch", "misaligned"],
+    // Imitation trains a call that lacks logprobs only: that its ids have a hole must not hide behind that.
+    ["usage_mismatch_no_logprobs", "misaligned"],
     ["duplicated_first_chunk", "misaligned"],
   ] as const) {
     await using at = await proxyAt((request) => (request.probe ? {} : { text: "text", quirk }));

@@ -11,6 +11,8 @@ export type Move = {
   identity: boolean;
   delivery: "complete" | "cut" | "none" | "unfinished" | "error";
   logprobs: "all" | "one missing" | "none";
+  /** Of what the engine gave: `prompt` where it broke off before the first token. */
+  ids: "all" | "prompt" | "none";
   grammar: boolean;
   overlap: boolean;
   agent: "main" | "helper";
@@ -24,6 +26,7 @@ const move: fc.Arbitrary<Move> = fc.record({
   identity: fc.boolean(),
   delivery: fc.constantFrom("complete", "complete", "complete", "complete", "cut", "none", "unfinished", "error"),
   logprobs: fc.constantFrom("all", "all", "all", "one missing", "none"),
+  ids: fc.constantFrom("all", "all", "all", "all", "all", "prompt", "none"),
   grammar: fc.boolean(),
   overlap: fc.boolean(),
   agent: fc.constantFrom("main", "main", "main", "helper"),
@@ -33,7 +36,7 @@ const move: fc.Arbitrary<Move> = fc.record({
 export function play(moves: Move[]): LogBuilder {
   const log = new LogBuilder();
   const played: { id: string; messages: Message[]; says: Message; said: number[] }[] = [];
-  for (const [at, { from, how, words, identity, delivery, logprobs, grammar, overlap, agent }] of moves.entries()) {
+  for (const [at, { from, how, words, identity, delivery, logprobs, ids, grammar, overlap, agent }] of moves.entries()) {
     const text = words.map((word) => "xyz"[word]).join(" ");
     const says = assistant(text, toolCall("1", String(words.length)));
     const base = played.length === 0 ? undefined : played[from % played.length];
@@ -42,10 +45,11 @@ export function play(moves: Move[]): LogBuilder {
     const rendered = log.prompt(messages);
     const same = base !== undefined && how === "retokenise" ? retokenised(rendered, log.prompt(base.messages).length, base.said) : null;
     const prompt = how === "drift" ? drifted(rendered, from) : (same ?? rendered);
-    const sampled = log.said(says);
+    const sampled = ids === "prompt" ? [] : log.said(says);
     const id = log.call({
       messages,
-      prompt,
+      prompt: ids === "none" ? null : prompt,
+      sampled: ids === "none" ? null : sampled,
       says,
       agent,
       request_class: agent === "main" ? "main" : "sub_agent",
@@ -53,12 +57,15 @@ export function play(moves: Move[]): LogBuilder {
       delivery,
       begin: 2000 + at * 10,
       finish: 2005 + at * 10 + (overlap ? 17 : 0),
-      logprobs: logprobs === "none" ? null : sampled.map((_, index) => (logprobs === "one missing" && index === 1 ? null : -(index % 3))),
+      logprobs:
+        logprobs === "none" || ids === "none"
+          ? null
+          : sampled.map((_, index) => (logprobs === "one missing" && index === 1 ? null : -(index % 3))),
       parent: named ? base.id : null,
       ...(same !== null &&
         base !== undefined && { decoded: { parent_call_id: base.id, same_text: true, parent_text: "x", child_text: "x" } }),
       restored: named && how !== "rewrite" ? [recognised(base.id, base.messages.length)] : [],
-      error: delivery === "error" ? { code: "engine_error", message: "gone", status: 500 } : null,
+      error: delivery === "error" || ids === "prompt" ? { code: "engine_error", message: "gone", status: 500 } : null,
     });
     played.push({ id, messages, says, said: sampled });
   }
