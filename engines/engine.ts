@@ -93,6 +93,8 @@ export interface Engine {
   readonly baseUrl: string;
   /** A request may have a `prompt` instead of messages. */
   readonly takesPrompts?: boolean;
+  /** Once a turn begins a call, the rest of the call is held to a grammar of the tools, whatever was asked. */
+  readonly holdsToolsToGrammar?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */
   probe(signal: AbortSignal): Promise<EngineFacts>;
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */

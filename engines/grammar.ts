@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
+import type { Engine, SampleRequest } from "./engine.ts";
 
 export type Grammar =
   | { kind: "choice"; choice: string[] }
@@ -24,6 +25,31 @@ export function readGrammar(structured: unknown): Grammar | null {
     );
   return { kind: kinds[0], ...given } as Grammar;
 }
+
+/**
+ * Is what this request samples, or a part of it, held to a grammar? By what is asked, for no server says so: vLLM (0.32,
+ * `_apply_structural_tag`) and SGLang hold calls to one where a tool must be called, where a tool is strict, and vLLM also
+ * where only one call is wanted, whatever the tool choice.
+ */
+export function isUnderGrammar(
+  { sampling, tools, tool_choice }: Pick<SampleRequest, "sampling" | "tools" | "tool_choice">,
+  engine: Pick<Engine, "holdsToolsToGrammar"> | null,
+): boolean {
+  if (grammarFields.some((field) => (sampling[field] ?? null) !== null)) return true;
+  if (tools.length === 0 || tool_choice === "none") return false;
+  return (
+    engine?.holdsToolsToGrammar === true ||
+    (tool_choice ?? "auto") !== "auto" ||
+    tools.some(({ strict }) => strict === true) ||
+    sampling.parallel_tool_calls === false
+  );
+}
+
+/** Ours, the standard one, and those of vLLM, SGLang and llama.cpp that a session may force by their own names. */
+const grammarFields = [
+  ...["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"],
+  ...["regex", "ebnf", "json_schema", "structural_tag", "grammar"],
+];
 
 /** A regular expression of exactly these texts. */
 export function choicePattern(choice: readonly string[]): string {

@@ -26,6 +26,7 @@ export const llamaCpp: EngineKind = {
 
 class LlamaCppEngine implements Engine {
   readonly name = "llama-cpp";
+  readonly holdsToolsToGrammar = true;
   readonly #client: EngineClient;
   #roles: Record<string, string> = {};
 

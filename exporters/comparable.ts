@@ -2,9 +2,13 @@
  * May a trainer that only knows one temperature compare its logprobs with the recorded ones? A format that has no place
  * for a call's sampling parameters presumes that all of them were the trainer's; a call that breaks this is left out.
  */
+import { bendingParameters } from "../schema/message.ts";
 import type { CallRecord } from "../schema/trajectory.ts";
 
 const penalties = ["presence_penalty", "frequency_penalty"] as const;
+
+/** An empty list and a zero bend nothing. */
+const isSet = (value: unknown): boolean => (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : (value ?? 0) !== 0);
 
 /** `temperature`: the trainer's, where it was stated; it stands then for calls of which nobody recorded one. */
 type Trainer = { temperature: number | null };
@@ -23,7 +27,7 @@ const reasons: [string, (call: CallRecord, trainer: Trainer) => boolean][] = [
     ({ sampling }) =>
       penalties.some((name) => (sampling[name] ?? 0) !== 0) ||
       (sampling.repetition_penalty ?? 1) !== 1 ||
-      Object.keys(sampling.logit_bias ?? {}).length > 0,
+      bendingParameters.some((name) => isSet(sampling[name])),
   ],
 ];
 

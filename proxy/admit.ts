@@ -1,6 +1,6 @@
 /** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
 import { AlidadeError } from "../errors.ts";
-import type { Sampling } from "../schema/message.ts";
+import { bendingParameters, type Sampling } from "../schema/message.ts";
 import type { Budgets, SessionSpec } from "../schema/session-log.ts";
 import { secondsBetween } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
@@ -57,11 +57,12 @@ export function secondsSpent(session: Session, now: number): number {
  * parameters given as a list are a play of the main agent and none of anybody else's.
  */
 export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
-  return { ...requested, ...(spec.purpose === "train" ? withoutBias(requested) : {}), ...forcedSampling(spec, turn) };
+  return { ...requested, ...(spec.purpose === "train" ? unbent(requested) : {}), ...forcedSampling(spec, turn) };
 }
 
-function withoutBias(requested: Sampling): Sampling {
-  return { ...neutralSampling, ...(requested.logit_bias === undefined ? {} : { logit_bias: undefined }) };
+function unbent(requested: Sampling): Sampling {
+  const asked = bendingParameters.filter((name) => requested[name] !== undefined);
+  return { ...neutralSampling, ...Object.fromEntries(asked.map((name) => [name, undefined])) };
 }
 
 function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {

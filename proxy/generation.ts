@@ -140,7 +140,7 @@ export class Generation {
         lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, pauses, onCancel });
       } catch (error) {
         return {
-          ...new Sample(null, request.sampling, []).result(asAlidadeError(error, "engine_unreachable"), tries),
+          ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
           policy: null,
           slot: null,
         };
@@ -176,7 +176,7 @@ export class Generation {
     request: GenerationRequest,
     { number, accept, continued }: { number: number; accept: () => void; continued: Engines["continued"] },
   ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
-    const sample = new Sample(lease, request.sampling, this.#engines.bases);
+    const sample = new Sample(lease, request, this.#engines.bases);
     const tried = newTry(lease, request.call_id, number);
     let failure: AlidadeError | null = null;
     // The weights change and the engine's cache does not know it: under another salt nothing of the old ones is found.

@@ -1,7 +1,7 @@
 /** What one try has sampled so far, and in the end what is recorded of it. */
-import type { EngineFacts, SampleEvent, SampleRequest } from "../engines/index.ts";
+import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
-import type { Message, Part, Sampling } from "../schema/message.ts";
+import type { Message, Part } from "../schema/message.ts";
 import type { CallFinished, Tried } from "../schema/session-log.ts";
 import { textOfIds } from "../tokens/id-text.ts";
 import { GrowingText } from "../wire/growing-text.ts";
@@ -37,14 +37,11 @@ export class Sample {
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
 
   /** No lease: the call never came to an engine. */
-  constructor(lease: EngineLease | null, sampling: Sampling, bases: readonly TokenBase[]) {
+  constructor(lease: EngineLease | null, request: Pick<SampleRequest, "sampling" | "tools" | "tool_choice">, bases: readonly TokenBase[]) {
     this.#bases = bases;
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
-    // Fields under which an engine masks the logits with a grammar, ours and the standard ones.
-    this.#grammar = ["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"].some(
-      (key) => sampling[key] != null,
-    );
+    this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
   }
 
   /** Notes how the prompt is made; what of it the engine is asked with. */

@@ -4,7 +4,7 @@
  * a logprob that belongs to its neighbour: all show as a difference. What was not sampled from the plain distribution
  * (a grammar's mask, processed logprobs at another temperature) is reported as not comparable and never as passed.
  */
-import type { Sampling } from "../schema/message.ts";
+import { bendingParameters, type Sampling } from "../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { TokenPaths } from "./token-paths.ts";
 
@@ -90,11 +90,12 @@ function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit
 
 /** Why a call's recorded logprobs are not those of the plain distribution over the tree's context; null: they are. */
 function whyNot(call: CallRecord, nodes: TreeNode[], { policyVersion }: AuditOptions): string | null {
-  const { kind, grammar } = call.logprob_semantics;
+  const { kind, grammar, grammar_logprobs } = call.logprob_semantics;
   if (nodes.length === 0) return "no_token_ids";
   if (nodes.some((node) => node.reason === "misaligned")) return "misaligned";
   if (nodes.every((node) => (node.logprobs ?? []).every((one) => one === null))) return "no_logprob";
-  if (grammar) return "sampled_under_grammar";
+  // Where they were seen to be those before the mask they are the plain distribution's, though not all that was sampled is.
+  if (grammar && !(kind === "raw" && grammar_logprobs === "unmasked")) return "sampled_under_grammar";
   if (kind !== "raw" && !isPlain(call.sampling)) return kind === null ? "logprob_kind_unknown" : "processed_sampling";
   if (policyVersion !== undefined && nodes.some((node) => node.policy_version !== policyVersion)) return "other_policy_version";
   return null;
@@ -105,7 +106,7 @@ function isPlain(sampling: Sampling): boolean {
   const { temperature, top_p, top_k, min_p } = sampling;
   const isUncut = top_p === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;
   const isUnpenalised = ["presence_penalty", "frequency_penalty"].every((name) => (sampling[name] ?? 0) === 0);
-  const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && (sampling.logit_bias ?? null) === null;
+  const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && bendingParameters.every((name) => (sampling[name] ?? null) === null);
   return temperature === 1 && isUncut && isUnpenalised && isUnbiased;
 }
 

@@ -61,6 +61,9 @@ export type Tool = z.infer<typeof Tool>;
 export const ToolChoice = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string() })]);
 export type ToolChoice = z.infer<typeof ToolChoice>;
 
+/** Sampling parameters that forbid or favour tokens, beside penalties and cuts: under them no logprob is the policy's own. */
+export const bendingParameters = ["logit_bias", "allowed_token_ids", "bad_words", "min_tokens", "thinking_token_budget"] as const;
+
 /**
  * Sampling parameters under the engine's (vLLM's) names. Loose on purpose: engine extras such as
  * `structured_outputs` ride along under their own name and are recorded as they were sent.

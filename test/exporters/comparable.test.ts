@@ -24,6 +24,9 @@ const cases: [string, CallRecord, number | null, string | null][] = [
   ["the k likeliest", call({ temperature: 1, top_k: 20 }), null, "truncated_sampling"],
   ["no unlikely ones", call({ temperature: 1, min_p: 0.1 }), null, "truncated_sampling"],
   ["a penalty", call({ temperature: 1, repetition_penalty: 1.05 }), null, "penalised_sampling"],
+  ["words that are forbidden", call({ temperature: 1, bad_words: ["x"] }), null, "penalised_sampling"],
+  ["an end that is put off", call({ temperature: 1, min_tokens: 5 }), null, "penalised_sampling"],
+  ["nothing forbidden, nothing put off", call({ temperature: 1, bad_words: [], min_tokens: 0, logit_bias: {} }), null, null],
   ["a bias", call({ temperature: 1, logit_bias: { "5": -100 } }), null, "penalised_sampling"],
 ];
 

@@ -93,6 +93,12 @@ test("processed logprobs of plain sampling are those of the softmax, and are com
   assert.deepEqual(statuses(await audit(processed)), ["ok", "ok"]);
 });
 
+test("logprobs from before a grammar's mask are those of the softmax, and are compared", async () => {
+  const masked = structuredClone(session());
+  semantics(masked, { grammar: true, grammar_logprobs: "unmasked" });
+  assert.deepEqual(statuses(await audit(masked)), ["ok", "ok"]);
+});
+
 test("only the calls of the asked policy version are compared", async () => {
   const audited = await audit(session({ policy: { version: "v2", step: 2 }, policy_end: { version: "v2", step: 2 } }), {
     policyVersion: "v2",
