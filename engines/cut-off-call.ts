@@ -7,19 +7,27 @@
 const madeUp = new Set(["", "{}"]);
 
 /** Where a call written as JSON has its arguments. */
-const argumentsKey = /"(?:arguments|parameters)"\s*:\s*/g;
+const argumentsKey = /"(?:arguments|parameters)"\s*:\s*/;
 
 /**
  * The arguments of the last call of a turn that was cut off: as the parser said, or where it made them up, the beginning
- * that was sampled. `sampled` is the turn's text, asked for only in that case. Calls that are not written as JSON keep
- * what the parser said.
+ * that was sampled. `sampled` is the turn's text, asked for only in that case. They are looked for behind the call's own
+ * name, so that nobody else's are taken for them; calls that are not written as JSON keep what the parser said.
  */
-export async function cutOffArguments(parsed: string, sampled: () => Promise<string>): Promise<string> {
-  if (!madeUp.has(parsed.trim())) return parsed;
+export async function cutOffArguments(
+  call: { readonly name: string; readonly arguments: string },
+  sampled: () => Promise<string>,
+): Promise<string> {
+  if (!madeUp.has(call.arguments.trim())) return call.arguments;
   // An answer that is there is not lost for a question about it.
   const text = await sampled().catch(() => "");
-  const key = [...text.matchAll(argumentsKey)].at(-1);
-  if (!key) return parsed;
-  const written = text.slice(key.index + key[0].length);
-  return /^\{\s*\}/.test(written) ? parsed : written;
+  const begun = text.split(nameKey(call.name)).at(-1) as string;
+  const key = begun === text ? null : argumentsKey.exec(begun);
+  if (!key) return call.arguments;
+  const written = begun.slice(key.index + key[0].length);
+  return /^\{\s*\}/.test(written) ? call.arguments : written;
+}
+
+function nameKey(name: string): RegExp {
+  return new RegExp(`"name"\\s*:\\s*${RegExp.escape(JSON.stringify(name))}`);
 }

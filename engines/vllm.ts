@@ -145,7 +145,7 @@ class VllmEngine implements Engine {
     for (const [at, event] of last.entries()) {
       if (event.type === "end" && complaint) last[at] = { ...event, misaligned: `the engine sampled on ${complaint}` };
       else if (event.type === "tool-call" && isCutOff)
-        event.arguments = await cutOffArguments(event.arguments, () => this.detokenize(request.model, sampled, signal));
+        event.arguments = await cutOffArguments(event, () => this.detokenize(request.model, sampled, signal));
     }
     take(last);
   }
