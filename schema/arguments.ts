@@ -29,8 +29,11 @@ export function areShallow(value: unknown): boolean {
   return nestsWithin(value, maxDepth);
 }
 
-/** Equal values give equal text, whatever their spacing and the order of their keys; null where they are no value. */
+/**
+ * Equal values give equal text, whatever their spacing and the order of their keys; null where they are no value. None at
+ * all is how models call a tool that takes none: wires and harnesses that want an object say that as an empty one.
+ */
 export function canonicalArguments(raw: string): string | null {
-  const value = parseArguments(raw);
+  const value = raw.trim() === "" ? {} : parseArguments(raw);
   return value === undefined ? null : canonicalJson(value);
 }

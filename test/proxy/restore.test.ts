@@ -45,6 +45,31 @@ const result = (id: string) => ({ role: "tool", tool_call_id: id, content: "ok" 
 const callsOf = (said: Said) => said.tool_calls ?? [];
 const resultsOf = (said: Said) => callsOf(said).map(({ id }) => result(id));
 
+test("a call of a tool that takes nothing is restored where no arguments come back as an empty object, on every wire", async () => {
+  const sampled = { text: "I look.", tool_calls: [{ id: "engine-0", name: "ls", arguments: "" }] };
+  const asObject = (said: Said) => callsOf(said).map((call) => ({ ...call, function: { ...call.function, arguments: "{}" } }));
+  const chat = await sentBack(sampled, (said) => [{ ...said, tool_calls: asObject(said) }, ...resultsOf(said)]);
+  assert.deepEqual([chat.match, chat.restored], ["exact", ["restored tool_call_id arguments"]]);
+  assert.equal(chat.messages[1]?.tool_calls?.[0]?.function.arguments, '""');
+
+  await using at = await proxyAt((_, index) => (index % 2 === 0 ? sampled : { text: "End." }));
+  const claude = await at.open({ purpose: "train" });
+  const message = (messages: unknown[]) => claude.post("/v1/messages", { model: "scripted", max_tokens: 99, messages });
+  const { content } = (await (await message([hi])).json()) as { content: Block[] };
+  const results = content.flatMap(({ type, id }) => (type === "tool_use" ? [{ type: "tool_result", tool_use_id: id, content: "a" }] : []));
+  await message([hi, { role: "assistant", content }, { role: "user", content: results }]);
+  assert.deepEqual((await lastOf(at, claude)).restored, ["restored tool_call_id arguments"]);
+
+  // Older clients of Gemini's wire know no ids: such a turn is known by what it says.
+  const gemini = await at.open({ purpose: "train" });
+  const ask = (contents: unknown[]) => gemini.post("/v1beta/models/scripted:generateContent", { contents });
+  const user = (part: object) => ({ role: "user", parts: [part] });
+  await ask([user({ text: "hi" })]);
+  const model = { role: "model", parts: [{ text: "I look." }, { functionCall: { name: "ls", args: {} } }] };
+  await ask([user({ text: "hi" }), model, user({ functionResponse: { name: "ls", response: { output: "a" } } })]);
+  assert.deepEqual((await lastOf(at, gemini)).restored, ["restored content arguments,ids"]);
+});
+
 test("a turn that comes back in pieces, with its calls in another order, is one turn again", async () => {
   const inPieces = await sentBack(two, (said) => [
     { role: "assistant", content: said.content },
