@@ -11,6 +11,8 @@ const reasons: Record<string, FinishReason> = {
   tool_calls: "tool_calls",
   function_call: "tool_calls",
   length: "length",
+  // vLLM stops a turn that goes round in circles, where it was asked to.
+  repetition: "length",
   abort: "abort",
   content_filter: "content_filter",
 };

@@ -128,10 +128,10 @@ export class Sample {
     if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
     if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
     if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
-    const counted = this.#end?.usage.sampled_tokens ?? null;
-    // Before the logprobs: who needs none of those needs the ids all the more.
-    if (counted !== null && counted !== this.#sampledIds.length)
-      return `misaligned: the engine counted ${counted} sampled tokens and gave ${this.#sampledIds.length} ids`;
+    const counted = this.#end?.usage.sampled_tokens;
+    // Before the logprobs: who needs none of those needs the ids all the more. What broke off has no count.
+    if (counted !== undefined && counted !== this.#sampledIds.length)
+      return `misaligned: the engine counted ${counted ?? "no"} sampled tokens and gave ${this.#sampledIds.length} ids`;
     if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)
       return "no_logprob: the engine gave no logprobs for this call";
     if (this.#logprobs.some((one) => one === null)) return "no_logprob: the logprob of at least one sampled token is missing";

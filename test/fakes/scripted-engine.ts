@@ -46,6 +46,7 @@ export type ScriptedReply = {
     | "one_null_logprob"
     | "usage_mismatch"
     | "usage_mismatch_no_logprobs"
+    | "no_usage"
     | "abort"
     | WireQuirk;
 };
@@ -262,11 +263,12 @@ export class ScriptedEngine implements AsyncDisposable {
       choices: [{ index: 0, ...(isChat ? { delta: {} } : { text: "" }), finish_reason: finish, stop_reason: reply.stop_reason ?? null }],
     });
     const completion_tokens = ids.length + (reply.quirk?.startsWith("usage_mismatch") ? 1 : 0);
-    send({
-      model: "scripted",
-      choices: [],
-      usage: { prompt_tokens: prompt.length, completion_tokens, total_tokens: prompt.length + completion_tokens },
-    });
+    if (reply.quirk !== "no_usage")
+      send({
+        model: "scripted",
+        choices: [],
+        usage: { prompt_tokens: prompt.length, completion_tokens, total_tokens: prompt.length + completion_tokens },
+      });
     outgoing.end("data: [DONE]\n\n");
   }
 }

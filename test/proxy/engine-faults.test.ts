@@ -88,6 +88,7 @@ test("a call without ids, without logprobs or with a missing one is left out of 
     // Imitation trains a call that lacks logprobs only: that its ids have a hole must not hide behind that.
     ["usage_mismatch_no_logprobs", "misaligned"],
     ["duplicated_first_chunk", "misaligned"],
+    ["no_usage", "misaligned"],
   ] as const) {
     await using at = await proxyAt((request) => (request.probe ? {} : { text: "text", quirk }));
     const client = await at.open({ purpose: "train" });
