@@ -20,7 +20,7 @@ import type { Session } from "../session.ts";
 import type { Close, Renderer } from "./anchor.ts";
 import type { Continued } from "./continued.ts";
 import { type EarlierTurn, earlierTurn, settingsKey } from "./earlier-turn.ts";
-import { hasReasoning, keptReasoning } from "./kept-reasoning.ts";
+import { hasThought, keptReasoning } from "./kept-reasoning.ts";
 import { shapeOf } from "./shape.ts";
 import { Suffixes, wasRefused } from "./suffixes.ts";
 
@@ -99,10 +99,10 @@ export class Continuity {
     hasTools: boolean,
   ): Promise<boolean> {
     const before = [...from.messages, turn];
-    if (!before.some(hasReasoning)) return true;
+    if (!before.some(hasThought)) return true;
     const ask = this.#suffixes.asking(kind, hasTools);
     const now = await keptReasoning(renderer, call.messages, hasTools, ask);
-    if (hasReasoning(turn) && !now.has(from.messages.length)) return false;
+    if (hasThought(turn) && !now.has(from.messages.length)) return false;
     const then = await keptReasoning(renderer, from.messages, hasTools, ask);
     return appended.length > 0 && [...then].every((index) => now.has(index));
   }

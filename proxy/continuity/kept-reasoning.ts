@@ -1,6 +1,6 @@
 /**
- * Which reasoning of earlier turns a template prints: many leave it out once the user has spoken again. Asked with a
- * conversation of the same build in which every turn's reasoning is a mark of its own.
+ * Which thoughts of earlier turns a template prints: many leave them out once the user has spoken again. Asked with a
+ * conversation of the same build in which every turn's thought is a mark of its own.
  */
 import { type Message, toolCallsOf } from "../../schema/message.ts";
 import type { Renderer } from "./anchor.ts";
@@ -9,7 +9,7 @@ import { dummyTools, marks } from "./shape.ts";
 /** Answers a question about a build, from memory where it was asked before. */
 export type Ask = (build: string, find: () => Promise<number[]>) => Promise<number[]>;
 
-/** Indices of the messages whose reasoning the template prints, the generation prompt at the end. */
+/** Indices of the messages whose thought the template prints, the generation prompt at the end. */
 export async function keptReasoning(renderer: Renderer, messages: readonly Message[], hasTools: boolean, ask: Ask): Promise<Set<number>> {
   const { words, standsFor } = build(messages);
   const printed = await ask(words.join(" "), async () => {
@@ -23,12 +23,25 @@ export function hasReasoning(message: Message): boolean {
   return message.parts.some((part) => part.type === "reasoning" && part.text.trim() !== "");
 }
 
-type Word = "system" | "developer" | "user" | "tool" | "assistant" | "assistant:r" | "assistant:c" | "assistant:rc";
+/** Reasoning, or a thought that stands in the text: where no parser cuts it out of a turn, many templates still do. */
+export function hasThought(message: Message): boolean {
+  return hasReasoning(message) || hasTextThought(message);
+}
+
+function hasTextThought(message: Message): boolean {
+  return message.parts.some((part) => part.type === "text" && part.text.includes(endOfThought));
+}
+
+/** What templates look for. The beginning is often part of the generation prompt, and not of the turn. */
+const endOfThought = "</think>";
+
+/** A role; behind an assistant's what its turn has: `r` reasoning, `t` a thought in the text, `c` calls. */
+type Word = Message["role"] | `assistant:${string}`;
 
 /** Of a loop of equal turns these and the last are asked about: what holds for the second holds for the fortieth, and the question stays the same. */
 const shownOfALoop = 2;
 
-/** The messages in words, and which word stands for the reasoning of which message. */
+/** The messages in words, and which word stands for the thought of which message. */
 function build(messages: readonly Message[]): { words: Word[]; standsFor: Map<number, number> } {
   const words: Word[] = [];
   const standsFor = new Map<number, number>();
@@ -39,7 +52,7 @@ function build(messages: readonly Message[]): { words: Word[]; standsFor: Map<nu
       const isShown = round < shownOfALoop || round === units.length - 1;
       const place = isShown ? words.length : words.length - said.length;
       if (isShown) words.push(...said);
-      if (hasReasoning(messages[start] as Message)) standsFor.set(start, place);
+      if (hasThought(messages[start] as Message)) standsFor.set(start, place);
     }
     index = units.at(-1)?.end as number;
   }
@@ -66,8 +79,9 @@ function unitAt(messages: readonly Message[], start: number): Unit {
   if (message.role !== "assistant") return { start, end: start + 1, said: [message.role] };
   let end = start + 1;
   while (messages[end]?.role === "tool") end++;
-  const letters = `${hasReasoning(message) ? "r" : ""}${toolCallsOf(message).length > 0 ? "c" : ""}`;
-  return { start, end, said: [(letters ? `assistant:${letters}` : "assistant") as Word, ...(end > start + 1 ? ["tool" as const] : [])] };
+  const thought = hasReasoning(message) ? "r" : hasTextThought(message) ? "t" : "";
+  const letters = `${thought}${toolCallsOf(message).length > 0 ? "c" : ""}`;
+  return { start, end, said: [letters ? `assistant:${letters}` : "assistant", ...(end > start + 1 ? ["tool" as const] : [])] };
 }
 
 /** Letters alone: digits could stand beside others that a template prints. */
@@ -86,7 +100,8 @@ function dummy(word: Word, place: number): Message {
     role,
     parts: [
       ...(has.includes("r") ? [{ type: "reasoning" as const, text: markAt(place) }] : []),
-      ...(has.includes("c") ? [] : [{ type: "text" as const, text: "a" }]),
+      ...(has.includes("t") ? [{ type: "text" as const, text: `<think>\n${markAt(place)}\n${endOfThought}\n\na` }] : []),
+      ...(has.includes("c") || has.includes("t") ? [] : [{ type: "text" as const, text: "a" }]),
       ...(has.includes("c")
         ? [{ type: "tool_call" as const, id: probeId, name: "probe", arguments: '{"key": "a"}', kind: "function" as const }]
         : []),

@@ -16,6 +16,8 @@ export type Thoughts =
   | "never printed"
   /** As Qwen3's: only behind the user's last words. */
   | "until the user speaks"
+  /** The same where no parser cuts thoughts out of turns: they are text, and the template takes them out of that. */
+  | "in the text until the user speaks"
   /** The generation prompt closes an empty block that no history has. */
   | "empty block in the generation prompt";
 
@@ -82,6 +84,10 @@ export class TemplatedEngine implements AsyncDisposable {
   render(messages: ChatMessage[], tools: ChatTool[], generate: boolean): string {
     const lastUser = messages.findLastIndex(({ role }) => role === "user");
     const shown = messages.map(asText).map((message, index) => {
+      if (this.thoughts === "in the text until the user speaks")
+        return index > lastUser || typeof message.content !== "string"
+          ? message
+          : { ...message, content: message.content.replace(/^.*<\/think>\n*/s, "") };
       const keeps = this.thoughts === "printed" || (this.thoughts === "until the user speaks" && index > lastUser);
       return keeps ? message : { ...message, reasoning: undefined };
     });
@@ -141,7 +147,8 @@ export class TemplatedEngine implements AsyncDisposable {
     this.exchanges.push({ request: body, prompt_token_ids: prompt, token_ids: ids, logprobs, status: 200 });
     const parser = new TurnParser({ tools: Array.isArray(body.tools) });
     const shown = stop === undefined ? text : text.slice(0, -stop.length);
-    const deltas = joined([...parser.feed(shown), ...parser.finish()]);
+    const isParsed = this.thoughts !== "in the text until the user speaks";
+    const deltas = isParsed ? joined([...parser.feed(shown), ...parser.finish()]) : [{ type: "content" as const, text: shown }];
     const calls = deltas.filter(({ type }) => type === "tool_call");
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);

@@ -205,6 +205,22 @@ const cases: [string, () => Promise<string[]>, string][] = [
     "reasoning_dropped",
   ],
   [
+    "a thought in the text, that the template takes out of it",
+    () => threeTurns({ text: "<think>\nHm.\n</think>\n\nFine." }, (said) => [...hi, said, more], {}, "in the text until the user speaks"),
+    "reasoning_dropped",
+  ],
+  [
+    "the same under full restore, which keeps it",
+    () =>
+      threeTurns(
+        { text: "<think>\nHm.\n</think>\n\nFine." },
+        (said) => [...hi, said, more],
+        { restore: "full" },
+        "in the text until the user speaks",
+      ),
+    "spliced",
+  ],
+  [
     "reasoning that the template keeps in a loop",
     () => threeTurns({ text: `<think>\nHm.\n</think>\n\n${call}` }, (said) => [...hi, said, ...results(said)], {}, "until the user speaks"),
     "spliced",

@@ -54,6 +54,15 @@ export function said(parts: Part[], thinks: boolean): Message {
   return { role: "assistant", parts: thinks ? [{ type: "reasoning", text: reasoning }, ...parts] : parts };
 }
 
+/** The turn as it is where no parser cuts the thought out of it. */
+function saidAloud([first, ...parts]: Part[]): Message {
+  const thought = `<think>\n${reasoning}\n</think>\n\n`;
+  return {
+    role: "assistant",
+    parts: first?.type === "text" ? [text(thought + first.text), ...parts] : [text(thought), ...(first ? [first] : []), ...parts],
+  };
+}
+
 const reasoning = "The zebra files must be listed first.";
 const tools: Tool[] = ["list_files", "read_file"].map((name) => ({
   name,
@@ -115,9 +124,9 @@ export async function tryTemplate(template: Template, renderer: TemplateRenderer
     for (const [turnName, parts] of Object.entries(turns))
       for (const [append, { messages, calls }] of Object.entries(appends)) {
         if (parts.filter(({ type }) => type === "tool_call").length !== calls) continue;
-        for (const thinks of [false, true]) {
-          const turn = said(parts, thinks);
-          const variant = `${openingName}, ${turnName}${thinks ? ", reasoning" : ""}`;
+        for (const thought of ["", ", reasoning", ", a thought in the text"]) {
+          const turn = thought === ", a thought in the text" ? saidAloud(parts) : said(parts, thought !== "");
+          const variant = `${openingName}, ${turnName}${thought}`;
           trials.push({ append, variant, ...(await trial({ before: opening, turn, appended: messages })) });
         }
       }
@@ -140,10 +149,11 @@ async function tryOne(at: Renderer, tokenizer: ToyTokenizer, suffixes: Suffixes,
       detail: String(error).slice(0, 200),
     };
   }
-  const kept = await keptReasoning(at, whole, true, (_, find) => find()).catch(() => new Set<number>());
+  // Of a template that raises on the question nothing is believed: the call is rendered anew.
+  const kept = await keptReasoning(at, whole, true, (_, find) => find()).catch(() => null);
   const dropsReasoning = alone.includes(reasoning) && !truth.includes(reasoning);
   const facts = { isAppendOnly: false, dropsReasoning, printsReasoning: alone.includes(reasoning), detail: "" };
-  if (alone.includes(reasoning) && kept.has(before.length) === dropsReasoning)
+  if (kept !== null && alone.includes(reasoning) && kept.has(before.length) === dropsReasoning)
     return {
       ...facts,
       verdict: "wrong" as const,
