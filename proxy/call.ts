@@ -108,6 +108,10 @@ export function messageKey(message: Message): string {
 
 const keys = new WeakMap<Message, string>();
 
+export function isSameMessage(a: Message, b: Message | undefined): boolean {
+  return b !== undefined && (a === b || messageKey(a) === messageKey(b));
+}
+
 /** The text of a message as harnesses leave it: outer white space is theirs to trim. */
 export function normalText(message: Message): string {
   return textOf(message).trim();

@@ -133,7 +133,7 @@ function customInput(rawArguments: string): string | null {
   return typeof input === "string" ? input : rawArguments;
 }
 
-function reasoningOf(message: Message): string {
+export function reasoningOf(message: Message): string {
   return message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
 }
 

@@ -2,11 +2,12 @@
 import { fromCarrier } from "../dialects/carrier.ts";
 import { type Message, textOf, toolCallsOf } from "../schema/message.ts";
 import type { Restored } from "../schema/session-log.ts";
-import { type Call, messageKey } from "./call.ts";
+import { type Call, isSameMessage } from "./call.ts";
 import { idInText, ownId } from "./own-id.ts";
 import type { Session } from "./session.ts";
 
-export type Recognised = { call: Call; evidence: Restored["evidence"] };
+/** `isElsewhere`: it says what we said in answer to something else. */
+export type Recognised = { call: Call; evidence: Restored["evidence"]; isElsewhere?: boolean };
 
 /** `before` is the conversation in front of the turn, restored. */
 export function recognise(session: Session, sent: Message, before: readonly Message[]): Recognised | null {
@@ -22,7 +23,9 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
   }
   const told = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
   if (told) return { call: told, evidence: "tool_call_id" };
-  const call = session.said.saying(sent, before.length) ?? edited(session, sent, before);
+  const said = session.said.saying(sent, before);
+  if (said) return { call: said.call, evidence: "content", isElsewhere: !said.isHere };
+  const call = edited(session, sent, before);
   return call ? { call, evidence: "content" } : null;
 }
 
@@ -33,7 +36,7 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
 function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
   return session.said.at(before.length).findLast((call) => {
     const said = call.turn?.message;
-    return said && sharesWords(said, sent) && call.messages.every((message, index) => isSame(message, before[index]));
+    return said && sharesWords(said, sent) && call.messages.every((message, index) => isSameMessage(message, before[index]));
   });
 }
 
@@ -47,8 +50,4 @@ function wordsOf(message: Message): string[] {
   return message.parts
     .map((part) => (part.type === "text" || part.type === "reasoning" ? part.text.trim() : ""))
     .filter((text) => text !== "");
-}
-
-function isSame(a: Message, b: Message | undefined): boolean {
-  return b !== undefined && (a === b || messageKey(a) === messageKey(b));
 }

@@ -128,8 +128,10 @@ class Restoring implements RestoreResult {
     const said = recognised?.call.turn?.message;
     if (!recognised || !said || this.#session.spec.restore === "off")
       return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
-    const { call, evidence } = recognised;
-    const { status, differences, message, renamed } = compareTurn(call.id, said, sent, this.#session.spec.restore);
+    const { call, evidence, isElsewhere } = recognised;
+    // The same words in answer to something else may be somebody else's: they get no thought of ours.
+    const policy = isElsewhere ? "serialisation" : this.#session.spec.restore;
+    const { status, differences, message, renamed } = compareTurn(call.id, said, sent, policy);
     return {
       message: status === "edited" ? this.#withEngineIds(message) : message,
       call,
@@ -142,8 +144,17 @@ class Restoring implements RestoreResult {
   #passed(sent: Message): Message {
     const { passed } = this.#session.sentBefore;
     const known = passed.get(sent) ?? this.#withEngineIds(sent);
-    passed.set(sent, known);
+    if (!this.#waitsForIds(sent)) passed.set(sent, known);
     return known;
+  }
+
+  /** It names a call of a turn that is still being sampled: what the engine calls it is not known yet. */
+  #waitsForIds({ parts }: Message): boolean {
+    return parts.some((part) => {
+      const id = part.type === "tool_result" ? part.call_id : part.type === "tool_call" ? part.id : "";
+      const call = this.#session.calls.get(ownId(id)?.call_id ?? "");
+      return call !== undefined && this.#session.inFlight.has(call);
+    });
   }
 
   /** Results and foreign turns name calls by the ids that we minted; some templates print ids, so the engine gets its own. */

@@ -2,8 +2,8 @@
 import { canonicalArguments } from "../schema/arguments.ts";
 import { hashOf } from "../schema/ids.ts";
 import { type Message, toolCallsOf } from "../schema/message.ts";
-import { type Call, normalText } from "./call.ts";
-import { asText } from "./compare-turn.ts";
+import { type Call, isSameMessage, normalText } from "./call.ts";
+import { asText, reasoningOf } from "./compare-turn.ts";
 
 export class SaidTurns {
   readonly #byContent = new Map<string, Call[]>();
@@ -17,11 +17,19 @@ export class SaidTurns {
     append(this.#byPosition, call.messages.length, call);
   }
 
-  /** The turn that said this: the one that stood at this position in its own conversation, else the latest. */
-  saying(message: Message, position: number): Call | undefined {
+  /**
+   * The turn that said this, with the same thought where one was sent. `isHere`: it was the answer to what stands in front
+   * of it now; else it is the one that stood at this position in a conversation of its own, or the latest.
+   */
+  saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean } | undefined {
     const key = contentKey(message);
     const found = key === null ? [] : (this.#byContent.get(key) ?? []);
-    return found.findLast((call) => call.messages.length === position) ?? found.at(-1);
+    const thoughtSo = (calls: readonly Call[]): Call | undefined =>
+      calls.findLast(({ turn }) => turn && reasoningOf(turn.message) === reasoningOf(message)) ?? calls.at(-1);
+    const here = thoughtSo(found.filter((call) => isAnswerTo(call, before)));
+    if (here) return { call: here, isHere: true };
+    const elsewhere = thoughtSo(found.filter(({ messages }) => messages.length === before.length)) ?? thoughtSo(found);
+    return elsewhere && { call: elsewhere, isHere: false };
   }
 
   /** The turns that were answers to conversations of this length, oldest first. */
@@ -33,6 +41,10 @@ export class SaidTurns {
     this.#byContent.clear();
     this.#byPosition.clear();
   }
+}
+
+function isAnswerTo({ messages }: Call, before: readonly Message[]): boolean {
+  return messages.length === before.length && messages.every((message, index) => isSameMessage(message, before[index]));
 }
 
 /** Text and calls without ids, order of keys and outer white space; null for nothing, which is nobody's in particular. */

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 import { encode } from "../fakes/scripted-engine.ts";
+import { until } from "../fakes/until.ts";
 
 const block = "```shell\nls\n```\n";
 const said = `I look.\n${block}and then I would say a lot more`;
@@ -95,4 +96,28 @@ test("where no request follows nobody knows what was used", async () => {
   assert.deepEqual([calls.length, calls[0]?.outcome], [1, "undelivered"]);
   assert.equal(fidelity.trainable_tokens, 0);
   assert.equal(fidelity.excluded.undelivered, encode(said).length + 1);
+});
+
+test("a result that came before its call was whole has the engine's id from the next turn on", async () => {
+  const hold = Promise.withResolvers<void>();
+  const calls = ["engine-0", "engine-1"].map((id) => ({ id, name: "ls", arguments: "{}" }));
+  await using at = await proxyAt((_, index) => (index === 0 ? { tool_calls: calls, beforeEnd: hold.promise } : { text: "End." }));
+  const client = await at.open({ purpose: "train", relay: "live" });
+  const leave = new AbortController();
+  const { body } = await client.chat({ messages: hi, stream: true }, leave.signal);
+  let heard = "";
+  for await (const chunk of body ?? []) {
+    heard += Buffer.from(chunk).toString();
+    if (/call\w{20}t0/.test(heard)) break;
+  }
+  leave.abort();
+  const id = /call\w{20}t0/.exec(heard)?.[0];
+  const used = { role: "assistant", content: null, tool_calls: [{ id, type: "function", function: { name: "ls", arguments: "{}" } }] };
+  const messages = [...hi, used, { role: "tool", tool_call_id: id, content: "a.txt" }];
+  const said = await client.say(messages);
+  hold.resolve();
+  await until(async () => (await client.entries()).filter(({ type }) => type === "call_finished").length === 2);
+  await client.say([...messages, said, { role: "user", content: "Thanks." }]);
+  const sent = at.engine.requests.at(-1)?.messages as { tool_calls?: { id: string }[]; tool_call_id?: string }[];
+  assert.deepEqual([sent[1]?.tool_calls?.[0]?.id, sent[2]?.tool_call_id], ["engine-0", "engine-0"]);
 });

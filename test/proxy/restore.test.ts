@@ -355,3 +355,34 @@ test("a shell's call comes back in its own form and is the sampled string again"
   assert.deepEqual([match, restored], ["exact", ["restored tool_call_id arguments"]]);
   assert.equal(messages[1]?.tool_calls?.[0]?.function.arguments, raw);
 });
+
+test("of turns that said the same words, the one is restored that answered what stands before it, with its own thought", async () => {
+  const replies = [
+    { reasoning: "Of A.", text: "Done." },
+    { reasoning: "Of B.", text: "Done." },
+    { reasoning: "Of B again.", text: "Done." },
+  ];
+  await using at = await proxyAt((_, index) => replies[index] ?? { text: "End." });
+  const client = await at.open({ purpose: "train", restore: "full" });
+  const ask = (content: string) => ({ role: "user", content });
+  for (const task of ["A", "B", "B"]) await client.say([ask(task)]);
+  const done = { role: "assistant", content: "Done." };
+  const thoughtOf = async (messages: unknown[]) => {
+    await client.say([...messages, ask("More.")]);
+    return (at.engine.requests.at(-1)?.messages as { reasoning?: string }[])[1]?.reasoning;
+  };
+  assert.equal(await thoughtOf([ask("A"), done]), "Of A.");
+  // Siblings: where the thought came back it says whose turn it is.
+  assert.equal(await thoughtOf([ask("B"), { ...done, reasoning_content: "Of B." }]), "Of B.");
+  // Somebody's example, in the words of ours.
+  assert.equal(await thoughtOf([ask("Say that you are done."), done]), undefined);
+  const { calls } = await client.trajectory();
+  assert.deepEqual(
+    calls.slice(3).map(({ match, parent_call_id }) => [match, calls.findIndex(({ call_id }) => call_id === parent_call_id)]),
+    [
+      ["exact", 0],
+      ["exact", 1],
+      ["diverged", 2],
+    ],
+  );
+});
