@@ -1,6 +1,6 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
 import { argumentsObject } from "../schema/arguments.ts";
-import type { Message, Part, Tool, ToolCallPart, ToolChoice } from "../schema/message.ts";
+import type { Message, Part, Tool, ToolCallPart, ToolChoice, ToolResultPart } from "../schema/message.ts";
 import { keptBytes } from "../tokens/kept-bytes.ts";
 
 /**
@@ -98,9 +98,9 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
   }));
 }
 
-/** A message of text only is a string, as most templates want it; images keep the list. */
+/** One text is a string, as most templates want it. What stands between several, the server says: vLLM puts a line break there. */
 function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
-  if (parts.every((part) => part.type === "text")) return parts.map((part) => part.text).join("");
+  if (parts.every((part) => part.type === "text") && parts.length < 2) return parts[0]?.text ?? "";
   return parts.flatMap((part): Record<string, unknown>[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image")
@@ -126,8 +126,9 @@ function toAssistant(message: Message, reasoningField: string | null): Record<st
 }
 
 /**
- * Servers parse the arguments before they render them, and fail the request where they are no JSON. Text that is no
- * JSON object is sent as a JSON string of itself: it parses to that text, which templates print as it is.
+ * Servers parse the arguments before they render them, and some fail the request where they are no JSON. Text that is no
+ * JSON object is sent as a JSON string of itself, which templates print as it is; but vLLM 0.32 prints `{}` for it. Only
+ * a prompt that goes on from the sampled tokens has it there as it was said.
  */
 function toArguments(call: ToolCallPart): string {
   if (call.kind === "custom") return JSON.stringify({ input: call.arguments });
@@ -138,7 +139,12 @@ function toArguments(call: ToolCallPart): string {
 function toToolMessages(message: Message): Record<string, unknown>[] {
   return message.parts.flatMap((part) => {
     if (part.type !== "tool_result") return [];
-    const content = part.is_error ? [{ type: "text" as const, text: "[tool error] " }, ...part.content] : part.content;
-    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(content) }];
+    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(part.is_error ? asError(part.content) : part.content) }];
   });
+}
+
+function asError([first, ...rest]: ToolResultPart["content"]): ToolResultPart["content"] {
+  const mark = "[tool error] ";
+  if (first?.type === "text") return [{ ...first, text: mark + first.text }, ...rest];
+  return [{ type: "text", text: mark }, ...(first ? [first] : []), ...rest];
 }

@@ -41,6 +41,7 @@ export const ToolResultPart = z.strictObject({
 export const Part = z.discriminatedUnion("type", [TextPart, ReasoningPart, ToolCallPart, ImagePart, ToolResultPart]);
 export type Part = z.infer<typeof Part>;
 export type ToolCallPart = z.infer<typeof ToolCallPart>;
+export type ToolResultPart = z.infer<typeof ToolResultPart>;
 
 export const Role = z.enum(["system", "developer", "user", "assistant", "tool"]);
 export type Role = z.infer<typeof Role>;

@@ -69,6 +69,7 @@ function joined(...parts: string[]): string {
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
+/** Several texts as vLLM writes them for templates that want one. */
 function textOf({ content }: ChatMessage): string {
   if (typeof content === "string") return content;
   return (content ?? [])
@@ -77,5 +78,5 @@ function textOf({ content }: ChatMessage): string {
         throw new WireError(400, `This model reads text only; a message has a part of type "${part.type}".`, "messages");
       return part.text;
     })
-    .join("");
+    .join("\n");
 }

@@ -49,6 +49,26 @@ test("training forces the neutral sampling and records what was asked for", asyn
   assert.equal(begun?.effective_sampling.temperature, 1);
 });
 
+test("texts of one message stay apart on their way to the engine, which knows what its template puts between them", async () => {
+  await using at = await proxyAt(() => ({ tool_calls: [{ name: "bash", arguments: "{}" }] }));
+  const client = await at.open({ purpose: "train" });
+  const texts = ["stdout line", "exit 0"].map((text) => ({ type: "text", text }));
+  const messages = [{ role: "user", content: texts }];
+  const post = async (more: unknown[]) => {
+    const answer = await client.post("/v1/messages", { model: "m", max_tokens: 9, messages: [...messages, ...more] });
+    return (await answer.json()) as { content: { id: string }[] };
+  };
+  const { content } = await post([]);
+  const result = { type: "tool_result", tool_use_id: content[0]?.id, content: texts, is_error: true };
+  await post([
+    { role: "assistant", content },
+    { role: "user", content: [result] },
+  ]);
+  const sent = at.engine.requests.at(-1)?.messages as { content: unknown }[];
+  assert.deepEqual(sent[0]?.content, texts);
+  assert.deepEqual(sent[2]?.content, [{ type: "text", text: "[tool error] stdout line" }, texts[1]]);
+});
+
 test("a person's live session is sampled as the person asked", async () => {
   await using at = await proxyAt(() => ({ text: "ok" }));
   const client = await at.open({ purpose: "live", relay: "live" });

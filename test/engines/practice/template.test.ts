@@ -11,7 +11,7 @@ test("a conversation with tools prints as ChatML with the tools in the system tu
     {
       role: "user",
       content: [
-        { type: "text", text: "ls " },
+        { type: "text", text: "ls" },
         { type: "text", text: "please" },
       ],
     },
@@ -34,7 +34,8 @@ test("a conversation with tools prints as ChatML with the tools in the system tu
       '{"name": <name>, "arguments": <object>}',
       "</tool_call><|im_end|>",
       "<|im_start|>user",
-      "ls please<|im_end|>",
+      "ls",
+      "please<|im_end|>",
       "<|im_start|>assistant",
       "<tool_call>",
       '{"name": "bash", "arguments": {"command":"ls"}}',
