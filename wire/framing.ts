@@ -2,7 +2,7 @@
  * How the documents of a stream stand on the wire: as server-sent events, or as the elements of one JSON array
  * (Google's default without `alt=sse`).
  */
-import { encodeSse, type SseFrame } from "./sse.ts";
+import { encodeSse, onOneLine, type SseFrame } from "./sse.ts";
 
 export type Framing = "sse" | "json-array";
 
@@ -29,7 +29,7 @@ class JsonArrayEncoder implements StreamEncoder {
   #isEmpty = true;
 
   encode(frames: readonly SseFrame[]): string {
-    return frames.map((frame) => this.#open() + frame.data).join("");
+    return frames.map((frame) => this.#open() + onOneLine(frame.data)).join("");
   }
 
   end(): string {

@@ -16,13 +16,30 @@ const maxEventBytes = 64 * 1024 * 1024;
 
 const lineEnds = /\r\n|\r|\n/;
 
+/** NEL, LINE SEPARATOR and PARAGRAPH SEPARATOR: line ends of Unicode, and none of JSON's or an event stream's. */
+const unicodeLineEnds = /[\u0085\u2028\u2029]/g;
+
 /** The frame as it stands on the wire, with the empty line that ends it. */
 export function encodeSse(frame: SseFrame): string {
   const event = frame.event === undefined ? "" : `event: ${frame.event}\n`;
+  const text = onOneLine(frame.data);
   // JSON has no line ends, and nearly all that is sent is JSON.
-  if (!frame.data.includes("\n") && !frame.data.includes("\r")) return `${event}data: ${frame.data}\n\n`;
-  const data = frame.data.split(lineEnds).map((line) => `data: ${line}\n`);
+  if (!text.includes("\n") && !text.includes("\r")) return `${event}data: ${text}\n\n`;
+  const data = text.split(lineEnds).map((line) => `data: ${line}\n`);
   return `${event}${data.join("")}\n`;
+}
+
+/**
+ * The same JSON without what other readers end a line at. Python's `splitlines` does, and so httpx and whoever is built
+ * on it: such a character in sampled text cuts the event in two, and some of them skip both halves without a word.
+ */
+export function onOneLine(json: string): string {
+  // The characters can stand only within strings, where the escape says the same.
+  return json.search(unicodeLineEnds) === -1 ? json : json.replace(unicodeLineEnds, toEscape);
+}
+
+function toEscape(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 /**

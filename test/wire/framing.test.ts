@@ -10,6 +10,13 @@ test("a JSON array is whole however its elements were written", () => {
   }
 });
 
+test("no framing lets a line of Unicode end within an element", () => {
+  for (const framing of ["sse", "json-array"] as const) {
+    const text = streamEncoder(framing).encode([{ data: JSON.stringify("a\u2028b\u2029c\u0085d") }]);
+    assert.ok(text.includes('"a\\u2028b\\u2029c\\u0085d"'), framing);
+  }
+});
+
 test("two streams at once share no state", () => {
   const [a, b] = [streamEncoder("json-array"), streamEncoder("json-array")];
   a.encode([{ data: "1" }]);

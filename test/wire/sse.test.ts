@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { AlidadeError } from "../../errors.ts";
-import { decodeSse, encodeSse, type SseFrame } from "../../wire/sse.ts";
+import { decodeSse, encodeSse, onOneLine, type SseFrame } from "../../wire/sse.ts";
 
 async function* chunksOf(bytes: Uint8Array, sizes: number[]): AsyncGenerator<Uint8Array> {
   let at = 0;
@@ -52,7 +52,7 @@ test("frames survive any cut, in the middle of a character too", async () => {
     fc.asyncProperty(fc.array(frame), fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), async (frames, sizes) => {
       const text = frames.map((one) => encodeSse(one)).join("");
       // A newline in data comes back as LF, whichever it was, and lone surrogates have no UTF-8 form.
-      const wanted = frames.map((one) => ({ ...one, data: one.data.replace(/\r\n|\r/g, "\n").toWellFormed() }));
+      const wanted = frames.map((one) => ({ ...one, data: onOneLine(one.data.replace(/\r\n|\r/g, "\n")).toWellFormed() }));
       const got = await decode(text, sizes);
       assert.deepEqual(
         got.map((one) => ({ event: one.event, data: one.data })),
@@ -61,6 +61,16 @@ test("frames survive any cut, in the middle of a character too", async () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test("line ends of Unicode are escaped, for clients that read by lines end one there", async () => {
+  const said = { "a\u2028": "b\u2029c\u0085d", e: "\\u2028 \v\f\x1c\x1d\x1e \u{1f600}\u0086" };
+  const text = encodeSse({ data: JSON.stringify(said) });
+  // Python's `splitlines`, as httpx has it.
+  const ends = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029";
+  assert.ok(![...text.trimEnd()].some((character) => ends.includes(character)), text);
+  const [frame] = await decode(text);
+  assert.deepEqual(JSON.parse(frame?.data ?? ""), said);
 });
 
 test("a line without an end and an event without an end are errors, not memory", async () => {
