@@ -2,10 +2,12 @@
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
 import { parseMessages, parseSystem } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
 
 const Body = z.looseObject({
+  ...engineFields,
   model: z.string(),
   messages: z.array(z.unknown()).min(1),
   stream: z.boolean().nullish(),
@@ -29,8 +31,8 @@ const mapped = [
   "max_tokens",
   "temperature",
   "top_p",
-  "top_k",
   "stop_sequences",
+  ...engineKeys,
 ];
 
 export function parseAnthropic(value: unknown): NeutralRequest {
@@ -62,15 +64,17 @@ function refusePrefill(messages: Message[]): void {
 }
 
 function parseSampling(body: z.output<typeof Body>): Sampling {
-  return present({
-    max_tokens: body.max_tokens,
-    temperature: body.temperature,
-    top_p: body.top_p,
-    top_k: body.top_k,
-    stop: body.stop_sequences?.length ? body.stop_sequences : undefined,
-    reasoning_effort: body.thinking?.type === "disabled" ? "none" : body.output_config?.effort,
-    response_format: responseFormat(body.output_config?.format ?? body.output_format),
-  });
+  return {
+    ...parseEngineSampling(body),
+    ...present({
+      max_tokens: body.max_tokens,
+      temperature: body.temperature,
+      top_p: body.top_p,
+      stop: body.stop_sequences?.length ? body.stop_sequences : undefined,
+      reasoning_effort: body.thinking?.type === "disabled" ? "none" : body.output_config?.effort,
+      response_format: responseFormat(body.output_config?.format ?? body.output_format),
+    }),
+  };
 }
 
 /** In the shape that engines take, which wants a name. */

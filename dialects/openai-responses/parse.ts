@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
 import { compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";
@@ -10,6 +11,7 @@ import { followReferences } from "./references.ts";
 import { ToolList } from "./tools.ts";
 
 const Body = z.looseObject({
+  ...engineFields,
   model: z.string(),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
@@ -21,9 +23,10 @@ const Body = z.looseObject({
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
 });
 
-/** Fields that point at something kept at the vendor: without it the conversation would silently be another one. */
-const stateful: Record<string, string> = {
+/** Fields that say a part of the conversation elsewhere: without it the conversation would silently be another one. */
+const elsewhere: Record<string, string> = {
   prompt: "stored prompts are not kept here; send the text itself",
+  previous_input_messages: "is not supported; send the conversation as items of the input",
 };
 
 export function parseResponses(value: unknown, record?: SessionRecord): NeutralRequest {
@@ -50,7 +53,7 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
     ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
       // What the answer repeats (temperature, text, metadata, …) stays under its own name.
-      ...rest(body, ["model", "input", "instructions", "tools", "stream"]),
+      ...rest(body, ["model", "input", "instructions", "tools", "stream", ...engineKeys]),
       ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
       ...(omitted.length > 0 && { omitted_items: omitted }),
       ...(earlier?.conversation_id && { conversation_id: earlier.conversation_id }),
@@ -62,7 +65,7 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
 }
 
 function refuseUnsupported(body: Record<string, unknown>): void {
-  for (const [field, why] of Object.entries(stateful)) if (body[field] !== null && body[field] !== undefined) throw invalid(field, why);
+  for (const [field, why] of Object.entries(elsewhere)) if (body[field] !== null && body[field] !== undefined) throw invalid(field, why);
   if (body.background === true) throw invalid("background", "is not supported; leave it out");
 }
 
@@ -80,14 +83,17 @@ function instructions(text: string | null | undefined): Message[] {
 }
 
 function parseSampling(body: z.output<typeof Body>): Sampling {
-  return present({
-    temperature: body.temperature,
-    top_p: body.top_p,
-    max_tokens: body.max_output_tokens,
-    parallel_tool_calls: body.parallel_tool_calls,
-    reasoning_effort: body.reasoning?.effort,
-    response_format: responseFormat(body.text?.format),
-  });
+  return {
+    ...parseEngineSampling(body),
+    ...present({
+      temperature: body.temperature,
+      top_p: body.top_p,
+      max_tokens: body.max_output_tokens,
+      parallel_tool_calls: body.parallel_tool_calls,
+      reasoning_effort: body.reasoning?.effort,
+      response_format: responseFormat(body.text?.format),
+    }),
+  };
 }
 
 /** Chat's shape is the one that engines take: there the schema is one level deeper. */

@@ -317,6 +317,7 @@ const refused: [Record<string, unknown>, string][] = [
   [{ previous_response_id: "resp_1" }, "previous_response_id"],
   [{ conversation: "conv_1" }, "conversation"],
   [{ prompt: { id: "p" } }, "prompt"],
+  [{ previous_input_messages: [{ role: "user" }] }, "previous_input_messages"],
   [{ background: true }, "background"],
   [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input[0]"],
   [{ input: [{ type: "function_call", call_id: "c", name: "f" }] }, "input[0].arguments"],
