@@ -26,6 +26,7 @@ export const anthropicMessages: Dialect = {
   credential: [{ header: "x-api-key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),
   conversation: "messages",
+  verbatim: ["input"],
   parse: (body) => parseAnthropic(body),
   labels: labelsOfMessages,
   answer(turn, context) {

@@ -128,6 +128,11 @@ export interface Dialect {
   address?(address: Address): { fields: Record<string, unknown>; framing: Framing };
   /** The list in the body that a conversation grows in, turn by turn. Absent: there is none. */
   readonly conversation?: string;
+  /**
+   * Keys in that list whose objects `parse` only writes down as text, such as a tool's result: numbers in them come as
+   * they were written, which JSON.stringify alone understands (see wire/written-numbers.ts).
+   */
+  readonly verbatim?: readonly string[];
   /** Throws AlidadeError `request_invalid` with `param` naming the field. Changes nothing in the body: parts of it are read again with the next one. */
   parse(body: unknown, headers: Headers, record?: SessionRecord): NeutralRequest;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;

@@ -36,6 +36,7 @@ export const googleGenerateContent: Dialect = {
   env: (base, key) => ({ GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: key }),
   address,
   conversation: "contents",
+  verbatim: ["args", "response"],
   parse: (body) => parseGenerateContent(body),
   labels: labelsOfGenerateContent,
   answer(turn, context) {

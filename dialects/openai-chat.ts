@@ -24,6 +24,7 @@ export const openaiChat: Dialect = {
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   conversation: "messages",
+  verbatim: ["arguments"],
   parse: (body) => parseChat(body),
   labels: labelsOfChat,
   answer(turn, context) {

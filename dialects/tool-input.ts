@@ -1,5 +1,6 @@
 /** Sampled arguments as the object that Messages and generateContent want, or null when they are none. */
 import { areShallow } from "../schema/arguments.ts";
+import { parseAsWritten } from "../wire/written-numbers.ts";
 import { isObject } from "./edge.ts";
 
 /**
@@ -9,17 +10,9 @@ import { isObject } from "./edge.ts";
 export function toolInput(rawArguments: string): Record<string, unknown> | null {
   if (rawArguments.trim() === "") return {};
   try {
-    const value = json.parse(rawArguments, (_key, inner, { source }) =>
-      typeof inner === "number" && source !== undefined && source !== String(inner) ? json.rawJSON(source) : inner,
-    );
+    const value = parseAsWritten(rawArguments);
     return isObject(value) && areShallow(value) ? value : null;
   } catch {
     return null;
   }
 }
-
-/** What the runtime has and the compiler's library does not know yet: ECMAScript's "JSON.parse source text access". */
-const json = JSON as unknown as {
-  parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
-  rawJSON(text: string): unknown;
-};

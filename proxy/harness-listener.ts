@@ -121,8 +121,10 @@ export class HarnessListener implements AsyncDisposable {
 
   /** The body with what the address adds. */
   async #body(session: Session, dialect: Dialect, incoming: IncomingMessage, fields: Record<string, unknown>): Promise<unknown> {
-    const list = dialect.conversation;
-    const body = await readBody(incoming, (bytes) => (list ? session.bodies.parse(bytes, list) : parseJson(bytes)));
+    const { conversation, verbatim } = dialect;
+    const body = await readBody(incoming, (bytes) =>
+      conversation ? session.bodies.parse(bytes, conversation, verbatim) : parseJson(bytes),
+    );
     return isObject(body) ? { ...body, ...fields } : body;
   }
 

@@ -12,11 +12,14 @@ const worthwhileBytes = 16 * 1024;
 /** An agent and its sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
 const conversationsKept = 4;
 
+const none: readonly string[] = [];
+
 /** A body that was read. */
 type Known = {
   /** Up to the end of the last item, and room for more. */
   bytes: Buffer;
   field: string;
+  keys: readonly string[];
   /** Where the list begins, behind its bracket. */
   start: number;
   /** Where each item of the list ends. */
@@ -28,16 +31,19 @@ export class GrowingJson {
   /** The one that was read last comes last. One that another continues is gone: its bytes may be the other's. */
   #known: Known[] = [];
 
-  /** `field`: the list at the top of the body that grows at its end. Throws what `parseJson` throws. */
-  parse(bytes: Buffer, field: string): unknown {
-    const { known, shared } = this.#nearest(bytes, field);
+  /**
+   * `field`: the list at the top of the body that grows at its end. `keys`: what is verbatim in it, the same list for
+   * each body that is to be known again. Throws what `parseJson` throws.
+   */
+  parse(bytes: Buffer, field: string, keys: readonly string[] = none): unknown {
+    const { known, shared } = this.#nearest(bytes, field, keys);
     const grown = known && goOn(known, shared, bytes);
     if (grown) {
       this.#keep(grown.known, grown.instead);
       return grown.value;
     }
-    const value = parseJson(bytes);
-    const read = bytes.length < worthwhileBytes ? null : readFirst(bytes, field, value);
+    const value = parseJson(bytes, { verbatim: { field, keys } });
+    const read = bytes.length < worthwhileBytes ? null : readFirst(bytes, field, keys, value);
     if (read) this.#keep(read, null);
     return value;
   }
@@ -47,10 +53,11 @@ export class GrowingJson {
   }
 
   /** The one with which this body has most items in common. */
-  #nearest(bytes: Buffer, field: string): { known: Known | null; shared: number } {
+  #nearest(bytes: Buffer, field: string, keys: readonly string[]): { known: Known | null; shared: number } {
     let nearest: { known: Known | null; shared: number } = { known: null, shared: 0 };
     for (const known of this.#known) {
-      const shared = known.field === field ? sharedItems(known, bytes) : 0;
+      // Another dialect's conversation may lie in a list of the same name.
+      const shared = known.field === field && known.keys === keys ? sharedItems(known, bytes) : 0;
       if (shared > nearest.shared) nearest = { known, shared };
     }
     return nearest;
@@ -83,7 +90,7 @@ function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; ins
   } else if (bytes[rest] !== closeBracket) return null;
   let value: unknown;
   try {
-    value = parseJson(Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]));
+    value = parseJson(Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]), { verbatim: before });
   } catch {
     // What is wrong with it is said of the whole.
     return null;
@@ -118,13 +125,13 @@ function memoryFor(bytes: Buffer, end: number, before: Known | null): Buffer {
 }
 
 /** Null where the body has no such list, or has it twice, or items that are no objects. */
-function readFirst(bytes: Buffer, field: string, value: unknown): Known | null {
+function readFirst(bytes: Buffer, field: string, keys: readonly string[], value: unknown): Known | null {
   const items = listIn(value, field);
   const start = items && findList(bytes, field);
   const list = start ? readList(bytes, skipSpace(bytes, start)) : null;
   if (!items || !start || !list || list.ends.length === 0 || list.ends.length !== items.length) return null;
   if (!endsWithout(field, bytes, list.close + 1)) return null;
-  return { bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, start, ends: list.ends, items: [...items] };
+  return { bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, keys, start, ends: list.ends, items: [...items] };
 }
 
 function listIn(value: unknown, field: string): unknown[] | null {

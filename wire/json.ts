@@ -2,6 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { nestsWithin } from "../schema/json-depth.ts";
+import { restoreNumbers, type Verbatim } from "./written-numbers.ts";
 
 /** A context of a million tokens is about 4 MB of text; images in history are what needs the rest. */
 const maxBytes = 64 * 1024 * 1024;
@@ -12,14 +13,19 @@ const maxDepth = 256;
 /** Some clients write one in front of what is UTF-8 anyway. */
 const byteOrderMark = 0xfeff;
 
-/** The value of a JSON text in UTF-8. Throws AlidadeError `request_invalid` (413 where it is too large, else 400). */
-export function parseJson(bytes: Uint8Array, limits: { maxBytes?: number; maxDepth?: number } = {}): unknown {
+/**
+ * The value of a JSON text in UTF-8. `verbatim`: where numbers are kept as they were written. Throws AlidadeError
+ * `request_invalid` (413 where it is too large, else 400).
+ */
+export function parseJson(bytes: Uint8Array, limits: { maxBytes?: number; maxDepth?: number; verbatim?: Verbatim } = {}): unknown {
   const byteLimit = limits.maxBytes ?? maxBytes;
   if (bytes.length > byteLimit)
     throw new AlidadeError("request_invalid", `The body has ${bytes.length} bytes; at most ${byteLimit} are read.`, { status: 413 });
-  const value = parse(decode(bytes));
+  const text = decode(bytes);
+  const value = parse(text);
   const depthLimit = limits.maxDepth ?? maxDepth;
   if (!nestsWithin(value, depthLimit)) throw new AlidadeError("request_invalid", `The body is nested deeper than ${depthLimit} levels.`);
+  if (limits.verbatim) restoreNumbers(value, text, limits.verbatim);
   return value;
 }
 
