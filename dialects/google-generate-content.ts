@@ -27,6 +27,7 @@ export const googleGenerateContent: Dialect = {
     "Developer turns.",
     "Freeform tools.",
     "A tool result with text after an image: it is one text, and then images.",
+    "That a tool result without a text is an error: an `error` that is empty is none.",
     "Reasoning, to a client that did not ask for it (`thinkingConfig.includeThoughts`).",
     "Spacing, key order and escapes of a tool call's arguments, which are an object here: restore finds the sampled text again by the call's id.",
     "Arguments that are no JSON object, or nest deeper than 200 levels: they go out as text and are flagged in `alidade.malformed_tool_calls`.",

@@ -94,17 +94,31 @@ function parseUser(role: "user" | "system", parts: Fields[], at: string, calls: 
   return messages.length > 0 ? messages : [{ role, parts: [] }];
 }
 
-/** Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts. */
+/** A response that always has a place for an error says with these that there was none. */
+const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""', "false", "0", "{}", "[]"]);
+
+/**
+ * Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts.
+ * It counts as well where it says more than that one: what stands beside it is a result too.
+ */
 function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[]): Message {
   const answer = checked(FunctionResponse, camelKeys(value), at);
   const response = answer.response ?? {};
-  const isError = response.error !== undefined && response.output === undefined;
-  const said = isError ? response.error : (response.output ?? (Object.keys(response).length === 0 ? "" : response));
+  const isError = !noError.has(JSON.stringify(response.error));
+  const said = saidIn(response, isError);
   const media = (answer.parts ?? []).flatMap((part, index) =>
     parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`, omitted),
   );
   const content = [...textParts(typeof said === "string" ? said : JSON.stringify(said)), ...media];
   return { role: "tool", parts: [{ type: "tool_result", call_id: calls.take(answer.id ?? "", answer.name), content, is_error: isError }] };
+}
+
+function saidIn(response: Fields, isError: boolean): unknown {
+  const [only, ...more] = Object.keys(response);
+  if (only === undefined) return "";
+  if (more.length > 0) return response;
+  if (only === "error" && isError) return response.error;
+  return only === "output" ? (response.output ?? response) : response;
 }
 
 /** Kinds that only Google's own tools write, at Google. */

@@ -27,6 +27,8 @@ type Sayable = {
   oneSystemText: boolean;
   /** A tool result is one text and then images. */
   oneResultText?: boolean;
+  /** Only a tool result that has a text can be an error. */
+  errorsHaveText?: boolean;
   build(messages: Message[]): Record<string, unknown>;
 };
 
@@ -54,12 +56,14 @@ function messageOf(say: Sayable): fc.Arbitrary<Message> {
   const textThenImages = fc
     .tuple(fc.array(textPart, { maxLength: 1 }), fc.array(imagePart, { maxLength: 2 }))
     .map((parts) => parts.flat()) as typeof content;
-  const result = fc.record({
+  const anyResult = fc.record({
     type: fc.constant("tool_result" as const),
     call_id: id,
     content: say.oneResultText ? textThenImages : content,
     is_error: say.resultErrors ? fc.boolean() : fc.constant(false),
   });
+  const hasText = (part: { content: Part[] }): boolean => part.content.some(({ type }) => type === "text");
+  const result = anyResult.map((part) => (say.errorsHaveText && !hasText(part) ? { ...part, is_error: false } : part));
   return fc.oneof(
     fc.record({ role: fc.constantFrom(...say.roles), parts: fc.array(textPart, { minLength: 1, maxLength: say.oneSystemText ? 1 : 3 }) }),
     fc.record({ role: fc.constant("user" as const), parts: content }),
@@ -207,6 +211,7 @@ const google: Sayable = {
   order: true,
   oneSystemText: false,
   oneResultText: true,
+  errorsHaveText: true,
   build(conversation) {
     const [first] = conversation;
     const rest = first?.role === "system" ? conversation.slice(1) : conversation;

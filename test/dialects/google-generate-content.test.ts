@@ -163,6 +163,31 @@ test("a signature of ours names the call where an older client left the ids out"
   ]);
 });
 
+test("a function response that says more than its output or its error is kept whole, and an error that is none is not invented", () => {
+  const resultOf = (response: Record<string, unknown>) => {
+    const part = messagesOf([{ role: "user", parts: [{ functionResponse: { id: "a", name: "f", response } }] }])[0]?.parts[0];
+    assert.ok(part?.type === "tool_result");
+    return { said: part.content.map((one) => (one.type === "text" ? one.text : "")).join(""), is_error: part.is_error };
+  };
+  assert.deepEqual(resultOf({}), { said: "", is_error: false });
+  assert.deepEqual(resultOf({ output: "x" }), { said: "x", is_error: false });
+  assert.deepEqual(resultOf({ error: "exit 1" }), { said: "exit 1", is_error: true });
+  assert.deepEqual(resultOf({ error: { code: 1 } }), { said: '{"code":1}', is_error: true });
+  const whole: [response: Record<string, unknown>, is_error: boolean][] = [
+    [{ output: null }, false],
+    [{ output: "x", exitCode: 3 }, false],
+    [{ error: "exit 1", stdout: "the real output" }, true],
+    [{ output: "partial", error: "timeout" }, true],
+    [{ output: null, error: "boom" }, true],
+    ...[null, "", false, 0, {}, []].flatMap((error): [Record<string, unknown>, boolean][] => [
+      [{ error }, false],
+      [{ error, stdout: "42 files" }, false],
+      [{ error, output: "42 files" }, false],
+    ]),
+  ];
+  for (const [response, is_error] of whole) assert.deepEqual(resultOf(response), { said: JSON.stringify(response), is_error });
+});
+
 test("function responses become messages of their own, and what stands around them stays in order", () => {
   const messages = messagesOf([
     { role: "model", parts: [{ functionCall: { id: "a", name: "f", args: {} } }, { functionCall: { id: "b", name: "f", args: {} } }] },
