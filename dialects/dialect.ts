@@ -71,6 +71,8 @@ export type StoredConversation = {
 /** What of a session a dialect's clients may ask for, refer to and add to: its own calls, and conversations. */
 export interface SessionRecord {
   call(callId: string): StoredCall | null;
+  /** What a call said, whether it may be referred to or not: for comparing it with what its client sent back. */
+  turn(callId: string): Turn | null;
   conversation(conversationId: string): StoredConversation | null;
   openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
   /** It stays recorded, and nobody can refer to it any more. `id` is a call's or a conversation's. */

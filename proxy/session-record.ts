@@ -24,6 +24,7 @@ export function sessionRecord(session: Session, dialect: Dialect): SessionRecord
       const found = call(callId);
       return found && storedCall(session, found);
     },
+    turn: (callId) => session.turnOf(callId),
     conversation,
     async openConversation(messages, metadata) {
       session.assertOpen();

@@ -4,8 +4,11 @@
  * function call that it was: the client answers what it makes of it, and nothing is lost or made up.
  */
 import { z } from "zod";
-import type { Tool } from "../../schema/message.ts";
+import { canonicalJson, fromToolCallId } from "../../schema/ids.ts";
+import { type Tool, toolCallsOf } from "../../schema/message.ts";
+import type { SessionRecord } from "../dialect.ts";
 import { checked, isObject, present } from "../edge.ts";
+import { toolInput } from "../tool-input.ts";
 import type { ItemKind } from "./item-id.ts";
 
 type Fields = Record<string, unknown>;
@@ -40,7 +43,8 @@ export const builtinTools: Record<string, BuiltinTool> = {
     },
     idKind: "lsh",
     field: "action",
-    toWire: (args) => (isTextList(args.command) ? { type: "exec", env: {}, ...args } : null),
+    // What the action is, is not the model's to say: `type` stands behind its arguments.
+    toWire: (args) => (isTextList(args.command) ? { env: {}, ...args, type: "exec" } : null),
     fromWire: ({ type: _, env, ...args }) => present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) }),
   },
   shell: {
@@ -72,7 +76,7 @@ export const builtinTools: Record<string, BuiltinTool> = {
     },
     idKind: "apc",
     field: "operation",
-    toWire: (args) => (typeof args.path === "string" && /^(?:create|update|delete)_file$/.test(String(args.type)) ? args : null),
+    toWire: (args) => (typeof args.path === "string" && isOperation(args.type) ? args : null),
     fromWire: (operation) => operation,
   },
 };
@@ -85,25 +89,42 @@ export function builtinTool(type: string, name: string): Tool {
 /** A call as an item of the tool's own type; null where the sampled arguments do not fit it. */
 export function builtinCall(type: string, rawArguments: string): { idKind: ItemKind; fields: Fields } | null {
   const tool = builtinTools[type];
-  if (!tool) return null;
-  try {
-    const args: unknown = JSON.parse(rawArguments);
-    const value = isObject(args) ? tool.toWire(args) : null;
-    if (value === null) return null;
-    return { idKind: tool.idKind, fields: { type: `${type}_call`, [tool.field]: value, ...(type === "shell" && { environment: null }) } };
-  } catch {
-    return null;
-  }
+  const args = toolInput(rawArguments);
+  const value = args && (tool?.toWire(args) ?? null);
+  if (!tool || value === null) return null;
+  return { idKind: tool.idKind, fields: { type: `${type}_call`, [tool.field]: value, ...(type === "shell" && { environment: null }) } };
 }
 
 const CallItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish() });
 
 /** A call item of the history: its call's id, and what it asked for as a function's arguments. */
-export function fromBuiltinCall(type: string, item: Fields, at: string): { call_id: string; arguments: string } {
+export function fromBuiltinCall(
+  type: string,
+  item: Fields,
+  at: string,
+  record: SessionRecord | undefined,
+): { call_id: string; arguments: string } {
   const { call_id, id } = checked(CallItem, item, at);
   const tool = builtinTools[type] as BuiltinTool;
-  const value = checked(z.looseObject({}), item[tool.field], `${at}.${tool.field}`);
-  return { call_id: checked(z.string(), call_id ?? id, `${at}.call_id`), arguments: JSON.stringify(tool.fromWire(value)) };
+  const asked = tool.fromWire(checked(z.looseObject({}), item[tool.field], `${at}.${tool.field}`));
+  const callId = checked(z.string(), call_id ?? id, `${at}.call_id`);
+  return { call_id: callId, arguments: sampledArguments(type, callId, asked, record) ?? JSON.stringify(asked) };
+}
+
+/**
+ * The arguments that were sampled for a call of ours whose item came back as it was given. They cannot be read off the
+ * item: a default that the model spelled out looks like one that the form filled in. Null where it asks for another thing.
+ */
+function sampledArguments(type: string, callId: string, asked: Fields, record: SessionRecord | undefined): string | null {
+  const ours = fromToolCallId(callId);
+  const turn = ours && record?.turn(ours.call_id);
+  const sampled = turn && toolCallsOf(turn.message)[ours.index]?.arguments;
+  const given = sampled ? builtinCall(type, sampled) : null;
+  if (!sampled || given === null) return null;
+  const { field, fromWire } = builtinTools[type] as BuiltinTool;
+  // As clients read it: the numbers in it are their text until it is written.
+  const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, Fields>;
+  return value && canonicalJson(fromWire(value)) === canonicalJson(asked) ? sampled : null;
 }
 
 const OutputItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish(), status: z.string().nullish() });
@@ -127,6 +148,10 @@ export function fromBuiltinOutput(item: Fields, at: string): { call_id: string; 
 function shellText({ stdout, stderr, outcome }: z.output<typeof ShellOutput>): string {
   const ended = !outcome ? "" : outcome.type === "timeout" ? "timed out" : `exit code ${outcome.exit_code ?? "unknown"}`;
   return [stdout, stderr, ended].filter((one) => one).join("\n");
+}
+
+function isOperation(value: unknown): boolean {
+  return typeof value === "string" && /^(?:create|update|delete)_file$/.test(value);
 }
 
 function isTextList(value: unknown): boolean {

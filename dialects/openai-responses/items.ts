@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { Message, Part } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
+import type { SessionRecord } from "../dialect.ts";
 import { checked } from "../edge.ts";
 import { parseContent, textParts } from "../openai-content.ts";
 import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
@@ -23,7 +24,11 @@ const FunctionCall = z.looseObject({ call_id: z.string(), name: z.string(), argu
 const CustomCall = z.looseObject({ call_id: z.string(), name: z.string(), input: z.string(), namespace: z.string().nullish() });
 const Output = z.looseObject({ call_id: z.string() });
 
-export function parseItems(values: unknown[], tools: ToolList): { messages: Message[]; omitted: string[] } {
+export function parseItems(
+  values: unknown[],
+  tools: ToolList,
+  record: SessionRecord | undefined,
+): { messages: Message[]; omitted: string[] } {
   const turns = new TurnBuilder();
   const omitted: string[] = [];
   for (const [index, value] of values.entries()) {
@@ -62,7 +67,7 @@ export function parseItems(values: unknown[], tools: ToolList): { messages: Mess
       case "shell_call":
       case "apply_patch_call": {
         const type = String(item.type).slice(0, -"_call".length);
-        const { call_id, ...call } = fromBuiltinCall(type, item, at);
+        const { call_id, ...call } = fromBuiltinCall(type, item, at, record);
         turns.add({ type: "tool_call", id: call_id, name: tools.builtinName(type), ...call, kind: "function" }, callOfItem(item.id));
         break;
       }

@@ -38,7 +38,7 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
   tools.add(body.tools, "tools");
   for (const [index, item] of values.entries())
     if (isObject(item) && item.type === "additional_tools") tools.add(item.tools, `input[${index}].tools`);
-  const { messages, omitted } = parseItems(values, tools);
+  const { messages, omitted } = parseItems(values, tools, record);
   const compacts = isCompaction(body);
   const choice = compacts ? { tools: [], tool_choice: null } : tools.choose(body.tool_choice);
   const head = instructions(body.instructions);

@@ -33,7 +33,7 @@ const answers: Record<string, Answer> = {
   },
   "POST /v1/conversations": async ({ body }, record) => {
     const { items, metadata } = checked(NewConversation, body ?? {});
-    const { messages } = parseItems(items ?? [], new ToolList());
+    const { messages } = parseItems(items ?? [], new ToolList(), record);
     return conversationBody(await record.openConversation(messages, metadata ?? {}));
   },
   "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),

@@ -352,7 +352,7 @@ test("a shell's call comes back in its own form and is the sampled string again"
   assert.equal(output[0]?.type, "local_shell_call");
   await ask([hi, ...output, { type: "local_shell_call_output", id: output[0]?.call_id, output: "a.txt" }]);
   const { match, restored, messages } = await lastOf(at, client);
-  assert.deepEqual([match, restored], ["exact", ["restored tool_call_id arguments"]]);
+  assert.deepEqual([match, restored], ["exact", ["identical tool_call_id "]]);
   assert.equal(messages[1]?.tool_calls?.[0]?.function.arguments, raw);
 });
 
@@ -385,4 +385,51 @@ test("of turns that said the same words, the one is restored that answered what 
       ["diverged", 2],
     ],
   );
+});
+
+test("a built-in tool's item that comes back as it was given is no edit, whatever defaults the model spelled out", async () => {
+  const sampled: [type: string, rawArguments: string, given: string][] = [
+    ["local_shell", '{"command":["ls"],"working_directory":null}', '{"env":{},"command":["ls"],"working_directory":null,"type":"exec"}'],
+    ["local_shell", '{"command":["ls"], "env":{}}', '{"env":{},"command":["ls"],"type":"exec"}'],
+    ["local_shell", '{"type":"exec","command":["ls"]}', '{"env":{},"type":"exec","command":["ls"]}'],
+    ["local_shell", '{"command":["ls"],"type":"rm"}', '{"env":{},"command":["ls"],"type":"exec"}'],
+    ["shell", '{"commands":["ls"],"timeout_ms":null}', '{"timeout_ms":null,"max_output_length":null,"commands":["ls"]}'],
+    [
+      "shell",
+      '{"commands":["ls"],"timeout_ms":12345678901234567890}',
+      '{"timeout_ms":12345678901234567890,"max_output_length":null,"commands":["ls"]}',
+    ],
+    ["apply_patch", '{"type":"delete_file","path":"a","diff":null}', '{"type":"delete_file","path":"a","diff":null}'],
+  ];
+  for (const [type, raw, given] of sampled) {
+    await using at = await proxyAt((_, index) => (index === 0 ? { tool_calls: [toolUse(type, raw)] } : { text: "End." }));
+    const client = await at.open({ purpose: "train" });
+    const ask = async (input: unknown[]) => {
+      const response = await client.post("/v1/responses", { model: "m", input, tools: [{ type }], store: false });
+      return response.text();
+    };
+    const answered = await ask([hi]);
+    assert.ok(answered.includes(given), `${answered} has ${given}`);
+    const { output } = JSON.parse(answered) as { output: (Record<string, unknown> & { call_id: string })[] };
+    await ask([hi, ...output, { type: `${type}_call_output`, call_id: output[0]?.call_id, status: "completed" }]);
+    const { match, restored, messages } = await lastOf(at, client);
+    assert.deepEqual([match, restored], ["exact", ["identical tool_call_id "]], raw);
+    assert.equal(messages[1]?.tool_calls?.[0]?.function.arguments, raw);
+  }
+});
+
+test("a built-in tool's item that asks for something else is an edit", async () => {
+  await using at = await proxyAt((_, index) =>
+    index === 0 ? { tool_calls: [toolUse("local_shell", '{"command":["ls"],"user":null}')] } : { text: "End." },
+  );
+  const client = await at.open({ purpose: "train" });
+  const ask = async (input: unknown[]) => {
+    const response = await client.post("/v1/responses", { model: "m", input, tools: [{ type: "local_shell" }] });
+    return (await response.json()) as { output: Record<string, unknown>[] };
+  };
+  const { output } = await ask([hi]);
+  await ask([hi, { ...output[0], action: { type: "exec", command: ["pwd"], env: {} } }]);
+  const { match, restored, messages } = await lastOf(at, client);
+  assert.deepEqual([match, restored], ["diverged", ["edited tool_call_id arguments"]]);
+  assert.equal(messages[1]?.tool_calls?.[0]?.function.arguments, '{"command":["pwd"]}');
 });
