@@ -7,7 +7,7 @@ import { callItem } from "./call-item.ts";
 import { itemId } from "./item-id.ts";
 import { failure, responseObject, usageOf } from "./response-object.ts";
 
-/** The item that deltas go to. A tool call is never open: it comes whole. */
+/** The item that deltas go to. A tool call is never one: it comes whole. */
 type OpenItem = { kind: "msg" | "rs"; id: string; text: string };
 type Fields = Record<string, unknown>;
 
@@ -27,6 +27,8 @@ export class ResponsesWriter implements StreamWriter {
   #sequence = 0;
   #opened = false;
   #open: OpenItem | null = null;
+  /** The call that came last: only what follows says whether it was cut off. */
+  #call: Fields | null = null;
   #output: Fields[] = [];
   #final: Fields | null = null;
 
@@ -99,9 +101,10 @@ export class ResponsesWriter implements StreamWriter {
   }
 
   #closeItem(status: "completed" | "incomplete"): SseFrame[] {
-    const open = this.#open;
+    const [call, open] = [this.#call, this.#open];
+    [this.#call, this.#open] = [null, null];
+    if (call !== null) return [this.#done({ ...call, status })];
     if (open === null) return [];
-    this.#open = null;
     const form = forms[open.kind];
     const part = form.part(open.text);
     const frames = [
@@ -116,18 +119,20 @@ export class ResponsesWriter implements StreamWriter {
     return { id: open.id, type: "reasoning", status, summary: [], content, encrypted_content: carrierOf(this.#context.call_id) };
   }
 
-  /** Arguments go out in one delta, exactly as they were sampled. */
+  /** Arguments go out in one delta, exactly as they were sampled. Those that fit a built-in tool's form are whole. */
   #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): SseFrame[] {
     const { idKind, fields, text } = callItem(event.name, event.arguments, this.#context);
     const id = itemId(idKind, this.#context.call_id, this.#output.length);
     const item = { id, call_id: event.id, ...fields };
     const place = { item_id: id, output_index: this.#output.length };
     const begun = { ...item, ...(text && { [text.field]: "" }), status: "in_progress" };
+    const added = this.#frame("response.output_item.added", { output_index: this.#output.length, item: begun });
+    if (text === null) return [added, this.#done({ ...item, status: "completed" })];
+    this.#call = { ...item, [text.field]: text.value, status: "in_progress" };
     return [
-      this.#frame("response.output_item.added", { output_index: this.#output.length, item: begun }),
-      ...(text === null || text.value === "" ? [] : [this.#frame(`${text.event}.delta`, { ...place, delta: text.value })]),
-      ...(text === null ? [] : [this.#frame(`${text.event}.done`, { ...place, [text.field]: text.value })]),
-      this.#done({ ...item, ...(text && { [text.field]: text.value }), status: "completed" }),
+      added,
+      ...(text.value === "" ? [] : [this.#frame(`${text.event}.delta`, { ...place, delta: text.value })]),
+      this.#frame(`${text.event}.done`, { ...place, [text.field]: text.value }),
     ];
   }
 
@@ -151,7 +156,8 @@ export class ResponsesWriter implements StreamWriter {
   }
 
   #response(status: string, fields: Fields = {}): Fields {
-    return responseObject(this.#context, { status, output: [...this.#output], ...fields });
+    const output = this.#call === null ? [...this.#output] : [...this.#output, this.#call];
+    return responseObject(this.#context, { status, output, ...fields });
   }
 
   #frame(type: string, fields: Fields): SseFrame {

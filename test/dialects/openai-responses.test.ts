@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AnswerContext } from "../../dialects/dialect.ts";
+import { type AnswerContext, toEvents } from "../../dialects/dialect.ts";
 import { openaiResponses } from "../../dialects/openai-responses.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Message, NeutralRequest, Part, Turn } from "../../schema/message.ts";
@@ -395,6 +395,30 @@ test("the stream has the API's whole order of events", () => {
     last.response.output.map((entry) => entry.id),
     [`rs_${one}i0`, `msg_${one}i1`, `fc_${one}i2`, `ctc_${one}i3`],
   );
+});
+
+test("a call that was cut off is incomplete, and what stands before it is completed, streamed and whole", () => {
+  const call = (rawArguments: string): Part => ({ type: "tool_call", id: "x", name: "f", arguments: rawArguments, kind: "function" });
+  const statusesOf = (items: unknown[]) => items.map((item) => (item as { status: string }).status);
+  const cases: [parts: Part[], statuses: string[]][] = [
+    [
+      [call("{}"), call('{"cmd":"rm -rf /tmp/x')],
+      ["completed", "incomplete"],
+    ],
+    [
+      [call("{}"), { type: "text", text: "a" }],
+      ["completed", "incomplete"],
+    ],
+  ];
+  for (const [parts, statuses] of cases) {
+    const turn: Turn = { ...turnOf(parts), finish_reason: "length" };
+    assert.deepEqual(statusesOf(openaiResponses.answer(turn, context({})).output as unknown[]), statuses);
+    const writer = openaiResponses.writer(context({}));
+    const frames = [...toEvents(turn, String)].flatMap((event) => writer.event(event));
+    const events = frames.map((frame) => JSON.parse(frame.data) as { type: string; item?: unknown; response?: { output: unknown[] } });
+    assert.deepEqual(statusesOf(events.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item)), statuses);
+    assert.deepEqual(statusesOf(events.at(-1)?.response?.output ?? []), statuses);
+  }
 });
 
 test("a keep-alive within an item is an empty delta of that item, elsewhere the response's own", () => {
