@@ -15,7 +15,7 @@ export type Headers = Record<string, string | undefined>;
 
 export type Route = {
   method: "GET" | "POST" | "DELETE";
-  /** What this path alone says of the request: it joins the fields of the body. */
+  /** What this path alone says of the request: it joins the fields of the body, and takes the place of those of its names. */
   fields?: Readonly<Record<string, unknown>>;
   /** Hono path pattern below the session's base, such as `/v1/chat/completions`. */
   path: string;

@@ -2,7 +2,7 @@
 import type { Dialect } from "./dialect.ts";
 import { openaiError } from "./openai-error.ts";
 import { answerOf } from "./openai-responses/answer.ts";
-import { asCompaction } from "./openai-responses/compaction.ts";
+import { asCompaction, asNoCompaction } from "./openai-responses/compaction.ts";
 import { labelsOfResponses } from "./openai-responses/labels.ts";
 import { parseResponses } from "./openai-responses/parse.ts";
 import { answerFromRecord, recordRoutes } from "./openai-responses/record.ts";
@@ -12,9 +12,9 @@ export const openaiResponses: Dialect = {
   name: "openai-responses",
   title: "OpenAI Responses",
   routes: [
-    { method: "POST", path: "/v1/responses", kind: "generate" },
+    { method: "POST", path: "/v1/responses", kind: "generate", fields: asNoCompaction },
     { method: "POST", path: "/v1/responses/compact", kind: "generate", fields: asCompaction },
-    { method: "POST", path: "/v1/responses/input_tokens", kind: "count_tokens" },
+    { method: "POST", path: "/v1/responses/input_tokens", kind: "count_tokens", fields: asNoCompaction },
     { method: "GET", path: "/v1/responses", kind: "websocket" },
     ...recordRoutes,
   ],

@@ -33,6 +33,10 @@ const mapped = [
   "top_p",
   "stop_sequences",
   ...engineKeys,
+  // Names of `native` that say what was found out here: a field of the body under one of them means nothing.
+  "omitted_tools",
+  "deferred_tools",
+  "omitted_blocks",
 ];
 
 export function parseAnthropic(value: unknown): NeutralRequest {

@@ -21,6 +21,8 @@ const mapped = [
   ...["model", "messages", "stream", "tools", "functions", "tool_choice", "function_call", "max_completion_tokens"],
   ...["parallel_tool_calls", "reasoning_effort"],
   ...samplingKeys,
+  // Names of `native` that say what was found out here: a field of the body under one of them means nothing.
+  ...["omitted_tools", "reasoning_field"],
 ];
 
 export function parseChat(value: unknown): NeutralRequest {

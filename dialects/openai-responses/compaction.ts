@@ -13,8 +13,9 @@ import { usageOf } from "./response-object.ts";
 import { responseId } from "./stored-id.ts";
 import { toItems } from "./to-items.ts";
 
-/** What the route says of a body: it joins the body's fields, and the record. */
+/** What the route says of a body, and it alone: it takes the place of a field of that name, and joins the record. */
 export const asCompaction = { compaction: true } as const;
+export const asNoCompaction = { compaction: false } as const;
 
 export function isCompaction(fields: Record<string, unknown>): boolean {
   return fields.compaction === true;

@@ -4,7 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
-import { compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
+import { asCompaction, compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";
 import { followReferences } from "./references.ts";
@@ -28,6 +28,9 @@ const elsewhere: Record<string, string> = {
   prompt: "stored prompts are not kept here; send the text itself",
   previous_input_messages: "is not supported; send the conversation as items of the input",
 };
+
+/** Names of `native` that say what was found out here: a field of the body under one of them means nothing. */
+const ours = ["compaction", "omitted_tools", "omitted_items", "conversation_id", "has_instructions", "builtin_tools", "namespaced_tools"];
 
 export function parseResponses(value: unknown, record?: SessionRecord): NeutralRequest {
   const body = checked(Body, value);
@@ -53,7 +56,8 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
     ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
       // What the answer repeats (temperature, text, metadata, …) stays under its own name.
-      ...rest(body, ["model", "input", "instructions", "tools", "stream", ...engineKeys]),
+      ...rest(body, ["model", "input", "instructions", "tools", "stream", ...engineKeys, ...ours]),
+      ...(compacts && asCompaction),
       ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
       ...(omitted.length > 0 && { omitted_items: omitted }),
       ...(earlier?.conversation_id && { conversation_id: earlier.conversation_id }),

@@ -371,3 +371,8 @@ test("Claude Code's agents and side calls are labelled", () => {
   const topic = [{ type: "text", text: "Analyze if this message indicates a new conversation topic." }];
   assert.equal(labels({}, { system: topic, tools: [] }), "main topic");
 });
+
+test("a field of the body under a name of ours says nothing", () => {
+  const ours = { omitted_tools: ["f"], deferred_tools: ["f"], omitted_blocks: ["f"] };
+  assert.deepEqual(parse({ messages: [{ role: "user", content: "Hi" }], ...ours, service_tier: "auto" }).native, { service_tier: "auto" });
+});

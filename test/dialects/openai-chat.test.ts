@@ -315,3 +315,8 @@ test("labels survive a body of any shape", () => {
   for (const messages of [undefined, null, 5, "x", [null], [[]], [{ role: 5, content: { a: 1 } }]])
     assert.equal(openaiChat.labels({}, { messages }).agent, "main");
 });
+
+test("a field of the body under a name of ours says nothing", () => {
+  const { native } = parse({ messages: [{ role: "user", content: "Hi" }], reasoning_field: "reasoning", omitted_tools: ["f"], user: "u" });
+  assert.deepEqual(native, { user: "u" });
+});

@@ -338,6 +338,12 @@ for (const [fields, param] of refused) {
   });
 }
 
+test("a field of the body under a name of ours says nothing", () => {
+  const names = ["has_instructions", "omitted_tools", "omitted_items", "conversation_id", "builtin_tools", "namespaced_tools"];
+  const { native } = parse({ ...Object.fromEntries(names.map((name) => [name, true])), metadata: { a: "b" } });
+  assert.deepEqual(native, { metadata: { a: "b" } });
+});
+
 test("the stream has the API's whole order of events", () => {
   const writer = openaiResponses.writer(context({}, ["patch"]));
   const frames = [

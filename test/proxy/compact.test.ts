@@ -83,3 +83,17 @@ test("a compaction that was made elsewhere cannot be read, and says so instead o
   assert.equal((await client.post("/v1/responses/compact", { model: "m" })).status, 400, "there is nothing to compact");
   assert.equal(at.engine.requests.length, 0);
 });
+
+test("only the route asks for a compaction, no field of the body", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open({});
+  const ask = async (path: string, compaction: boolean) =>
+    (await (await client.post(path, { model: "m", input: "Go on.", compaction })).json()) as { object: string };
+  assert.equal((await ask("/v1/responses", true)).object, "response");
+  assert.equal((await ask("/v1/responses/compact", false)).object, "response.compaction");
+  const { calls } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.request_class),
+    ["main", "compaction"],
+  );
+});
