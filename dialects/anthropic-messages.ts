@@ -27,7 +27,7 @@ export const anthropicMessages: Dialect = {
   env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),
   conversation: "messages",
   verbatim: ["input"],
-  parse: (body) => parseAnthropic(body),
+  parse: (body, _headers, _record, kind) => parseAnthropic(body, kind),
   labels: labelsOfMessages,
   answer(turn, context) {
     const writer = new MessagesWriter(context);

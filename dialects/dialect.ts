@@ -135,8 +135,11 @@ export interface Dialect {
    * they were written, which JSON.stringify alone understands (see wire/written-numbers.ts).
    */
   readonly verbatim?: readonly string[];
-  /** Throws AlidadeError `request_invalid` with `param` naming the field. Changes nothing in the body: parts of it are read again with the next one. */
-  parse(body: unknown, headers: Headers, record?: SessionRecord): NeutralRequest;
+  /**
+   * Throws AlidadeError `request_invalid` with `param` naming the field. Changes nothing in the body: parts of it are read
+   * again with the next one. What can only not be answered is no fault where `kind`, the route's, is `count_tokens`.
+   */
+  parse(body: unknown, headers: Headers, record?: SessionRecord, kind?: Route["kind"]): NeutralRequest;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;
   /** The whole turn as one JSON body. */
   answer(turn: Turn, context: AnswerContext): Record<string, unknown>;

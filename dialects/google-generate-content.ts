@@ -38,7 +38,7 @@ export const googleGenerateContent: Dialect = {
   address,
   conversation: "contents",
   verbatim: ["args", "response"],
-  parse: (body) => parseGenerateContent(body),
+  parse: (body, _headers, _record, kind) => parseGenerateContent(body, kind),
   labels: labelsOfGenerateContent,
   answer(turn, context) {
     const writer = new GenerateContentWriter(context);

@@ -156,7 +156,7 @@ export class HarnessListener implements AsyncDisposable {
     const { pool } = this.#surroundings;
     const { dialect, headers } = exchange;
     const named = isObject(exchange.body) ? { ...exchange.body, model: exchange.body.model ?? pool.models[0] } : exchange.body;
-    const request = dialect.parse(named, headers, sessionRecord(session, dialect));
+    const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
     const { engine, facts } = pool.choose({ session, model: request.model, agent: "main", request_class: "main" });
     const { messages } = continueFrom(session, request, restore(session, request.messages));
     if (!engine.countTokens || !exchange.dialect.countTokens)

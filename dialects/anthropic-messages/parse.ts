@@ -1,6 +1,7 @@
 /** A Messages request as the neutral one. */
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import type { Route } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
 import { parseMessages, parseSystem } from "./messages.ts";
@@ -39,10 +40,10 @@ const mapped = [
   "omitted_blocks",
 ];
 
-export function parseAnthropic(value: unknown): NeutralRequest {
+export function parseAnthropic(value: unknown, kind?: Route["kind"]): NeutralRequest {
   const body = checked(Body, value);
   const { messages, omitted, referenced } = parseMessages(body.messages);
-  refusePrefill(messages);
+  if (kind !== "count_tokens") refusePrefill(messages);
   const tools = parseTools(body.tools, referenced);
   const choice = parseToolChoice(body.tool_choice, tools.tools);
   return {

@@ -1,6 +1,7 @@
 /** A generateContent request as the neutral one. Model and stream come from the address. */
 import { z } from "zod";
-import type { NeutralRequest, Sampling } from "../../schema/message.ts";
+import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import type { Route } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { parseContents, parseSystem } from "./contents.ts";
 import { toJsonSchema } from "./schema.ts";
@@ -32,7 +33,7 @@ type Config = z.output<typeof Config>;
 
 const mapped = ["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generateContentRequest"];
 
-export function parseGenerateContent(value: unknown): NeutralRequest {
+export function parseGenerateContent(value: unknown, kind?: Route["kind"]): NeutralRequest {
   const sent = checked(z.looseObject({}), value);
   const body = checked(Body, camelKeys(unwrapped(sent)));
   // What a cache holds is at Google: without it the prompt would be another one.
@@ -40,8 +41,7 @@ export function parseGenerateContent(value: unknown): NeutralRequest {
   const config = checked(Config, camelKeys(body.generationConfig ?? {}), "generationConfig");
   refuseUnsupported(config);
   const { messages, omitted } = parseContents(body.contents, "contents");
-  if (messages.at(-1)?.role === "assistant")
-    throw invalid("contents", "the last content is the model's, and continuing it (prefill) is not supported; end with the user");
+  if (kind !== "count_tokens") refusePrefill(messages);
   const tools = parseTools(body.tools);
   const choice = parseToolChoice(body.toolConfig, tools.tools);
   return {
@@ -57,6 +57,12 @@ export function parseGenerateContent(value: unknown): NeutralRequest {
       ...(omitted.length > 0 && { omitted_parts: omitted }),
     },
   };
+}
+
+/** To go on with the model's own last words is another request than to answer: sampled as a new turn it would be wrong. */
+function refusePrefill(messages: Message[]): void {
+  if (messages.at(-1)?.role === "assistant")
+    throw invalid("contents", "the last content is the model's, and continuing it (prefill) is not supported; end with the user");
 }
 
 /** Counting tokens may send the whole request one level deeper. */

@@ -75,6 +75,8 @@ test("Google's other addresses are answered and never recorded as calls", async 
   const client = await at.open();
   const google = new GoogleGenAI({ apiKey: client.key, httpOptions: { baseUrl: at.proxy.url } });
   assert.ok(((await google.models.countTokens({ model: "m", contents: [hi] })).totalTokens ?? 0) > 0);
+  const said = { role: "model", parts: [{ text: "Hello." }] };
+  assert.ok(((await google.models.countTokens({ model: "m", contents: [hi, said] })).totalTokens ?? 0) > 0);
   const names = [];
   for await (const model of await google.models.list()) names.push(model.name);
   assert.deepEqual(names, ["models/scripted"]);

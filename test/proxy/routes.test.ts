@@ -58,6 +58,14 @@ test("a model is found by its name, also one with slashes in it, by both vendors
     typeof (await anthropic.messages.countTokens({ model: "m", messages: [{ role: "user", content: "hi" }] })).input_tokens,
     "number",
   );
+  const { input_tokens } = await anthropic.messages.countTokens({
+    model: "m",
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "Hello." },
+    ],
+  });
+  assert.equal(typeof input_tokens, "number", "counting goes on with nobody's words, whoever spoke last");
   assert.deepEqual([at.engine.requests.length, (await client.entries()).length], [0, 1], "counting is no call");
 });
 
