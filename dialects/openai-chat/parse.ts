@@ -29,8 +29,8 @@ export function parseChat(value: unknown): NeutralRequest {
   const body = checked(Body, value);
   refuseUnsupported(body);
   const messages = parseMessages(body.messages);
-  const { tools, native: toolNative } = parseTools(body.tools, body.functions, body.web_search_options);
-  const choice = parseToolChoice(body.tool_choice, body.function_call, tools);
+  const { tools, native: toolNative } = parseTools(body.tools, body.web_search_options);
+  const choice = parseToolChoice(body.tool_choice, tools);
   return {
     model: body.model,
     messages,
@@ -52,6 +52,14 @@ function refuseUnsupported(body: Record<string, unknown>): void {
   if (body.add_generation_prompt === false) throw invalid("add_generation_prompt", "must be true");
   if (Array.isArray(body.modalities) && body.modalities.some((modality) => modality !== "text"))
     throw invalid("modalities", 'only ["text"] is supported');
+  refuseFunctions(body);
+}
+
+/** Their clients look for the one call that an answer has room for in that shape: of several the others would be lost. */
+function refuseFunctions(body: Record<string, unknown>): void {
+  const sent = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0);
+  const field = ["functions", "function_call"].find((name) => sent(body[name]));
+  if (field !== undefined) throw invalid(field, "is not supported; send `tools` and `tool_choice` instead");
 }
 
 function parseChatSampling(body: z.output<typeof Body>): Sampling {

@@ -7,12 +7,11 @@ import { functionTool } from "../function-tool.ts";
 
 // Made once: making a schema costs more than any use of it.
 const ToolList = z.array(z.looseObject({})).nullish();
-const FunctionList = z.array(z.unknown()).nullish();
 const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
 const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: z.array(z.unknown()) });
 
 /** Hosted tools run at the vendor, so the model here is not told of them; they are named in `omitted_tools`. */
-export function parseTools(tools: unknown, functions: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
+export function parseTools(tools: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
   const omitted: string[] = isObject(webSearch) ? ["web_search"] : [];
   const parsed: Tool[] = [];
   for (const [index, value] of checked(ToolList, tools, "tools")?.entries() ?? []) {
@@ -24,14 +23,12 @@ export function parseTools(tools: unknown, functions: unknown, webSearch: unknow
       parsed.push(customTool(custom.name, custom.description ?? undefined, custom.format));
     } else omitted.push(checked(z.string(), type, `${at}.type`));
   }
-  for (const [index, value] of checked(FunctionList, functions, "functions")?.entries() ?? [])
-    parsed.push(functionTool(value, `functions[${index}]`));
   return { tools: parsed, native: omitted.length === 0 ? {} : { omitted_tools: omitted } };
 }
 
 /** `allowed_tools` says which of the tools may be called now: the others are not shown, for nothing else would stop the model. */
-export function parseToolChoice(value: unknown, legacy: unknown, tools: Tool[]): { tool_choice: ToolChoice | null; tools: Tool[] } {
-  const choice = value ?? legacyChoice(legacy) ?? null;
+export function parseToolChoice(value: unknown, tools: Tool[]): { tool_choice: ToolChoice | null; tools: Tool[] } {
+  const choice = value ?? null;
   if (choice === null) return { tool_choice: null, tools };
   if (choice === "auto" || choice === "none" || choice === "required") return { tool_choice: choice, tools };
   if (!isObject(choice))
@@ -42,10 +39,6 @@ export function parseToolChoice(value: unknown, legacy: unknown, tools: Tool[]):
     return { tool_choice: allowed.mode, tools: tools.filter((tool) => names.includes(tool.name)) };
   }
   return { tool_choice: { name: namedTool(choice, "tool_choice", tools) }, tools };
-}
-
-function legacyChoice(value: unknown): unknown {
-  return isObject(value) ? { type: "function", function: value } : value;
 }
 
 function namedTool(value: unknown, at: string, tools: Tool[]): string {

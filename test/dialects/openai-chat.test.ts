@@ -189,18 +189,15 @@ test("sampling parameters keep the engine's names, extras too", () => {
   assert.deepEqual(native, { user: "me" });
 });
 
-test("legacy functions are tools", () => {
+test("a history with calls of legacy functions is understood", () => {
   const request = parse({
-    functions: [{ name: "f", parameters: { type: "object" } }],
-    function_call: { name: "f" },
     messages: [
       ...hello,
       { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
       { role: "function", name: "f", content: "ok" },
     ],
   });
-  assert.deepEqual(request.tool_choice, { name: "f" });
-  assert.equal(request.tools[0]?.name, "f");
+  assert.deepEqual(request.messages[1]?.parts, [{ type: "tool_call", id: "", name: "f", arguments: "{}", kind: "function" }]);
   assert.deepEqual(request.messages[2], {
     role: "tool",
     parts: [{ type: "tool_result", call_id: "", content: [{ type: "text", text: "ok" }], is_error: false }],
@@ -261,6 +258,8 @@ const refused: [Record<string, unknown>, string][] = [
   [{ continue_final_message: true }, "continue_final_message"],
   [{ add_generation_prompt: false }, "add_generation_prompt"],
   [{ modalities: ["text", "audio"] }, "modalities"],
+  [{ functions: [{ name: "f", parameters: { type: "object" } }], function_call: "auto" }, "functions"],
+  [{ function_call: { name: "f" } }, "function_call"],
   [{ max_tokens: 0 }, "max_tokens"],
   [{ max_tokens: 1.5 }, "max_tokens"],
   [{ stop: [1] }, "stop[0]"],
@@ -289,6 +288,8 @@ test("harmless fields pass, with n of one and nulls", () => {
     metadata: { a: "b" },
     service_tier: "auto",
     prediction: null,
+    functions: [],
+    function_call: null,
     unheard_of: { deep: [1] },
     modalities: ["text"],
   });
