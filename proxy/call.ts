@@ -35,6 +35,8 @@ export class Call {
   readonly pauses: OpenPause[] = [];
   /** Resolves when it is written down that the call was begun; rejects when that could not be. */
   recorded: Promise<void> = Promise.resolve();
+  /** False while that is being written: it may yet fail, and then no other call's record can have named this one. */
+  isRecorded = true;
   /** Resolves when the generation's outcome is durable; rejects with the call's failure. */
   settled: Promise<void> = Promise.resolve();
   /** Writes down what was sampled; there only until that has worked. */

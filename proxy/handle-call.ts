@@ -132,12 +132,20 @@ async function findOrBegin(
   call.connections.add(exchange);
   session.add(call);
   session.inFlight.add(call);
-  call.recorded = session.record(withoutBase(call.begun, session.calls.get(delta.base_call_id ?? "")?.begun.restored ?? []));
+  call.recorded = begin(session, call);
   call.settled = perform(session, call, { request: { ...request, tools }, wish, bases }, around);
   // A client that has left does not listen to it, and the failure is on the record.
   call.settled.catch(() => undefined);
   await call.recorded;
   return { call, replayed: false };
+}
+
+/** Writes down that it was begun. */
+async function begin(session: Session, call: Call): Promise<void> {
+  const base = session.calls.get(call.begun.messages.base_call_id ?? "");
+  call.isRecorded = false;
+  await session.record(withoutBase(call.begun, base?.begun.restored ?? []));
+  call.isRecorded = true;
 }
 
 /** A call that is under way. One that was sampled and could not be written (a full disk) is written now, not sampled again. */

@@ -7,9 +7,12 @@ import { type Call, messageKey } from "./call.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import type { Session } from "./session.ts";
 
-/** Candidates are few on purpose: the parent by identity and the latest calls; a missed base costs bytes only. */
+/**
+ * Candidates are few on purpose: the parent by identity and the latest calls; a missed base costs bytes only. One that
+ * is not in the log yet is none: on a full disk it never gets there, and what names it could not be read.
+ */
 export function storageBases(session: Session, parent: Call | null, agent: string): Call[] {
-  const all = [...session.calls.values()];
+  const all = [...session.calls.values()].filter((call) => call.isRecorded);
   const latest = all.findLast((call) => call.begun.agent === agent);
   return [...new Set([parent, latest, all.at(-1)])].filter((call) => call !== null && call !== undefined);
 }

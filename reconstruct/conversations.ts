@@ -1,5 +1,6 @@
 /** The log's deltas laid out: where each call's conversation, prompt and sample stand among the others of its session. */
 
+import { AlidadeError } from "../errors.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import type { Message } from "../schema/message.ts";
 import type { CallHistory } from "./read-log.ts";
@@ -12,7 +13,7 @@ export type Conversations = {
   messages: Message[];
   message_trie: SequenceTrie<CallHistory>;
   token_trie: SequenceTrie<CallHistory>;
-  /** By call id. Absent where the log cannot say (no ids from the engine, or a base that is missing). */
+  /** By call id. Absent where the log cannot say: no ids from the engine. */
   input: Map<string, Place>;
   prompt: Map<string, Place>;
   /** End of prompt and sample; only where both are known. */
@@ -21,7 +22,10 @@ export type Conversations = {
   output: Map<string, number>;
 };
 
-/** Lays out all calls of a session. The work is that of the new messages and tokens, not of calls × prompt length. */
+/**
+ * Lays out all calls of a session. The work is that of the new messages and tokens, not of calls × prompt length. Throws
+ * `store_error` where a list is stored after one that the log does not hold.
+ */
 export function layOut(calls: CallHistory[]): Conversations {
   const interner = new Interner();
   const newMessages = new Map<string, number[]>();
@@ -94,11 +98,15 @@ function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedO
   return entered;
 }
 
-/** Where the base is missing, too short or in a circle (a damaged log), what cannot be known stays unknown. */
+/** A base that is missing, too short or in a circle is damage: a call with half of its input would look like another one. */
 function enterOne(callId: string, { list, output }: Stored, trie: SequenceTrie<CallHistory>, { input, full }: Entered): void {
   const { base_call_id } = list;
   const from = base_call_id === null ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
-  if (from === undefined || list.base_len > from.depth) return;
+  if (from === undefined || list.base_len > from.depth)
+    throw new AlidadeError(
+      "store_error",
+      `the log is damaged: call ${callId} goes on from ${list.base_len} entries of call ${base_call_id}, which it does not hold`,
+    );
   const end = trie.enter(trie.at(from, list.base_len), list.new);
   input.set(callId, end);
   if (output !== null) full.set(callId, trie.enter(end, output));

@@ -40,7 +40,10 @@ export type TrajectoryFacts = {
   mask_reason?: string | null;
 };
 
-/** Throws `store_error` where the log has no `opened` entry; everything else that is missing is null on the record. */
+/**
+ * Throws `store_error` where the log has no `opened` entry, or names a call's list that it does not hold; everything else
+ * that is missing is null on the record.
+ */
 export function reconstruct(entries: Iterable<LogEntry>, facts: TrajectoryFacts = {}): Trajectory {
   const session = readLog(entries);
   const { calls, opened } = session;

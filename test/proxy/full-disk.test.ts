@@ -1,8 +1,10 @@
 /** What happens to calls while there is no space to record them, on a store that says so. A real full disk: test/e2e. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rebuildSession } from "../../proxy/rebuild.ts";
 import { FaultyStore } from "../fakes/faulty-store.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
+import { until } from "../fakes/until.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const bodies = {
@@ -31,6 +33,29 @@ test("a call that cannot be written down is answered 503 in its dialect's shape,
   const { calls } = await client.trajectory();
   assert.deepEqual([calls.length, calls[0]?.outcome], [1, "delivered"]);
   assert.deepEqual(at.unseen, []);
+});
+
+test("a call that could not be written down is named by none that began meanwhile: the session stays readable", async () => {
+  const store = new FaultyStore();
+  await using at = await proxyAt(() => ({ text: "ok" }), { store });
+  const client = await at.open({ purpose: "train" });
+  const { calls } = at.proxy.session(client.sessionId);
+  const disk = Promise.withResolvers<void>();
+  store.slow = (entry) => (entry.type === "call_begun" ? disk.promise : undefined);
+  store.full = (entry) => entry.type === "call_begun" && entry.ordinal === 0;
+  const first = client.chat({ messages: hi });
+  await until(() => calls.size === 1);
+  const second = client.say([...hi, { role: "user", content: "and?" }]);
+  await until(() => calls.size === 2);
+  disk.resolve();
+  assert.equal((await first).status, 503);
+  assert.equal((await second).content, "ok");
+  const trajectory = await client.trajectory();
+  assert.deepEqual(
+    trajectory.calls.map((call) => [call.ordinal, call.input.length]),
+    [[1, 2]],
+  );
+  assert.equal((await rebuildSession(store, client.sessionId))?.calls.size, 1);
 });
 
 test("a turn that was sampled and could not be written is written and answered when its client retries, not sampled again", async () => {

@@ -162,15 +162,16 @@ test("a replayed turn was delivered", () => {
   assert.equal(rebuilt(log).calls[0]?.outcome, "delivered");
 });
 
-test("a call whose base is missing keeps its record, and its tokens have a reason", () => {
+test("a log that names a call which it does not hold is an error that says so, and no call with an empty input", () => {
   const log = new LogBuilder();
   const says = assistant("hello");
-  log.call({ messages: start, says });
+  const a = log.call({ messages: start, says });
   log.call({ messages: [...start, says, user("again")] });
-  const damaged = log.entries.filter((entry) => !("call_id" in entry && entry.call_id.endsWith("0")));
-  const trajectory = Trajectory.parse(reconstruct(damaged));
-  assert.deepEqual(drawEdges(trajectory), ["a root"]);
-  assert.deepEqual(trajectory.fidelity.excluded, { no_token_ids: 2 });
+  const damaged = log.entries.filter((entry) => !("call_id" in entry && entry.call_id === a));
+  const isDamage = (error: Error & { code?: string }): boolean => error.code === "store_error" && error.message.includes(a);
+  assert.throws(() => reconstruct(damaged), isDamage);
+  const unfinished = log.entries.filter((entry) => !(entry.type === "call_finished" && entry.call_id === a));
+  assert.throws(() => reconstruct(unfinished), isDamage, "what a call said is part of its list");
 });
 
 test("weights that change during a call leave it unattributed; between calls they do not matter", () => {
