@@ -19,8 +19,9 @@ import { decodeDifference } from "./decode-difference.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { toErrorRecord } from "./error-record.ts";
 import type { Exchange } from "./exchange.ts";
+import { fingerprintOf } from "./fingerprint.ts";
 import { Generation, type GenerationResult } from "./generation.ts";
-import { fingerprintOf, match } from "./match.ts";
+import { match } from "./match.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
 import type { Session } from "./session.ts";
@@ -81,11 +82,11 @@ async function findOrBegin(
 ): Promise<Found> {
   const { tools, hash: toolsHash } = await session.rememberTools(request.tools);
   const fingerprint = fingerprintOf({
+    dialect: exchange.dialect.name,
     agent: said.agent,
+    request,
     messages: restored.messages,
-    prompt: request.prompt,
     toolsHash,
-    toolChoice: request.tool_choice,
   });
   const matched = await match(session, fingerprint, exchange);
   session.assertOpen();

@@ -1,13 +1,11 @@
 /**
  * Is this request new, or a client's second try at one that we have? Two requests are the same call when session,
- * agent and conversation are the same; `stream`, `max_tokens`, `seed` and the like do not count. An identical body may
- * also be a sample of its own (parallel sub-agents begin alike), so it is a retry only when the earlier one did not
- * finish from the client's point of view.
+ * agent, model, conversation and form of the answer are the same; `stream`, `max_tokens`, `seed` and the like do not
+ * count. An identical body may also be a sample of its own (parallel sub-agents begin alike), so it is a retry only when
+ * the earlier one did not finish from the client's point of view.
  */
-import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Message, Prompt, ToolChoice } from "../schema/message.ts";
-import { type Call, messageKey } from "./call.ts";
+import type { Call } from "./call.ts";
 import type { Session } from "./session.ts";
 
 /** A predecessor whose connection looks open gets this long to show its close: a retry often overtakes the FIN. */
@@ -28,13 +26,22 @@ type Asker = { readonly signal: AbortSignal; readonly closed: Promise<void>; rea
 export async function match(session: Session, fingerprint: string, asker: Asker): Promise<Match> {
   await graceForClose(session, fingerprint, asker.signal);
   const left = session.unanswered.asking(fingerprint).filter((call) => !isWaitedFor(call));
-  const isRunning = (call: Call): boolean => session.inFlight.has(call) || call.unsaved !== null;
   // They are samples of one question, so whose client this is does not matter: what is there already comes first.
-  const finished = left.find((call) => call.turn && !isRunning(call));
-  const call = finished ?? left.find(isRunning);
-  if (!call) return { type: "new", retryOf: left[0] ?? null };
+  const finished = left.find((call) => call.turn && !isRunning(session, call));
+  const call = finished ?? left.find((one) => isRunning(session, one));
+  if (!call) return { type: "new", retryOf: left[0] ?? failedElsewhere(session, fingerprint) };
   call.connections.add(asker);
   return finished ? { type: "replay", call } : { type: "join", call };
+}
+
+/** Some harnesses go to another model when one fails: that is their next try, but what was sampled is never another's. */
+function failedElsewhere(session: Session, fingerprint: string): Call | null {
+  const isFailed = (call: Call): boolean => !call.turn && !isRunning(session, call) && !isWaitedFor(call);
+  return session.unanswered.askingOthers(fingerprint).find(isFailed) ?? null;
+}
+
+function isRunning(session: Session, call: Call): boolean {
+  return session.inFlight.has(call) || call.unsaved !== null;
 }
 
 function isWaitedFor(call: Call): boolean {
@@ -60,16 +67,4 @@ async function graceForClose(session: Session, fingerprint: string, signal: Abor
   } finally {
     over.abort();
   }
-}
-
-/** Identity of a request: what makes it the same question to the same model by the same agent. */
-export function fingerprintOf(identity: {
-  agent: string;
-  messages: Message[];
-  prompt?: Prompt | undefined;
-  toolsHash: string | null;
-  toolChoice: ToolChoice | null;
-}): string {
-  const { agent, toolsHash, toolChoice, prompt = null, messages } = identity;
-  return hash("sha256", JSON.stringify([agent, toolsHash, toolChoice, prompt, messages.map(messageKey)]));
 }

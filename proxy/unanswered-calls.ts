@@ -3,31 +3,41 @@
  * of these or of none. Parallel sub-agents ask the same at the same time, so there may be several.
  */
 import type { Call } from "./call.ts";
+import { questionOf } from "./fingerprint.ts";
 
 export class UnansweredCalls {
-  readonly #byFingerprint = new Map<string, Set<Call>>();
+  readonly #byQuestion = new Map<string, Set<Call>>();
 
   add(call: Call): void {
-    const { fingerprint } = call.begun;
-    const calls = this.#byFingerprint.get(fingerprint);
+    const question = questionOf(call.begun.fingerprint);
+    const calls = this.#byQuestion.get(question);
     if (calls) calls.add(call);
-    else this.#byFingerprint.set(fingerprint, new Set([call]));
+    else this.#byQuestion.set(question, new Set([call]));
   }
 
   /** Its client has the answer, or went on from it, or asked again and got another call for it. */
   delete(call: Call): void {
-    const { fingerprint } = call.begun;
-    const calls = this.#byFingerprint.get(fingerprint);
+    const question = questionOf(call.begun.fingerprint);
+    const calls = this.#byQuestion.get(question);
     calls?.delete(call);
-    if (calls?.size === 0) this.#byFingerprint.delete(fingerprint);
+    if (calls?.size === 0) this.#byQuestion.delete(question);
   }
 
   /** Oldest first. */
   asking(fingerprint: string): Call[] {
-    return [...(this.#byFingerprint.get(fingerprint) ?? [])];
+    return this.#alike(fingerprint).filter((call) => call.begun.fingerprint === fingerprint);
+  }
+
+  /** Those that ask other models the same. Oldest first. */
+  askingOthers(fingerprint: string): Call[] {
+    return this.#alike(fingerprint).filter((call) => call.begun.fingerprint !== fingerprint);
   }
 
   clear(): void {
-    this.#byFingerprint.clear();
+    this.#byQuestion.clear();
+  }
+
+  #alike(fingerprint: string): Call[] {
+    return [...(this.#byQuestion.get(questionOf(fingerprint)) ?? [])];
   }
 }

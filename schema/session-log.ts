@@ -122,14 +122,14 @@ export const CallBegun = z.strictObject({
   messages: delta(Message),
   /** What was asked instead of messages; they are empty then. */
   prompt: Prompt.optional(),
-  /** Identity of the request for match: session, agent, conversation and tools, without volatile parameters. */
+  /** Identity of the request for match (proxy/fingerprint.ts), without volatile parameters. */
   fingerprint: z.string(),
   /** In the log without the first `restored_before` of the list of `messages.base_call_id` (see restored-turns.ts). */
   restored: z.array(Restored),
   restored_before: z.number().int().positive().optional(),
   /** The call whose answer is the last restored assistant turn: the parent by recorded identity. */
   parent_call_id: z.string().nullable(),
-  /** The failed call of which this is the harness's next try: same fingerprint, answered with an error before. */
+  /** The failed call of which this is the harness's next try: the same question, maybe to another model, ended in an error before. */
   retry_of: z.string().nullable(),
   tools_hash: z.string().nullable(),
   tool_choice: ToolChoice.nullable(),

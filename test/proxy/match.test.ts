@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogEntry } from "../../schema/session-log.ts";
+import { enginesAt } from "../fakes/engines-at.ts";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 import { until } from "../fakes/until.ts";
 
@@ -77,6 +78,56 @@ test("a request that failed is tried anew, names the failed call, and is charged
   assert.equal((await client.say(hi)).content, "ok");
   const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
   assert.equal(begun[1]!.retry_of, begun[0]!.call_id);
+});
+
+const grammar = { type: "json_schema", json_schema: { name: "verdict", schema: { type: "object" } } };
+const others: Record<string, [string, Record<string, unknown>, string, Record<string, unknown>]> = {
+  model: ["chat/completions", { messages: hi }, "chat/completions", { messages: hi, model: "other" }],
+  "response format": ["chat/completions", { messages: hi }, "chat/completions", { messages: hi, response_format: grammar }],
+  grammar: ["chat/completions", { messages: hi }, "chat/completions", { messages: hi, structured_outputs: { choice: ["yes", "no"] } }],
+  "stop string": ["chat/completions", { messages: hi, stop: "END" }, "chat/completions", { messages: hi }],
+  dialect: ["chat/completions", { messages: hi }, "responses", { input: "hi" }],
+  "word on storing": ["responses", { input: "hi", store: false }, "responses", { input: "hi" }],
+};
+
+for (const [what, [path, body, otherPath, other]] of Object.entries(others))
+  test(`an answer that its client missed is not given to a request with another ${what}`, async () => {
+    const hold = Promise.withResolvers<void>();
+    await using at = await proxyAt((_, index) => ({ text: `sample ${index}.`, beforeEnd: hold.promise }));
+    const client = await at.open({ purpose: "eval" });
+    const gone = new AbortController();
+    const first = client.post(`/v1/${path}`, { model: "any", ...body }, gone.signal);
+    await until(() => at.engine.requests.length === 1);
+    gone.abort();
+    await assert.rejects(first);
+    await seenLeaving(client);
+    hold.resolve();
+    await client.logged("call_finished");
+    const ask = async (where: string, asked: Record<string, unknown>) =>
+      (await client.post(`/v1/${where}`, { model: "any", ...asked })).text();
+    assert.match(await ask(otherPath, other), /sample 1\./);
+    assert.match(await ask(path, body), /sample 0\./, "who asked comes back and gets it");
+    const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
+    assert.deepEqual(
+      begun.map((entry) => entry.retry_of),
+      [null, null],
+    );
+  });
+
+test("a harness that goes to another model when one fails has tried again, and is charged once", async () => {
+  await using at = await enginesAt((name) => (name === "big" ? { refuse: { status: 500, message: "boom" } } : { text: "ok" }), {
+    big: { models_served: ["big"], models: ["big"] },
+    small: { models_served: ["small"], models: ["small"] },
+  });
+  const client = await at.open({ budgets: { max_turns: 1 } });
+  assert.equal((await client.chat({ model: "big", messages: hi })).status, 502);
+  assert.equal((await client.say(hi, { model: "small" })).content, "ok");
+  const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
+  assert.deepEqual(
+    begun.map((entry) => entry.retry_of),
+    [null, begun[0]?.call_id],
+  );
+  assert.match(await (await client.chat({ model: "small", messages: hi })).text(), /max_turns/);
 });
 
 for (const relay of ["settled", "live"] as const) {
