@@ -231,6 +231,7 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
     engine_name: lease.slot.name,
     policy: lease.policy,
     fingerprints: facts.fingerprints ?? null,
+    role_mapping: facts.role_mapping,
     started: Date.now(),
     first_token: null,
     status: null,

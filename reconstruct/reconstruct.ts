@@ -173,7 +173,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     output: output === undefined ? null : messageId(output),
     tools_hash: begun.tools_hash,
     restored: begun.restored,
-    role_mapping: begun.role_mapping,
+    role_mapping: call.tries.at(-1)?.role_mapping ?? begun.role_mapping,
     labels: begun.labels,
     usage: finished?.usage ?? null,
     continuity: finished?.continuity ?? null,

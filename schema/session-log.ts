@@ -106,6 +106,9 @@ export const Opened = z.strictObject({
 /** A tool list, once a session; calls name it by its hash. */
 export const ToolsSeen = z.strictObject({ type: z.literal("tools"), time: Time, tools_hash: z.string(), tools: z.array(Tool) });
 
+/** Roles that an engine's template would not print, and the role under which their turns are sent instead. */
+const RoleMapping = z.record(z.string(), z.string());
+
 export const CallBegun = z.strictObject({
   type: z.literal("call_begun"),
   time: Time,
@@ -136,8 +139,7 @@ export const CallBegun = z.strictObject({
   requested_sampling: Sampling,
   effective_sampling: Sampling,
   policy: Policy.nullable(),
-  /** Roles that the engine's template would not print, and the role under which their turns were sent instead. */
-  role_mapping: z.record(z.string(), z.string()).default({}),
+  role_mapping: RoleMapping.default({}),
   native: z.record(z.string(), z.unknown()),
 });
 
@@ -169,6 +171,8 @@ export const Tried = z.strictObject({
   policy: Policy.nullable().default(null),
   /** Of the engine's template and tokenizer: tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
+  /** This engine's; in logs of before only the begun call has one, of the engine that was chosen first. */
+  role_mapping: RoleMapping.optional(),
   started: Time,
   first_token: Time.nullable(),
   status: z.number().int().nullable(),

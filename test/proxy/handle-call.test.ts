@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { enginesAt } from "../fakes/engines-at.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
 import { encode, endOfTurn, logprobOf, render } from "../fakes/scripted-engine.ts";
 
@@ -224,4 +225,32 @@ test("a developer turn that the template would drop goes out as a system turn, a
     const [call] = (await client.trajectory()).calls;
     assert.deepEqual(call!.role_mapping, drops ? { developer: "system" } : {});
   }
+});
+
+test("after a try at another engine the call tells the roles of the engine that sampled it", async () => {
+  const mappings: Record<string, Record<string, string>> = { a: { developer: "system" }, b: {} };
+  const isDropping = (name: string): boolean => mappings[name]?.developer !== undefined;
+  await using at = await enginesAt((name, { probe }) => (probe && isDropping(name) ? { quirk: "drops_developer" } : { text: "ok" }), {
+    a: {},
+    b: {},
+  });
+  const client = await at.open();
+  const ask = (text: string) =>
+    client.say([
+      { role: "developer", content: "be brief" },
+      { role: "user", content: text },
+    ]);
+  await ask("first");
+  const [first] = (await client.trajectory()).calls;
+  await at.engines[first?.engine_name ?? ""]?.[Symbol.asyncDispose]();
+  await ask("second");
+  const { calls } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.tries.length),
+    [1, 2],
+  );
+  assert.deepEqual(
+    calls.map((call) => call.role_mapping),
+    calls.map((call) => mappings[call.engine_name ?? ""]),
+  );
 });
