@@ -122,9 +122,11 @@ export class HarnessListener implements AsyncDisposable {
   /** The body with what the address adds. */
   async #body(session: Session, dialect: Dialect, incoming: IncomingMessage, fields: Record<string, unknown>): Promise<unknown> {
     const { conversation, verbatim } = dialect;
-    const body = await readBody(incoming, (bytes) =>
-      conversation ? session.bodies.parse(bytes, conversation, verbatim) : parseJson(bytes),
-    );
+    const body = await readBody(incoming, (bytes) => {
+      // A sealed session has no next request that this one could stand in.
+      const isKept = conversation && session.sealed === null;
+      return isKept ? session.bodies.parse(bytes, conversation, verbatim) : parseJson(bytes);
+    });
     return isObject(body) ? { ...body, ...fields } : body;
   }
 

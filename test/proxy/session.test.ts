@@ -95,6 +95,16 @@ test("a client that does not read does not hold a seal for ever", { timeout: 30_
   assert.equal((await client.entries()).at(-1)?.type, "sealed");
 });
 
+test("a request that comes after the seal leaves nothing of it in memory", async (t) => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const session = at.proxy.session(client.sessionId);
+  await session.seal("done");
+  const parse = t.mock.method(session.bodies, "parse");
+  assert.equal((await client.chat({ messages: [{ role: "user", content: "x".repeat(50_000) }] })).status, 400);
+  assert.equal(parse.mock.callCount(), 0);
+});
+
 test("a sealed session holds neither calls nor a file, and still takes rewards, each a revision of its own", async () => {
   const store = new FaultyStore();
   await using at = await proxyAt(() => ({ text: "ok" }), { store });
