@@ -3,7 +3,7 @@
  * finish (durable), answer. Each step lives in its own file.
  */
 import type { CallLabels } from "../dialects/dialect.ts";
-import { asAlidadeError } from "../errors.ts";
+import { type AlidadeError, asAlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { NeutralRequest } from "../schema/message.ts";
 import { withoutBase } from "../schema/restored-turns.ts";
@@ -38,14 +38,22 @@ export type CallSurroundings = {
 };
 
 /** Answers one request of a harness. Never throws: what goes wrong is answered, written down and reported. */
-export async function handleCall(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  const handling = handle(session, exchange, around);
-  // A seal waits for it: how an answer ended is part of the log.
-  session.answering.add(handling);
+export function handleCall(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
+  return waitedFor(session, handle(session, exchange, around));
+}
+
+/** Answers one whose body could not be read: as one that the dialect cannot make sense of. Never throws. */
+export function refuseCall(session: Session, exchange: Exchange, error: AlidadeError, around: CallSurroundings): Promise<void> {
+  return waitedFor(session, refuse(session, null, exchange, error, around));
+}
+
+/** A seal waits for it: how an answer ended is part of the log. */
+async function waitedFor(session: Session, answering: Promise<void>): Promise<void> {
+  session.answering.add(answering);
   try {
-    await handling;
+    await answering;
   } finally {
-    session.answering.delete(handling);
+    session.answering.delete(answering);
   }
 }
 

@@ -14,7 +14,7 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { parseJson } from "../wire/json.ts";
 import { continueFrom } from "./continue-from.ts";
 import { Exchange } from "./exchange.ts";
-import { type CallSurroundings, handleCall } from "./handle-call.ts";
+import { type CallSurroundings, handleCall, refuseCall } from "./handle-call.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { readBody } from "./read-body.ts";
@@ -108,15 +108,26 @@ export class HarnessListener implements AsyncDisposable {
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, incoming);
         else {
-          exchange.body = await this.#body(session, dialect, incoming, { ...addressed?.fields, ...route.fields });
-          if (route.kind === "count_tokens") await this.#countTokens(session, exchange);
-          else await handleCall(session, exchange, this.#surroundings);
+          const read = () => this.#body(session, dialect, incoming, { ...addressed?.fields, ...route.fields });
+          if (route.kind === "count_tokens") await this.#countTokens(session, exchange, await read());
+          else await this.#call(session, exchange, read);
         }
       }
     } catch (error) {
       if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
     return RESPONSE_ALREADY_SENT;
+  }
+
+  async #call(session: Session, exchange: Exchange, read: () => Promise<unknown>): Promise<void> {
+    try {
+      exchange.body = await read();
+    } catch (error) {
+      // Anything else is a client that left in the middle of it: it is told nothing.
+      if (!(error instanceof AlidadeError)) throw error;
+      return refuseCall(session, exchange, error, this.#surroundings);
+    }
+    return handleCall(session, exchange, this.#surroundings);
   }
 
   /** The body with what the address adds. */
@@ -154,10 +165,10 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */
-  async #countTokens(session: Session, exchange: Exchange): Promise<void> {
+  async #countTokens(session: Session, exchange: Exchange, body: unknown): Promise<void> {
     const { pool } = this.#surroundings;
     const { dialect, headers } = exchange;
-    const named = isObject(exchange.body) ? { ...exchange.body, model: exchange.body.model ?? pool.models[0] } : exchange.body;
+    const named = isObject(body) ? { ...body, model: body.model ?? pool.models[0] } : body;
     const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
     const { engine, facts } = pool.choose({ session, model: request.model, agent: "main", request_class: "main" });
     const { messages } = continueFrom(session, request, restore(session, request.messages));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { test } from "node:test";
 import { enginesAt } from "../fakes/engines-at.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
@@ -214,6 +215,38 @@ test("bad bodies are answered 400 and do not end the process", async () => {
       assert.equal((await client.post(path, body)).status, 400, `${path} ${body.slice(0, 30)}`);
   assert.equal((await client.say(hi)).content, "ok");
   assert.deepEqual(at.unseen, []);
+});
+
+test("a body that cannot be read is on the record like one that says nothing sensible, and a sealed log takes neither", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const session = at.proxy.session(client.sessionId);
+  for (const body of ["{", '{"model":"m"}']) {
+    const { error } = (await (await client.post("/v1/chat/completions", body)).json()) as { error: { message: string } };
+    await client.settled();
+    const last = (await client.entries()).at(-1);
+    assert.deepEqual([last?.type, last?.type === "refused" && last.error.message], ["refused", error.message]);
+    assert.equal(session.lastError?.message, error.message);
+  }
+  await session.seal("done");
+  assert.equal((await client.post("/v1/chat/completions", "{")).status, 400);
+  await client.settled();
+  assert.equal((await client.entries()).at(-1)?.type, "sealed");
+  assert.deepEqual(at.unseen, []);
+});
+
+test("a client that leaves in the middle of its body was told nothing: it is no error of the session", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const headers = { authorization: `Bearer ${client.key}`, "content-length": 1_000 };
+  const asking = request(`${at.proxy.url}/v1/chat/completions`, { method: "POST", headers });
+  asking.on("error", () => undefined);
+  await new Promise((resolve) => asking.write("{", resolve));
+  asking.destroy();
+  assert.equal((await client.say(hi)).content, "ok");
+  await client.settled();
+  assert.ok(!(await client.entries()).some((entry) => entry.type === "refused"));
+  assert.deepEqual([at.proxy.session(client.sessionId).lastError, at.unseen], [null, []]);
 });
 
 test("a developer turn that the template would drop goes out as a system turn, and the call says so", async () => {
