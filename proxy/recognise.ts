@@ -22,8 +22,9 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
     if (call) return { call, evidence: "carrier" };
   }
   const told = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
-  if (told) return { call: told, evidence: "tool_call_id" };
   const said = session.said.saying(sent, before);
+  // A text of ours may speak of an earlier call by its id: where it stands as we said it, it is that turn.
+  if (told && !said?.isHere) return { call: told, evidence: "tool_call_id" };
   if (said) return { call: said.call, evidence: "content", isElsewhere: !said.isHere };
   const call = edited(session, sent, before);
   return call ? { call, evidence: "content" } : null;

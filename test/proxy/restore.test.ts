@@ -149,6 +149,25 @@ test("of two turns that said the same, the one that stood in this place is meant
   );
 });
 
+test("a text that speaks of an earlier call by its id is the turn that said it, and not that call, edited", async () => {
+  let id = "";
+  await using at = await proxyAt((_, index) => {
+    if (index === 0) return { tool_calls: [{ id: "engine-0", name: "list", arguments: "{}" }] };
+    return { text: index === 1 ? `The call ${id} listed the files.` : "End." };
+  });
+  const client = await at.open();
+  const first = (await client.say([hi])) as Said;
+  id = callsOf(first)[0]?.id ?? "";
+  const asked = [hi, first, result(id)];
+  const second = (await client.say(asked)) as Said;
+  await client.say([...asked, { role: "assistant", content: second.content }, hi]);
+  const { match, restored } = await lastOf(at, client);
+  assert.equal(match, "exact");
+  assert.deepEqual(restored, ["identical tool_call_id ", "identical content "]);
+  const begun = (await client.entries()).filter((entry) => entry.type === "call_begun");
+  assert.equal(begun[2]?.parent_call_id, begun[1]?.call_id);
+});
+
 test("white space that was dropped and reasoning that was trimmed come back", async () => {
   const blank = await sentBack({ ...two, text: "\n\n" }, (said) => [{ ...said, content: null }, ...resultsOf(said)]);
   assert.deepEqual(blank.restored, ["restored tool_call_id white_space"]);
