@@ -388,7 +388,8 @@ test("of turns that said the same words, the one is restored that answered what 
   const done = { role: "assistant", content: "Done." };
   const thoughtOf = async (messages: unknown[]) => {
     await client.say([...messages, ask("More.")]);
-    return (at.engine.requests.at(-1)?.messages as { reasoning?: string }[])[1]?.reasoning;
+    const sent = at.engine.requests.at(-1)?.messages as { reasoning?: string }[] | undefined;
+    return sent?.[1]?.reasoning;
   };
   assert.equal(await thoughtOf([ask("A"), done]), "Of A.");
   // Siblings: where the thought came back it says whose turn it is.
