@@ -18,6 +18,8 @@ type Fence = {
   mode: PauseMode;
   since: number;
   acknowledged: boolean;
+  /** Aborted when its gate is open again, by whomever. */
+  over: AbortController;
   alarm: NodeJS.Timeout | null;
   alarms: number;
 };
@@ -43,11 +45,21 @@ export class WeightFences implements Disposable {
 
   /**
    * Shuts the gate of the named engines (all of them by default). Resolves when what ran has ended (`drain`, `abort`), at
-   * once for `hold`. Throws `drain_timeout` when it did not end in time or the caller left: then the gate is open again.
+   * once for `hold`. Throws `drain_timeout` when it did not end in time, the caller left or somebody resumed it meanwhile:
+   * then the gate is open again.
    */
   async pause(options: { engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
     const slots = this.#free(options.engines);
-    const fence: Fence = { id: newId("fence"), slots, mode: options.mode, since: Date.now(), acknowledged: false, alarm: null, alarms: 0 };
+    const fence: Fence = {
+      id: newId("fence"),
+      slots,
+      mode: options.mode,
+      since: Date.now(),
+      acknowledged: false,
+      over: new AbortController(),
+      alarm: null,
+      alarms: 0,
+    };
     for (const slot of slots) slot.gate = { fence: fence.id, since: fence.since };
     this.#fences.set(fence.id, fence);
     const running = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
@@ -114,10 +126,14 @@ export class WeightFences implements Disposable {
   }
 
   async #drain(fence: Fence, timeoutSeconds: number, signal: AbortSignal): Promise<void> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    const limit = AbortSignal.any([signal, fence.over.signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
     try {
       for (const slot of fence.slots) await this.#pool.drained(slot, limit);
+      fence.over.signal.throwIfAborted();
     } catch {
+      // The gate may be another fence's by now: nothing of it is this one's to open.
+      if (fence.over.signal.aborted)
+        throw new AlidadeError("drain_timeout", `fence ${fence.id} was resumed while it drained: calls are flowing again, pause anew`);
       const running = fence.slots.reduce((count, slot) => count + slot.inFlight.size, 0);
       this.#open(fence);
       throw new AlidadeError(
@@ -131,6 +147,7 @@ export class WeightFences implements Disposable {
 
   #open(fence: Fence): void {
     this.#fences.delete(fence.id);
+    fence.over.abort();
     if (fence.alarm) clearInterval(fence.alarm);
     const now = Date.now();
     for (const slot of fence.slots) {

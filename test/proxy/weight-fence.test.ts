@@ -76,6 +76,25 @@ test("a drain that times out, or whose trainer leaves, is no pause: calls flow a
   await slow;
 });
 
+test("a drain that is resumed before it is over is no pause: its trainer is told at once, and nothing is alarming", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await enginesAt(() => ({ text: "ok", beforeEnd: hold.promise }), { a: {} }, { pauseAlarmSeconds: 0.05 });
+  const client = await at.open();
+  const slow = client.say(hi);
+  await until(() => at.calls().a === 1);
+  const pausing = at.control("POST", "/pause");
+  await until(() => at.proxy.pool.named("a").gate !== null);
+  await at.control("POST", "/resume", { fence: at.proxy.pool.named("a").gate?.fence });
+  const { status, body } = await pausing;
+  assert.equal(status, 409);
+  assert.match(JSON.stringify(body), /drain_timeout.*was resumed while it drained/);
+  hold.resolve();
+  await slow;
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.deepEqual(at.told, []);
+  assert.equal((await at.control("GET", "/health")).body.status, "ok");
+});
+
 test("an aborted generation keeps its partial ids, is answered with a retryable error, and its retry waits and is sampled anew", async () => {
   await using at = await enginesAt(
     (_, __, index) => ({ text: "half", ...(index === 0 ? { beforeEnd: new Promise(() => undefined) } : {}) }),
