@@ -95,7 +95,7 @@ export class EnginePool implements AsyncDisposable {
     const old = this.slots.find((slot) => slot.name === spec.name);
     const slot = new EngineSlot(spec, facts, options.owned ?? false);
     if (old) {
-      if (old.gate) throw conflict(`engine "${old.name}" is paused for a weight update: resume fence ${old.gate.fence} first`);
+      assertUnfenced(old);
       this.slots.splice(this.slots.indexOf(old), 1, slot);
       old.isDraining = true;
       void this.drained(old, this.#closing.signal).then(
@@ -126,9 +126,13 @@ export class EnginePool implements AsyncDisposable {
     return slot;
   }
 
-  /** Throws `request_invalid` (409) while calls run on it, unless forced: then they are answered with a retryable error. */
+  /**
+   * Throws `request_invalid` (409) while calls run on it, unless forced: then they are answered with a retryable error.
+   * Forced or not while its gate is shut: an engine that is added under its name would stand outside the fence, open.
+   */
   async remove(name: string, force: boolean): Promise<void> {
     const slot = this.named(name);
+    assertUnfenced(slot);
     if (slot.inFlight.size > 0 && !force)
       throw conflict(`engine "${name}" is at ${slot.inFlight.size} calls: drain it and wait, or remove it with ?force=true`);
     this.slots.splice(this.slots.indexOf(slot), 1);
@@ -287,6 +291,10 @@ function meansAlive(failure: AlidadeError): boolean {
 /** No connection, a 5xx, or a stream that broke off; not what we cancelled ourselves. */
 function meansUnwell(failure: AlidadeError): boolean {
   return failure.code === "engine_unreachable" || failure.code === "engine_error";
+}
+
+function assertUnfenced({ name, gate }: EngineSlot): void {
+  if (gate) throw conflict(`engine "${name}" is paused for a weight update: resume fence ${gate.fence} first`);
 }
 
 export function conflict(message: string): AlidadeError {

@@ -63,7 +63,8 @@ export function exclusionOfTokens(call: CallHistory, hasPrompt: boolean): Exclus
 
 /** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
 export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
-  return tries.at(-1)?.policy ?? begun.policy;
+  const last = tries.at(-1);
+  return last ? last.policy : begun.policy;
 }
 
 /** The weights changed while it was generated, and nobody recorded at which token. */

@@ -161,7 +161,7 @@ export class LogBuilder {
         try: 1,
         engine: "e",
         engine_name: null,
-        policy: null,
+        policy,
         fingerprints: options.tokenizer === undefined ? null : { template: null, tokenizer: options.tokenizer },
         started: time - 1,
         first_token: time - 1,

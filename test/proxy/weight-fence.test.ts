@@ -187,6 +187,37 @@ test("engines are updated one after the other: calls go to those whose gate is o
   );
 });
 
+test("an engine within a fence is neither removed nor replaced, forced or not: what comes in its place would stand open", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: v1 }, b: { policy: v1 } });
+  const { body: paused } = await at.control("POST", "/pause");
+  const again = { name: "a", url: at.engines.a?.url };
+  for (const [method, path, body] of [
+    ["DELETE", "/engines/a", undefined],
+    ["DELETE", "/engines/a?force=true", undefined],
+    ["POST", "/engines", { ...again, replace: true }],
+  ] as const) {
+    const refused = await at.control(method, path, body);
+    assert.equal(refused.status, 409, path);
+    assert.match(JSON.stringify(refused.body), new RegExp(`paused for a weight update: resume fence ${paused.fence} first`));
+  }
+  await at.control("POST", "/resume", { fence: paused.fence });
+  assert.equal((await at.control("DELETE", "/engines/a")).status, 200);
+  assert.equal((await at.control("POST", "/engines", again)).status, 201);
+});
+
+test("a call that waited and was sampled by an engine without a policy has none", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: v1 }, b: {} });
+  await at.control("POST", "/engines/b/drain");
+  const client = await at.open();
+  const { body: paused } = await at.control("POST", "/pause", { engines: ["a"] });
+  const waiting = client.say(hi);
+  await until(() => at.proxy.pool.waiting === 1);
+  await at.control("POST", "/engines/b/undrain");
+  await waiting;
+  assert.deepEqual((await client.trajectory()).calls[0]?.policy, { start: null, end: null, spans: [] });
+  await at.control("POST", "/resume", { fence: paused.fence });
+});
+
 test("a pinned session is sampled by its own policy only; a floating one goes on under the next", async () => {
   await using at = await enginesAt((name) => ({ text: name }), { a: { policy: v1 }, b: { policy: v1 } });
   const [pinned, floating] = [await at.open({ policy_mode: "pin" }), await at.open({ policy_mode: "float" })];
