@@ -3,6 +3,7 @@
  * these the one that holds its session's prefix, else the one with the least to do.
  */
 import { AlidadeError } from "../errors.ts";
+import { nameOfPolicy, samePolicy } from "../schema/same-policy.ts";
 import type { Policy, SessionSpec } from "../schema/session-log.ts";
 import { assertTrainable, type EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, routeFor } from "./routes.ts";
@@ -42,11 +43,12 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
   slots = forModel(slots, question.model, route);
   const { pinned } = session;
   if (pinned === null || session.spec.policy_mode === "float") return slots;
-  const same = slots.filter((slot) => (routedPolicy(slot, question.model, route) ?? slot.policy)?.version === pinned.version);
+  const policyAt = (slot: EngineSlot): Policy | null => routedPolicy(slot, question.model, route) ?? slot.policy;
+  const same = slots.filter((slot) => samePolicy(policyAt(slot), pinned));
   if (same.length > 0) return same;
   throw new AlidadeError(
     "policy_gone",
-    `this session is pinned to policy "${pinned.version}", which no engine serves any more (there are: ${versionsOf(slots)}): open another one`,
+    `this session is pinned to policy ${nameOfPolicy(pinned)}, which no engine serves any more (there are: ${[...new Set(slots.map((slot) => nameOfPolicy(policyAt(slot))))].join(", ")}): open another one`,
   );
 }
 

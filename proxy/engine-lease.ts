@@ -1,6 +1,7 @@
 /** A call's place at an engine, from the moment it is let through the gate until its try is over. */
 import type { Engine, EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
+import { nameOfPolicy, samePolicy } from "../schema/same-policy.ts";
 import type { Policy } from "../schema/session-log.ts";
 import type { EngineSlot, Running } from "./engine-slot.ts";
 
@@ -19,6 +20,7 @@ export class EngineLease implements Running {
   readonly #onCancel: (error: AlidadeError) => void;
   readonly #pauses: OpenPause[];
   #frozen: OpenPause | null = null;
+  #hasChanged = false;
 
   constructor(options: {
     slot: EngineSlot;
@@ -54,11 +56,18 @@ export class EngineLease implements Running {
     this.#onCancel(error);
   }
 
+  /** Whether it was ever another one since the call was let through, be it the first again by now. */
+  get hasChangedPolicy(): boolean {
+    return this.#hasChanged;
+  }
+
   /** A pinned session takes no token from other weights than it began with: what was frozen under it ends here. */
   policyChanged(): void {
-    const [began, now] = [this.policy?.version, this.policyNow?.version];
-    if (this.#isPinned && began !== undefined && began !== now)
-      this.cancel(new AlidadeError("policy_gone", `the engine went from policy "${began}" to "${now}" under a call of a pinned session`));
+    if (samePolicy(this.policy, this.policyNow)) return;
+    this.#hasChanged = true;
+    if (!this.#isPinned || this.policy === null) return;
+    const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
+    this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
   }
 
   /** The engine holds still with this call inside: the time is nobody's. */

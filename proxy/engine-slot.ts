@@ -21,7 +21,7 @@ export type Gate = { fence: string; since: number };
 /** A call at an engine, as the engine's keeper needs it. */
 export interface Running {
   cancel(error: AlidadeError): void;
-  /** The engine's policy is another one now. */
+  /** The engine's policy was named anew: it may be another one now. */
   policyChanged(): void;
   /** The engine holds still with this call inside. */
   freeze(now: number): void;

@@ -41,6 +41,7 @@ export type Engines = {
 
 export type GenerationResult = SampleResult & {
   policy: CallFinished["policy"];
+  policy_changed?: CallFinished["policy_changed"];
   /** The engine of the last try; null where none was entered. */
   slot: EngineSlot | null;
 };
@@ -151,7 +152,7 @@ export class Generation {
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
       if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
-        return { ...sample.result(failure, tries), policy: lease.policyNow, slot: lease.slot };
+        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot };
     }
   }
 
@@ -245,6 +246,10 @@ function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): vo
     throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
       param: "prompt",
     });
+}
+
+function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {
+  return { policy: lease.policyNow, ...(lease.hasChangedPolicy && { policy_changed: true }) };
 }
 
 /** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */

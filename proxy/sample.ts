@@ -13,7 +13,7 @@ import { type PromptTokens, promptTokens, type TokenBase } from "./prompt-tokens
 /** What a live relay shows of it. */
 export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
 
-export type SampleResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy"> & {
+export type SampleResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed"> & {
   /** What `error` is the record of. */
   failure: AlidadeError | null;
   prompt: PromptTokens | null;

@@ -8,6 +8,7 @@
  */
 
 import type { z } from "zod";
+import { samePolicy } from "../schema/same-policy.ts";
 import type { Policy, Purpose, RequestClass, WeightSpan } from "../schema/session-log.ts";
 import type { ExclusionReason } from "../schema/trajectory.ts";
 import { findMisalignment } from "../tokens/alignment.ts";
@@ -70,7 +71,8 @@ export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
 /** The weights changed while it was generated, and nobody recorded at which token. */
 function changedPolicy(call: CallHistory): boolean {
   const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
-  return start !== null && end !== null && start.version !== end.version && weightSpansOf(call) === null;
+  const isOther = start !== null && end !== null && !samePolicy(start, end);
+  return (isOther || call.finished?.policy_changed === true) && weightSpansOf(call) === null;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
+import type { Policy } from "../schema/session-log.ts";
 import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 import type { Judge } from "./judge.ts";
@@ -21,12 +22,16 @@ export type RowContext = {
 
 export class RowWriter {
   readonly #context: RowContext;
-  readonly #steps = new Map<string, number | null>();
+  /** By call: one name may have other steps in other calls. */
+  readonly #policies = new Map<string, Policy[]>();
 
   constructor(context: RowContext) {
     this.#context = context;
-    for (const { policy } of context.trajectory.calls)
-      for (const each of [policy.start, policy.end]) if (each !== null) this.#steps.set(each.version, each.step);
+    for (const { call_id, policy } of context.trajectory.calls)
+      this.#policies.set(
+        call_id,
+        [policy.end, policy.start].filter((each) => each !== null),
+      );
   }
 
   *rows(plans: Plan[]): Generator<FlatRow> {
@@ -114,11 +119,18 @@ export class RowWriter {
       node_id,
       node_start: from,
       policy_version,
-      policy_step: policy_version === null ? null : (this.#steps.get(policy_version) ?? null),
+      policy_step: policy_version === null ? null : this.#stepOf(call_id, policy_version),
       context,
       trainable: trained > 0,
       reason: whyNot === null && trained === 0 ? "forced" : (whyNot ?? null),
     };
+  }
+
+  /** By another call only for a span in the middle of one that went through more than two policies. */
+  #stepOf(call_id: string, version: string): number | null {
+    const isIt = (policy: Policy): boolean => policy.version === version;
+    const own = this.#policies.get(call_id)?.find(isIt);
+    return (own ?? [...this.#policies.values()].flat().find(isIt))?.step ?? null;
   }
 
   #whyNotHere(node: TreeNode, { paths }: Plan): string | null {

@@ -247,6 +247,8 @@ export const CallFinished = z.strictObject({
   usage: Usage,
   /** The engine's policy when the generation ended. */
   policy: Policy.nullable(),
+  /** It was another one for a while of the generation, also where it is the first again. Absent where it was not. */
+  policy_changed: z.literal(true).optional(),
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */

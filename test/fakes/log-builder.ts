@@ -45,6 +45,7 @@ export type CallOptions = {
   finish?: number;
   policy?: Policy | null;
   policy_end?: Policy | null;
+  policy_changed?: true;
   /** The engine's own word about which weights sampled which tokens. */
   weights?: WeightSpan[];
   tokenizer?: string;
@@ -184,6 +185,7 @@ export class LogBuilder {
         policy: options.policy_end === undefined ? policy : options.policy_end,
         engine: "e",
         engine_model: "m",
+        ...(options.policy_changed && { policy_changed: true }),
         ...(options.weights && { weights: options.weights }),
         ...(options.replayed_from !== undefined && { replayed_from: options.replayed_from }),
         error: options.error ?? null,

@@ -149,6 +149,35 @@ test("a call held across an update is not trained, for nobody knows which token 
   assert.ok(nodes.every((node) => node.policy_version === null));
 });
 
+test("weights that change under a call are noticed where only their step does, and where they change there and back", async () => {
+  for (const pushes of [[{ version: "v1", step: 2 }], [v2, v1]]) {
+    const hold = Promise.withResolvers<void>();
+    await using at = await enginesAt(() => ({ text: "mixed", beforeEnd: hold.promise }), { a: { policy: v1 } });
+    const client = await at.open({ purpose: "train" });
+    const running = client.say(hi);
+    await until(() => at.calls().a === 1 && at.proxy.pool.named("a").inFlight.size === 1);
+    for (const policy of pushes) assert.equal((await at.control("PUT", "/policy", policy)).status, 200);
+    hold.resolve();
+    await running;
+    const { fidelity } = await client.trajectory();
+    assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded.unattributed_policy], [0, "mixed".length + 1]);
+  }
+});
+
+test("a policy that is named again as it was is no change", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await enginesAt(() => ({ text: "ok", beforeEnd: hold.promise }), { a: { policy: v1 } });
+  const client = await at.open({ purpose: "train", policy_mode: "pin" });
+  const running = client.say(hi);
+  await until(() => at.calls().a === 1 && at.proxy.pool.named("a").inFlight.size === 1);
+  await at.control("PUT", "/policy", v1);
+  hold.resolve();
+  await running;
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(calls[0]?.policy, { start: v1, end: v1, spans: [] });
+  assert.equal(fidelity.trainable_tokens, "ok".length + 1);
+});
+
 test("the engine's own word is asked: a mismatch is an error that names both", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), {
     a: { policy: v1, weightVersion: "v1" },
@@ -234,6 +263,16 @@ test("a pinned session is sampled by its own policy only; a floating one goes on
   assert.deepEqual((await at.control("GET", `/sessions/${pinned.sessionId}`)).body.pinned, v1);
   const { calls } = await pinned.trajectory();
   assert.ok(calls.every((call) => call.policy.start?.version === "v1" && call.policy.end?.version === "v1"));
+});
+
+test("a pinned session takes no other step under the name of its policy", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: v1 } });
+  const pinned = await at.open({ policy_mode: "pin" });
+  await pinned.say(hi);
+  await at.control("PUT", "/policy", { version: "v1", step: 2 });
+  const refused = await pinned.chat({ messages: more });
+  assert.equal(refused.status, 400);
+  assert.match(await refused.text(), /pinned to policy \\"v1\\" \(step 1\).*there are: \\"v1\\" \(step 2\)/);
 });
 
 test("what was held of a pinned session ends when its engine gets other weights", async () => {

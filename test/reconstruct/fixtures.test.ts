@@ -184,6 +184,16 @@ test("weights that change during a call leave it unattributed; between calls the
   assert.equal(trajectory.nodes.at(-1)?.policy_version, "v2");
 });
 
+test("a new step under the same name is another policy, and so is a change there and back", () => {
+  for (const change of [{ policy_end: { version: "v1", step: 2 } }, { policy_changed: true as const }]) {
+    const log = new LogBuilder();
+    log.call({ messages: start, ...change });
+    const trajectory = rebuilt(log);
+    assert.deepEqual(trajectory.fidelity.excluded, { unattributed_policy: 2 });
+    assert.equal(trajectory.nodes.at(-1)?.policy_version, null);
+  }
+});
+
 test("where the engine tells which weights sampled which tokens, each node is by one version and all are trained", () => {
   const log = new LogBuilder();
   const says = assistant("one two three four");

@@ -60,6 +60,22 @@ test("turn by turn: each with all that stood before it, and its policy", () => {
   );
 });
 
+test("a step is that of the turn's own call, where one name was kept for several steps", () => {
+  const log = new LogBuilder();
+  const says = assistant("a");
+  const first = log.call({ messages: [user("u")], says, policy: { version: "lora", step: 1 } });
+  log.call({ messages: [user("u"), says, user("v")], parent: first, policy: { version: "lora", step: 2 } });
+  const [both] = selectRows(reconstruct(log.entries, { reward: 1 })).rows;
+  assert.ok(both);
+  assert.deepEqual(
+    turnsOf(both).map((turn) => [turn.policy_version, turn.policy_step]),
+    [
+      ["lora", 1],
+      ["lora", 2],
+    ],
+  );
+});
+
 test("a trained token without a logprob is refused, never filled", () => {
   const broken = { ...row, logprobs: row.logprobs.with(5, null) };
   for (const align of [fullLength, responseOnly, shifted]) assert.throws(() => align(broken), /Token 5 of row 0 .* has no logprob/);

@@ -1,0 +1,12 @@
+/** A trainer that loads weights under a name that it keeps counts them by its steps: both say whose tokens these are. */
+import type { Policy } from "./session-log.ts";
+
+export function samePolicy(one: Policy | null, other: Policy | null): boolean {
+  return one?.version === other?.version && one?.step === other?.step;
+}
+
+/** For a sentence: `"v1"`, or `"v1" (step 7)` where the trainer gave one. */
+export function nameOfPolicy(policy: Policy | null): string {
+  if (policy === null) return "unnamed";
+  return policy.step === null ? `"${policy.version}"` : `"${policy.version}" (step ${policy.step})`;
+}
