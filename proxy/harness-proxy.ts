@@ -19,7 +19,6 @@ import type { Controlled } from "./controlled.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { assertTrainable, type EngineSpec } from "./engine-slot.ts";
 import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
-import { rebuildSession } from "./rebuild.ts";
 import type { EngineRoute } from "./routes.ts";
 import type { Session } from "./session.ts";
 import { type OnError, Sessions } from "./sessions.ts";
@@ -136,9 +135,10 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   /** Writes a late reward, also of a session that was deleted from memory: its log takes it. Throws `not_found`. */
   async reward(id: string, reward: number | null, components: Record<string, number | null>, values: Value[] = []): Promise<number> {
-    const session = this.sessions.get(id) ?? (await rebuildSession(this.sessions.store, id));
-    if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
-    return session.reward(reward, components, values);
+    return this.sessions.visit(id, async (session) => {
+      if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
+      return session.reward(reward, components, values);
+    });
   }
 
   /** A connection that belongs to this session, whatever key it sends. */

@@ -14,6 +14,8 @@ export class Sessions implements AsyncDisposable {
   readonly #onError: OnError;
   readonly #byId = new Map<string, Session>();
   readonly #byKeyHash = new Map<string, Session>();
+  /** In memory only as long as somebody writes to them. */
+  readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
 
   constructor(store: Store, version: string, onError: OnError) {
     this.store = store;
@@ -66,6 +68,26 @@ export class Sessions implements AsyncDisposable {
     return this.#byId.get(id);
   }
 
+  /**
+   * Does something with a session that may be in the store only; null where it is nowhere. Whoever comes meanwhile gets
+   * the same one, for two of one log would each count its revisions for itself.
+   */
+  async visit<T>(id: string, body: (session: Session | null) => Promise<T>): Promise<T> {
+    const known = this.#byId.get(id);
+    if (known) return body(known);
+    const visit = this.#visited.get(id) ?? { session: rebuildSession(this.store, id), visitors: 0 };
+    this.#visited.set(id, visit);
+    visit.visitors++;
+    try {
+      return await body(await visit.session);
+    } finally {
+      if (--visit.visitors === 0) {
+        this.#visited.delete(id);
+        await (await visit.session.catch(() => null))?.log.close();
+      }
+    }
+  }
+
   byKey(key: string): Session | undefined {
     return this.#byKeyHash.get(hashKey(key));
   }
@@ -77,6 +99,8 @@ export class Sessions implements AsyncDisposable {
   /** Seals it and forgets it; the log stays in the store. Throws `store_full` like a seal, and closing again goes on. */
   async close(session: Session, reason: string): Promise<void> {
     await session.seal(reason);
+    // A reward that is being written is in the log before another one is counted there.
+    await session.log.close();
     this.#byId.delete(session.id);
     this.#byKeyHash.delete(session.keyHash);
   }

@@ -121,6 +121,37 @@ test("a sealed session holds neither calls nor a file, and still takes rewards, 
   assert.equal(store.openLogs, 0);
 });
 
+test("late rewards of a session that is not in memory are a revision each, also at once, and leave no file open", async () => {
+  const store = new FaultyStore();
+  let left = "";
+  {
+    await using before = await proxyAt(() => ({ text: "ok" }), { store });
+    left = (await before.open()).sessionId;
+  }
+  await using at = await proxyAt(() => ({ text: "ok" }), { store });
+  const { sessionId: deleted } = await at.open();
+  await at.proxy.sessions.close(at.proxy.session(deleted), "over");
+  store.slow = (entry) => (entry.type === "rewarded" ? sleep(20) : undefined);
+  for (const id of [left, deleted]) {
+    const revisions = await Promise.all([at.proxy.reward(id, 0, {}), sleep(5).then(() => at.proxy.reward(id, 1, {}))]);
+    assert.deepEqual([...revisions, await at.proxy.reward(id, 0.5, {})], [1, 2, 3]);
+    assert.equal((await at.proxy.trajectory(id)).reward, 0.5);
+  }
+  assert.equal(store.openLogs, 0);
+  await assert.rejects(at.proxy.reward("ses0", 1, {}), /no session is named/);
+});
+
+test("a reward that is being written when its session is deleted counts for the next one", async () => {
+  const store = new FaultyStore();
+  await using at = await proxyAt(() => ({ text: "ok" }), { store });
+  const session = at.proxy.session((await at.open()).sessionId);
+  await session.seal("over");
+  store.slow = (entry) => (entry.type === "rewarded" ? sleep(20) : undefined);
+  const first = at.proxy.reward(session.id, 0, {});
+  await at.proxy.sessions.close(session, "deleted");
+  assert.deepEqual([await at.proxy.reward(session.id, 1, {}), await first], [2, 1]);
+});
+
 test("closing the proxy writes down what runs, and leaves its sessions open for the next one", async () => {
   const store = new FaultyStore();
   let sessionId = "";
