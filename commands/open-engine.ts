@@ -1,6 +1,6 @@
 /** The engines that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
 import type { Config } from "../config.ts";
-import { engineNamed } from "../engines/index.ts";
+import { engineNamed, whyNoEngineUrl } from "../engines/index.ts";
 import { startPracticeEngine } from "../engines/practice/start.ts";
 import { AlidadeError } from "../errors.ts";
 import type { EngineSpec } from "../proxy/index.ts";
@@ -44,10 +44,11 @@ function urlOf(text: string | undefined, field: string): string {
       `${field}.url is not set: give --engine http://127.0.0.1:8000, or --engine practice for the embedded engine with random weights`,
       { param: `${field}.url` },
     );
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
-  throw new AlidadeError("config_invalid", `${field}.url is "${text}": give an http(s) URL such as http://127.0.0.1:8000, or "practice"`, {
-    param: `${field}.url`,
-  });
+  const why = whyNoEngineUrl(text);
+  if (why === null) return text;
+  // Where a password can stand the text is not repeated.
+  const given = /[@?#]/.test(text) ? `${field}.url` : `${field}.url is "${text}"`;
+  throw new AlidadeError("config_invalid", `${given}: ${why} (or "practice")`, { param: `${field}.url` });
 }
 
 function keyOf({ api_key_env: variable, field }: Wanted): string | null {

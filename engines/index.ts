@@ -10,6 +10,7 @@ import { vllm } from "./vllm.ts";
 
 export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google];
 export type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
+export { whyNoEngineUrl } from "./engine-url.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { isUnderGrammar } from "./grammar.ts";
 

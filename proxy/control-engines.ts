@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
-import { engineNamed } from "../engines/index.ts";
+import { engineNamed, whyNoEngineUrl } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { Policy } from "../schema/session-log.ts";
 import { body, type Env } from "./control-body.ts";
@@ -17,7 +17,10 @@ const AddEngine = z.strictObject({
     .min(1)
     .max(100)
     .regex(/^[\w.:-]+$/, "a name has letters, digits, dots, colons, dashes and underscores"),
-  url: z.url({ protocol: /^https?$/, error: "give an http(s) URL such as http://127.0.0.1:8000" }),
+  url: z.string().superRefine((text, context) => {
+    const why = whyNoEngineUrl(text);
+    if (why !== null) context.addIssue({ code: "custom", message: why });
+  }),
   kind: z.string().default("vllm"),
   api_key_env: z.string().optional().describe("name of the proxy's variable that holds the server's key"),
   models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for"),

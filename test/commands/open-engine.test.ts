@@ -21,3 +21,19 @@ test("an engine that the configuration names wrongly is refused with the field's
   for (const [config, message] of cases)
     await assert.rejects(openEngines(Config.parse(config), t.signal), { code: "config_invalid", message });
 });
+
+test("an engine's URL with a password or a query is refused, and the password is not repeated", async (t) => {
+  for (const url of [
+    "http://user:hunter2@127.0.0.1:1",
+    "user:hunter2@127.0.0.1:1",
+    "ftp://hunter2@127.0.0.1",
+    "http://127.0.0.1:1/?key=hunter2",
+  ])
+    for (const config of [{ engine: { url } }, { engines: [{ name: "a", url }] }])
+      await assert.rejects(openEngines(Config.parse(config), t.signal), (error: Error & { code?: string }) => {
+        assert.equal(error.code, "config_invalid");
+        assert.match(error.message, /^engines?(\[0\])?\.url: /);
+        assert.doesNotMatch(error.message, /hunter2/);
+        return true;
+      });
+});

@@ -58,6 +58,8 @@ test("what is wrong in a body is named by its field", async () => {
     ],
     ["POST", "/engines", { name: "no spaces", url: "http://127.0.0.1:1" }, /"param":"name"/],
     ["POST", "/engines", { name: "x", url: "ftp://127.0.0.1" }, /"param":"url"/],
+    ["POST", "/engines", { name: "x", url: "http://user:hunter2@127.0.0.1" }, /"param":"url"/],
+    ["POST", "/engines", { name: "x", url: "http://127.0.0.1/?key=hunter2" }, /"param":"url"/],
     ["POST", "/engines", { name: "x", url: "http://127.0.0.1:1", api_key_env: "NOT_SET_ANYWHERE" }, /"param":"api_key_env"/],
     ["POST", "/pause", { mode: "stop" }, /"param":"mode"/],
     ["POST", "/pause", { timeout_seconds: -1 }, /"param":"timeout_seconds"/],
@@ -70,6 +72,7 @@ test("what is wrong in a body is named by its field", async () => {
     const answer = await at.control(method, path, body);
     assert.ok(answer.status >= 400 && answer.status < 500, `${path} ${JSON.stringify(body)}: ${answer.status}`);
     assert.match(JSON.stringify(answer.body), expected);
+    assert.doesNotMatch(JSON.stringify(answer.body), /hunter2/, "a password is nobody's to repeat");
   }
 });
 
