@@ -21,7 +21,8 @@ export const neutralSampling = {
 
 /**
  * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is
- * charged to no budget; but time goes by for it too, or a failing engine would keep a patient harness for ever.
+ * charged to no budget; but it takes a place at the engine like any other, and time goes by for it too, or a failing
+ * engine would keep a patient harness for ever.
  */
 export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
   const { spent } = session;
@@ -30,17 +31,28 @@ export function assertWithinBudgets(session: Session, now: number, isRepetition:
     if (used >= (budgets[name] ?? Number.POSITIVE_INFINITY)) throw budgetSpent(session, name, used);
   };
   if (budgets.max_wall_seconds !== undefined) over("max_wall_seconds", secondsSpent(session, now));
-  if (isRepetition) return;
-  over("max_turns", spent.turns);
-  over("max_prompt_tokens", spent.promptTokens);
-  over("max_sampled_tokens", spent.sampledTokens);
+  if (!isRepetition) {
+    over("max_turns", spent.turns);
+    over("max_prompt_tokens", spent.promptTokens);
+    over("max_sampled_tokens", spent.sampledTokens);
+  }
   over("max_concurrent_calls", session.inFlight.size);
+  if (isMomentary(spent.over)) noteOver(session, null);
 }
 
-/** The refusal that ends a session, noted as the reason why it ended. */
-export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
-  session.stopReason = "budget_spent";
+/** Places are free again when calls end: whoever goes on after such a refusal was not ended by it. */
+function isMomentary(name: keyof Budgets | null): boolean {
+  return name === "max_concurrent_calls";
+}
+
+function noteOver(session: Session, name: keyof Budgets | null): void {
+  session.stopReason = name && "budget_spent";
   session.spent.over = name;
+}
+
+/** The refusal that ends a session, noted as the reason why it ended; of one that ends for good already that is another. */
+export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
+  if (session.spent.over === null || !isMomentary(name)) noteOver(session, name);
   const limit = session.spec.budgets[name];
   // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
   return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });

@@ -17,7 +17,8 @@ export function sampledBudget(session: Session, call: Call): (() => void) | null
   if (limit === undefined || call.begun.retry_of !== null) return null;
   return () => {
     let sampled = session.spent.sampledTokens;
-    for (const running of session.inFlight) if (running.finished === null) sampled += running.generation?.sampledTokens ?? 0;
+    for (const { begun, finished, generation } of session.inFlight)
+      if (begun.retry_of === null && finished === null) sampled += generation?.sampledTokens ?? 0;
     if (sampled > limit) void call.generation?.stop(budgetSpent(session, "max_sampled_tokens", sampled));
   };
 }

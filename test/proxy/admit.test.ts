@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { rebuildSession } from "../../proxy/index.ts";
 import type { Budgets } from "../../schema/session-log.ts";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 
@@ -53,6 +54,52 @@ test("a repetition is charged to no budget but time: a failing engine does not k
   assert.equal(await statusOf(timed), 502);
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert.equal(await statusOf(timed), 400);
+});
+
+test("a repetition is charged no tokens, neither while it runs nor afterwards, nor by a proxy that was started again", async () => {
+  await using at = await proxyAt((_, index) => (index === 0 ? { text: "12345", cutAfter: 4 } : { text: "12345" }));
+  const client = await at.open({ budgets: { max_sampled_tokens: 11 } });
+  assert.equal(await statusOf(client), 502);
+  const { spent } = at.proxy.session(client.sessionId);
+  const charged = { ...spent };
+  assert.equal(await statusOf(client), 200);
+  assert.deepEqual({ ...spent }, charged);
+  assert.equal((await client.say(more)).content, "12345");
+  await client.settled();
+  const rebuilt = await rebuildSession(at.proxy.sessions.store, client.sessionId);
+  assert.deepEqual({ ...rebuilt?.spent }, { ...spent });
+  assert.deepEqual([spent.turns, spent.sampledTokens], [2, 4 + 6]);
+});
+
+test("repetitions take places of max_concurrent_calls like any other call", { timeout: 20_000 }, async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt((_, index) =>
+    index < 2 ? { refuse: { status: 500, message: "boom" } } : { text: "ok", beforeEnd: hold.promise },
+  );
+  const client = await at.open({ budgets: { max_concurrent_calls: 1 } });
+  for (const messages of [hi, more]) assert.equal((await client.chat({ messages })).status, 502);
+  const first = client.say(hi);
+  while (at.engine.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(await (await client.chat({ messages: more })).text(), /has spent its budget max_concurrent_calls: 1 of 1/);
+  hold.resolve();
+  await first;
+});
+
+test("a session that goes on after it had too many calls at once was not ended by that", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ text: "ok", beforeEnd: hold.promise }));
+  const client = await at.open({ budgets: { max_concurrent_calls: 1, max_turns: 2 } });
+  const session = at.proxy.session(client.sessionId);
+  const first = client.say(hi);
+  while (at.engine.requests.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal((await client.chat({ messages: more })).status, 400);
+  assert.deepEqual([session.stopReason, session.spent.over], ["budget_spent", "max_concurrent_calls"]);
+  hold.resolve();
+  await first;
+  await client.say(more);
+  assert.deepEqual([session.stopReason, session.spent.over], [null, null]);
+  assert.equal((await client.chat({ messages: [...more, ...hi] })).status, 400);
+  assert.deepEqual([session.stopReason, session.spent.over], ["budget_spent", "max_turns"]);
 });
 
 const statusOf = async (client: Client): Promise<number> => (await client.chat({ messages: hi })).status;
