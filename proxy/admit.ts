@@ -2,6 +2,7 @@
 import { AlidadeError } from "../errors.ts";
 import { bendingParameters, type Sampling } from "../schema/message.ts";
 import type { Budgets, SessionSpec } from "../schema/session-log.ts";
+import type { Call } from "./call.ts";
 import { secondsBetween } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
 
@@ -83,11 +84,22 @@ function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {
   return spec.sampling[Math.min(turn, spec.sampling.length - 1)] ?? {};
 }
 
-/** How many turns the main agent has begun; a repetition of a failed call is the same turn. */
-export function mainTurn(session: Session, agent: string, requestClass: string): number | null {
+/** How many turns the main agent had begun before this one; a repetition of a failed call is the same turn. */
+export function mainTurn(session: Session, agent: string, requestClass: string, retryOf: Call | null): number | null {
   if (agent !== "main" || requestClass !== "main") return null;
+  const first = retryOf && firstTry(session, retryOf);
   let turn = 0;
-  for (const { begun } of session.calls.values())
+  for (const call of session.calls.values()) {
+    if (call === first) break;
+    const { begun } = call;
     if (begun.agent === "main" && begun.request_class === "main" && begun.retry_of === null) turn++;
+  }
   return turn;
+}
+
+/** The harness may have gone on with other turns before it repeats one, and may repeat it again and again. */
+function firstTry(session: Session, call: Call): Call {
+  let first = call;
+  for (let earlier: Call | undefined = call; earlier; earlier = session.calls.get(earlier.begun.retry_of ?? "")) first = earlier;
+  return first;
 }

@@ -107,8 +107,8 @@ async function findOrBegin(
   assertWithinBudgets(session, Date.now(), isRepetition);
   const wish = { session, model: request.model, agent: said.agent, request_class: said.request_class };
   const slot = around.pool.choose(wish);
-  const turn = mainTurn(session, said.agent, said.request_class);
-  const sampling = effectiveSampling(request.sampling, session.spec, turn === null || matched.retryOf === null ? turn : turn - 1);
+  const turn = mainTurn(session, said.agent, said.request_class, matched.retryOf);
+  const sampling = effectiveSampling(request.sampling, session.spec, turn);
   const bases = storageBases(session, restored.parent, said.agent);
   const { delta, whole } = messageDelta(bases, restored.messages);
   const call = new Call(

@@ -89,6 +89,18 @@ test("forced sampling as a list follows the main agent's turns and its last entr
   );
 });
 
+test("a turn that is repeated later, and again, keeps its own entry of forced sampling", async () => {
+  await using at = await proxyAt((_, index) =>
+    index === 0 || index === 2 ? { refuse: { status: 500, message: "boom" } } : { text: "ok" },
+  );
+  const client = await at.open({ sampling: [{ seed: 1 }, { seed: 2 }, { seed: 3 }] });
+  for (const content of ["a", "b", "a", "a", "c"]) await client.chat({ messages: [{ role: "user", content }] });
+  assert.deepEqual(
+    at.engine.requests.map((request) => request.seed),
+    [1, 2, 1, 1, 3],
+  );
+});
+
 test("a turn that comes back re-serialised is restored, the engine gets its own ids, and the edge is exact", async () => {
   await using at = await proxyAt((_, index) =>
     index === 0
