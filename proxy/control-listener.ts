@@ -76,8 +76,10 @@ export class ControlListener implements AsyncDisposable {
     });
     app.post("/sessions/:id/seal", async (context) => {
       const { reason } = await body(context, Seal);
-      await proxy.session(context.req.param("id")).seal(reason);
-      return context.json({ session_id: context.req.param("id"), sealed: reason });
+      const session = proxy.session(context.req.param("id"));
+      await session.seal(reason);
+      // The first reason, where it was sealed already: that one is in the log.
+      return context.json({ session_id: session.id, sealed: session.sealed });
     });
     app.post("/sessions/:id/reward", async (context) => {
       const id = context.req.param("id");

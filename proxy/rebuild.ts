@@ -1,7 +1,7 @@
 /** A session's tables from its log: what a crashed process knew, and nothing that it had not written down. */
 import { AlidadeError } from "../errors.ts";
 import { withBase } from "../schema/restored-turns.ts";
-import type { LogEntry } from "../schema/session-log.ts";
+import type { Answered, LogEntry } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { Call } from "./call.ts";
@@ -49,10 +49,18 @@ function replay(session: Session, entry: LogEntry): void {
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);
-  } else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
+    if (entry.delivery === "complete") session.lastError = null;
+    else if (entry.type === "answered" && wasError(entry)) session.lastError = call?.finished?.error ?? null;
+  } else if (entry.type === "refused") session.lastError = entry.error;
+  else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
   else if (entry.type === "forgotten") session.forgotten.add(entry.id);
   else if (entry.type === "sealed") session.sealed = entry.reason;
   else if (entry.type === "rewarded") session.revision = Math.max(session.revision, entry.revision);
+}
+
+/** Of one whose client left before it was told the status says it. */
+function wasError({ delivery, status }: Answered): boolean {
+  return delivery === "error" || status !== 200;
 }
 
 function unfold<T>(session: Session, delta: Delta<T>, listOf: (call: Call) => readonly T[]): T[] {

@@ -76,6 +76,20 @@ test("what is wrong in a body is named by its field", async () => {
   }
 });
 
+test("who seals a session that is sealed is told the reason that its log has", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
+  const client = await at.open();
+  for (const reason of ["first", "second"])
+    assert.deepEqual((await at.control("POST", `/sessions/${client.sessionId}/seal`, { reason })).body, {
+      session_id: client.sessionId,
+      sealed: "first",
+    });
+  assert.deepEqual(
+    (await client.entries()).flatMap((entry) => (entry.type === "sealed" ? [entry.reason] : [])),
+    ["first"],
+  );
+});
+
 test("a deleted session is sealed and forgotten; its trajectory is read and its late reward written all the same", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: { version: "v1", step: 1 } } });
   const minted = await at.control("POST", "/sessions", {

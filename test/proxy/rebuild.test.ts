@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
+import { rebuildSession } from "../../proxy/index.ts";
 import { DiskStore } from "../../store/index.ts";
 import { Client, proxyAt } from "../fakes/proxy-at.ts";
 
@@ -77,6 +78,34 @@ test("a log that a killed process left empty, and one that is damaged, keep no o
   assert.deepEqual(more, []);
   assert.ok(reported?.[1] instanceof AlidadeError);
   assert.match(reported[1].message, /sesdamaged\.jsonl line 1 /);
+});
+
+test("the error that a harness was told last is known after a restart too, as is that it got over it", async () => {
+  const store = new DiskStore(join(scratch, `${folders++}`));
+  await using at = await proxyAt(
+    (request) => {
+      const asked = JSON.stringify(request.messages);
+      if (asked.includes("fail")) return { refuse: { status: 500, message: "boom" } };
+      return { text: "partial", ...(asked.includes("cut") && { cutAfter: 3 }) };
+    },
+    { store },
+  );
+  const client = await at.open({ budgets: { max_turns: 5 } });
+  const asked = [
+    { content: "fail", code: "engine_error" },
+    { content: "fine", code: null },
+    { content: "cut", stream: true, code: "engine_error" },
+    { content: "fine again", code: null },
+    { content: "fail once more", code: "engine_error" },
+    { content: "one too many", code: "budget_spent" },
+  ];
+  for (const { content, stream = false, code } of asked) {
+    await (await client.chat({ messages: [{ role: "user", content }], stream })).text();
+    await client.settled();
+    const { lastError } = at.proxy.session(client.sessionId);
+    assert.equal(lastError?.code ?? null, code, content);
+    assert.deepEqual((await rebuildSession(store, client.sessionId))?.lastError, lastError);
+  }
 });
 
 test("a sealed session stays sealed, is not held in memory, and its rewards go on counting", async () => {
