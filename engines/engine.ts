@@ -22,7 +22,7 @@ export type SampleRequest = {
   call_id: string;
   /** Somebody reads along, so every token is wanted as soon as it is sampled. Absent: several may come together. */
   live?: boolean;
-  /** Prefixes are shared only under the same salt: it is the policy's version, so that new weights find no old cache. */
+  /** Prefixes are shared only under the same salt: it is the policy's version and step, so that new weights find no old cache. */
   cache_salt?: string;
 };
 

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, SampleEvent, SampleRequest } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { CallFinished, Tried } from "../schema/session-log.ts";
+import type { CallFinished, Policy, Tried } from "../schema/session-log.ts";
 import type { Wish } from "./choose-engine.ts";
 import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
@@ -181,7 +181,7 @@ export class Generation {
     const tried = newTry(lease, request.call_id, number);
     let failure: AlidadeError | null = null;
     // The weights change and the engine's cache does not know it: under another salt nothing of the old ones is found.
-    const salt = lease.policy === null ? {} : { cache_salt: lease.policy.version };
+    const salt = lease.policy === null ? {} : { cache_salt: saltOf(lease.policy) };
     try {
       assertTakes(lease.engine, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
@@ -246,6 +246,11 @@ function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): vo
     throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
       param: "prompt",
     });
+}
+
+/** Weights that are loaded under a name that stays are others by their step. */
+function saltOf({ version, step }: Policy): string {
+  return step === null ? version : `${version} ${step}`;
 }
 
 function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {

@@ -45,8 +45,8 @@ test("a drain lets what runs end, new calls wait at the gate and are sampled und
   assert.equal(fidelity.excluded.unattributed_policy ?? 0, 0);
   assert.deepEqual(
     at.engines.a?.requests.map((request) => request.cache_salt),
-    ["v1", "v2"],
-    "new weights find no old prefixes",
+    ["v1 1", "v2 2"],
+    "new weights find no old prefixes, whether their name or their step is new",
   );
 });
 
