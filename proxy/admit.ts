@@ -21,9 +21,9 @@ export const neutralSampling = {
 } as const satisfies Sampling;
 
 /**
- * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is
- * charged to no budget; but it takes a place at the engine like any other, and time goes by for it too, or a failing
- * engine would keep a patient harness for ever.
+ * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is no
+ * turn of its own, and what failed was charged no tokens; but it takes a place at the engine like any other, and time
+ * goes by for it too, or a failing engine would keep a patient harness for ever.
  */
 export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
   const { spent } = session;

@@ -9,16 +9,14 @@ import type { Session } from "./session.ts";
 
 /**
  * What is to be called when more of a call was sampled; null where no budget can end it. A call that samples the last
- * token of a budget is whole; the one that needs more than that is cut. The harness's repetition of a failed call is
- * charged to no budget.
+ * token of a budget is whole; the one that needs more than that is cut.
  */
 export function sampledBudget(session: Session, call: Call): (() => void) | null {
   const limit = session.spec.budgets.max_sampled_tokens;
-  if (limit === undefined || call.begun.retry_of !== null) return null;
+  if (limit === undefined) return null;
   return () => {
     let sampled = session.spent.sampledTokens;
-    for (const { begun, finished, generation } of session.inFlight)
-      if (begun.retry_of === null && finished === null) sampled += generation?.sampledTokens ?? 0;
+    for (const { finished, generation } of session.inFlight) if (finished === null) sampled += generation?.sampledTokens ?? 0;
     if (sampled > limit) void call.generation?.stop(budgetSpent(session, "max_sampled_tokens", sampled));
   };
 }

@@ -1,11 +1,9 @@
-/**
- * What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one.
- * The harness's repetition of a call that failed is charged to none of them.
- */
+/** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
 import type { Budgets } from "../schema/session-log.ts";
 import type { Call } from "./call.ts";
 
 export class Spent {
+  /** Calls that count as turns: not the harness's repetition of one that failed. */
   turns = 0;
   promptTokens = 0;
   /** Of finished calls; what runs is counted by its generation. */
@@ -26,8 +24,9 @@ export class Spent {
     if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
   }
 
-  finished({ begun, finished, idText, promptLength }: Call): void {
-    if (begun.retry_of !== null) return;
+  /** A question is charged once, with the call that was answered: one that failed is asked again. What a spent budget cut is not. */
+  finished({ finished, idText, promptLength }: Call): void {
+    if (finished?.error && finished.error.code !== "budget_spent") return;
     this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;
     this.sampledTokens += (idText ? idText.length - promptLength : finished?.usage.sampled_tokens) ?? 0;
   }

@@ -56,19 +56,29 @@ test("a repetition is charged to no budget but time: a failing engine does not k
   assert.equal(await statusOf(timed), 400);
 });
 
-test("a repetition is charged no tokens, neither while it runs nor afterwards, nor by a proxy that was started again", async () => {
+test("a question is charged once, with the answer that it got, also by a proxy that was started again", async () => {
   await using at = await proxyAt((_, index) => (index === 0 ? { text: "12345", cutAfter: 4 } : { text: "12345" }));
-  const client = await at.open({ budgets: { max_sampled_tokens: 11 } });
+  const client = await at.open({ budgets: { max_sampled_tokens: 12 } });
   assert.equal(await statusOf(client), 502);
   const { spent } = at.proxy.session(client.sessionId);
-  const charged = { ...spent };
+  assert.deepEqual([spent.turns, spent.sampledTokens], [1, 0]);
   assert.equal(await statusOf(client), 200);
-  assert.deepEqual({ ...spent }, charged);
   assert.equal((await client.say(more)).content, "12345");
   await client.settled();
   const rebuilt = await rebuildSession(at.proxy.sessions.store, client.sessionId);
   assert.deepEqual({ ...rebuilt?.spent }, { ...spent });
-  assert.deepEqual([spent.turns, spent.sampledTokens], [2, 4 + 6]);
+  assert.deepEqual([spent.turns, spent.sampledTokens], [2, 6 + 6]);
+  assert.equal((await client.chat({ messages: [...more, ...hi] })).status, 400);
+});
+
+test("an engine that fails every first try makes no budget of tokens last longer", async () => {
+  await using at = await proxyAt((_, index) => (index % 2 === 0 ? { text: "12345", cutAfter: 0 } : { text: "12345" }));
+  const client = await at.open({ budgets: { max_sampled_tokens: 12 } });
+  for (const messages of [hi, more]) {
+    assert.equal((await client.chat({ messages })).status, 502);
+    assert.equal((await client.chat({ messages })).status, 200);
+  }
+  assert.match(await (await client.chat({ messages: [...more, ...hi] })).text(), /max_sampled_tokens: 12 of 12/);
 });
 
 test("repetitions take places of max_concurrent_calls like any other call", { timeout: 20_000 }, async () => {
