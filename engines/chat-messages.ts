@@ -98,9 +98,12 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
   }));
 }
 
-/** One text is a string, as most templates want it. What stands between several, the server says: vLLM puts a line break there. */
+/**
+ * A message of text only is a string, as most templates want it: several texts with a line break between, as vLLM itself
+ * joins them. (Of a list some templates print the first text alone.) Images keep the list.
+ */
 function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
-  if (parts.every((part) => part.type === "text") && parts.length < 2) return parts[0]?.text ?? "";
+  if (parts.every((part) => part.type === "text")) return parts.map((part) => part.text).join("\n");
   return parts.flatMap((part): Record<string, unknown>[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image")

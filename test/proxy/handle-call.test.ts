@@ -51,7 +51,7 @@ test("training forces the neutral sampling and records what was asked for", asyn
   assert.equal(begun?.effective_sampling.temperature, 1);
 });
 
-test("texts of one message stay apart on their way to the engine, which knows what its template puts between them", async () => {
+test("texts of one message stay apart on their way to the engine, as vLLM itself puts them into one", async () => {
   await using at = await proxyAt(() => ({ tool_calls: [{ name: "bash", arguments: "{}" }] }));
   const client = await at.open({ purpose: "train" });
   const texts = ["stdout line", "exit 0"].map((text) => ({ type: "text", text }));
@@ -67,8 +67,8 @@ test("texts of one message stay apart on their way to the engine, which knows wh
     { role: "user", content: [result] },
   ]);
   const sent = at.engine.requests.at(-1)?.messages as { content: unknown }[];
-  assert.deepEqual(sent[0]?.content, texts);
-  assert.deepEqual(sent[2]?.content, [{ type: "text", text: "[tool error] stdout line" }, texts[1]]);
+  assert.equal(sent[0]?.content, "stdout line\nexit 0");
+  assert.equal(sent[2]?.content, "[tool error] stdout line\nexit 0");
 });
 
 test("a person's live session is sampled as the person asked", async () => {
