@@ -38,7 +38,12 @@ export function audit(program: Command): void {
       const options = { tolerance: flags.tolerance, policyVersion: flags.policy };
       const totals = { compared: 0, wrong: 0, worst: 0 };
       const rows: string[][] = [];
-      for await (const trajectory of rollout === undefined ? trajectoriesOf(folder) : [await findTrajectory(folder, rollout)]) {
+      // What cannot be read was not compared: the audit has not passed.
+      const onDamaged = (message: string): void => {
+        say(`alidade: ${message}`);
+        process.exitCode = 1;
+      };
+      for await (const trajectory of rollout === undefined ? trajectoriesOf(folder, onDamaged) : [await findTrajectory(folder, rollout)]) {
         signal.throwIfAborted();
         const audited = await auditTrajectory(trajectory, scorer.of(trajectory), options);
         totals.compared += audited.compared;

@@ -66,7 +66,7 @@ async function writeExport(flags: Flags): Promise<void> {
   };
   if (flags.out === undefined && exporter.extension !== "jsonl" && process.stdout.isTTY)
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
-  const trajectories = trajectoriesOf(await runFolderOf(flags.run));
+  const trajectories = trajectoriesOf(await runFolderOf(flags.run), (message) => say(`alidade: ${message}`));
   const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
   // the folder of devices there is none.

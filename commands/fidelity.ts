@@ -1,7 +1,7 @@
 /** `alidade fidelity`: what a run's trajectories are worth to a trainer, and what would make them worth more. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { selectionNamed, selections } from "../reconstruct/index.ts";
-import { print } from "./command-line.ts";
+import { print, say } from "./command-line.ts";
 import { renderSummary } from "./fidelity/render.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
 import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
@@ -24,7 +24,8 @@ export function fidelity(program: Command): void {
     .action(async (flags: Flags) => {
       const { select, maxTokens = null, allowGrammar = false } = flags;
       const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, allowGrammar });
-      for await (const trajectory of trajectoriesOf(await runFolderOf(flags.run))) summarizer.add(trajectory);
+      const folder = await runFolderOf(flags.run);
+      for await (const trajectory of trajectoriesOf(folder, (message) => say(`alidade: ${message}`))) summarizer.add(trajectory);
       print(flags.json ? JSON.stringify(summarizer.summary) : renderSummary(summarizer.summary));
     });
 }

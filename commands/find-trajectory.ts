@@ -59,8 +59,11 @@ export async function findTrajectory(folder: string, name: string): Promise<Traj
 /** What an error lists; a run may have thousands. */
 const mostNamed = 20;
 
-/** Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. */
-export async function* trajectoriesOf(folder: string): AsyncGenerator<Trajectory> {
+/**
+ * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. A log that is
+ * damaged is told to `onDamaged`, and costs its own trajectory only.
+ */
+export async function* trajectoriesOf(folder: string, onDamaged: (message: string) => void): AsyncGenerator<Trajectory> {
   const seen = new Set<string>();
   for await (const trajectory of eachTrajectory(folder)) {
     seen.add(trajectory.session_id);
@@ -69,7 +72,16 @@ export async function* trajectoriesOf(folder: string): AsyncGenerator<Trajectory
   const store = new DiskStore(join(folder, "sessions"));
   for (const sessionId of await store.list()) {
     if (seen.has(sessionId)) continue;
-    const entries = await store.read(sessionId);
-    if (entries.some((entry) => entry.type === "call_begun")) yield reconstruct(entries);
+    const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
+      if (!(error instanceof AlidadeError) || error.code !== "store_error") throw error;
+      onDamaged(`session ${sessionId} is left out: ${error.message}`);
+      return null;
+    });
+    if (trajectory) yield trajectory;
   }
+}
+
+async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory | null> {
+  const entries = await store.read(sessionId);
+  return entries.some((entry) => entry.type === "call_begun") ? reconstruct(entries) : null;
 }

@@ -10,8 +10,9 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, LogEntry, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
+import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
 import type { ProgressEvent, RolloutPlan, RunSetup } from "./run-setup.ts";
@@ -130,29 +131,29 @@ async function clearAway({ backend, onProgress }: RunSetup, signal: AbortSignal)
 async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Promise<void> {
   for (const record of records) {
     const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
-    const entries = record.session_id === null ? [] : await readable(setup, record.session_id);
-    const trajectory =
-      entries.length === 0
-        ? null
-        : reconstruct(entries, {
-            status: "failed",
-            task: { id: record.task_id, hash: record.task_hash, data_source: null },
-            group: { id: record.group_id, size: record.group_size, sample_index: record.sample_index },
-            harness: { name: record.harness, version: record.harness_version, config_hash: null },
-            stop_reason: "interrupted",
-            in_loss: false,
-            in_baseline: false,
-            mask_reason: "interrupted",
-          });
+    const trajectory = record.session_id === null ? null : await interrupted(setup, record, record.session_id);
     if (trajectory) await setup.folder.keep(trajectory);
     await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error });
   }
 }
 
-/** A damaged log is said and costs its own trajectory only. */
-async function readable({ proxy, onProgress }: RunSetup, sessionId: string): Promise<LogEntry[]> {
-  return proxy.sessions.store.read(sessionId).catch((error: unknown) => {
-    onProgress({ type: "note", text: messageOf(error) });
-    return [];
-  });
+/** Null where nothing was recorded. A damaged log is said and costs its own trajectory only. */
+async function interrupted({ proxy, onProgress }: RunSetup, record: RolloutRecord, sessionId: string): Promise<Trajectory | null> {
+  try {
+    const entries = await proxy.sessions.store.read(sessionId);
+    if (entries.length === 0) return null;
+    return reconstruct(entries, {
+      status: "failed",
+      task: { id: record.task_id, hash: record.task_hash, data_source: null },
+      group: { id: record.group_id, size: record.group_size, sample_index: record.sample_index },
+      harness: { name: record.harness, version: record.harness_version, config_hash: null },
+      stop_reason: "interrupted",
+      in_loss: false,
+      in_baseline: false,
+      mask_reason: "interrupted",
+    });
+  } catch (error) {
+    onProgress({ type: "note", text: `session ${sessionId}: ${messageOf(error)}` });
+    return null;
+  }
 }

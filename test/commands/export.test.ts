@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import type { ExportReport } from "../../exporters/index.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+import { LogBuilder, user } from "../fakes/log-builder.ts";
 
 /** The folder of a run of one group. */
 async function runFolder(t: TestContext): Promise<string> {
@@ -75,4 +76,24 @@ test("an option that means nothing to the format, or a wrong value, ends with 2 
     assert.deepEqual([flags, code], [flags, 2]);
     assert.match(stderr, message);
   }
+});
+
+test("a damaged log is named and costs its own trajectory only", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  for (const id of ["sesaaa", "sesbbb", "sesccc"]) {
+    const log = new LogBuilder();
+    const first = log.call({ messages: [user("hi")] });
+    log.call({ messages: [user("hi"), user("again")] });
+    const entries = log.entries.filter((entry) => id !== "sesbbb" || !("call_id" in entry && entry.call_id === first));
+    const lines = entries.map((entry) => JSON.stringify(entry.type === "opened" ? { ...entry, session_id: id } : entry));
+    await writeFile(join(run, "sessions", `${id}.jsonl`), `${lines.join("\n")}\n`);
+  }
+  const { stdout, stderr, code } = await cli(["export", "--run", run]);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(new Set(stdout.match(/ses(?:aaa|bbb|ccc)/g)), new Set(["sesaaa", "sesccc"]));
+  assert.match(stderr, /session sesbbb is left out: the log is damaged: call \w+ goes on from 1 entries of call/);
+  const fidelity = await cli(["fidelity", "--run", run]);
+  assert.deepEqual([fidelity.code, fidelity.stderr.includes("session sesbbb is left out")], [0, true]);
 });
