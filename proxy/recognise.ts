@@ -6,8 +6,8 @@ import { type Call, isSameMessage } from "./call.ts";
 import { idInText, ownId } from "./own-id.ts";
 import type { Session } from "./session.ts";
 
-/** `isElsewhere`: it says what we said in answer to something else. */
-export type Recognised = { call: Call; evidence: Restored["evidence"]; isElsewhere?: boolean };
+/** `isUnsure`: several turns said the same, and none of them in answer to what stands before it. */
+export type Recognised = { call: Call; evidence: Restored["evidence"]; isUnsure?: boolean };
 
 /** `before` is the conversation in front of the turn, restored. */
 export function recognise(session: Session, sent: Message, before: readonly Message[]): Recognised | null {
@@ -25,7 +25,7 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
   const said = session.said.saying(sent, before);
   // A text of ours may speak of an earlier call by its id: where it stands as we said it, it is that turn.
   if (told && !said?.isHere) return { call: told, evidence: "tool_call_id" };
-  if (said) return { call: said.call, evidence: "content", isElsewhere: !said.isHere };
+  if (said) return { call: said.call, evidence: "content", isUnsure: !said.isSure };
   const call = edited(session, sent, before);
   return call ? { call, evidence: "content" } : null;
 }

@@ -128,9 +128,9 @@ class Restoring implements RestoreResult {
     const said = recognised?.call.turn?.message;
     if (!recognised || !said || this.#session.spec.restore === "off")
       return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
-    const { call, evidence, isElsewhere } = recognised;
-    // The same words in answer to something else may be somebody else's: they get no thought of ours.
-    const policy = isElsewhere ? "serialisation" : this.#session.spec.restore;
+    const { call, evidence, isUnsure } = recognised;
+    // Whose thought it was nobody knows then: it gets none.
+    const policy = isUnsure ? "serialisation" : this.#session.spec.restore;
     const { status, differences, message, renamed } = compareTurn(call.id, said, sent, policy);
     return {
       message: status === "edited" ? this.#withEngineIds(message) : message,

@@ -19,17 +19,18 @@ export class SaidTurns {
 
   /**
    * The turn that said this, with the same thought where one was sent. `isHere`: it was the answer to what stands in front
-   * of it now; else it is the one that stood at this position in a conversation of its own, or the latest.
+   * of it now; else it is the one that stood at this position in a conversation of its own, or the latest, and `isSure`
+   * says that no other turn said the same.
    */
-  saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean } | undefined {
+  saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
     const key = contentKey(message);
     const found = key === null ? [] : (this.#byContent.get(key) ?? []);
     const thoughtSo = (calls: readonly Call[]): Call | undefined =>
       calls.findLast(({ turn }) => turn && reasoningOf(turn.message) === reasoningOf(message)) ?? calls.at(-1);
     const here = thoughtSo(found.filter((call) => isAnswerTo(call, before)));
-    if (here) return { call: here, isHere: true };
+    if (here) return { call: here, isHere: true, isSure: true };
     const elsewhere = thoughtSo(found.filter(({ messages }) => messages.length === before.length)) ?? thoughtSo(found);
-    return elsewhere && { call: elsewhere, isHere: false };
+    return elsewhere && { call: elsewhere, isHere: false, isSure: found.length === 1 };
   }
 
   /** The turns that were answers to conversations of this length, oldest first. */

@@ -407,6 +407,16 @@ test("of turns that said the same words, the one is restored that answered what 
   );
 });
 
+test("full restore puts a thought back where something before it changed, as long as no other turn said the same", async () => {
+  await using at = await proxyAt((_, index) => ({ reasoning: `Thought ${index}.`, text: `Said ${index}.` }));
+  const client = await at.open({ purpose: "train", restore: "full" });
+  const system = (content: string) => ({ role: "system", content });
+  await client.say([system("It is noon."), hi]);
+  await client.say([system("It is one."), hi, { role: "assistant", content: "Said 0." }, hi]);
+  const sent = at.engine.requests.at(-1)?.messages as { reasoning?: string }[] | undefined;
+  assert.equal(sent?.[2]?.reasoning, "Thought 0.");
+});
+
 test("a built-in tool's item that comes back as it was given is no edit, whatever defaults the model spelled out", async () => {
   const sampled: [type: string, rawArguments: string, given: string][] = [
     ["local_shell", '{"command":["ls"],"working_directory":null}', '{"env":{},"command":["ls"],"working_directory":null,"type":"exec"}'],
