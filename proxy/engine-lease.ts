@@ -63,9 +63,10 @@ export class EngineLease implements Running {
 
   /** A pinned session takes no token from other weights than it began with: what was frozen under it ends here. */
   policyChanged(): void {
-    if (samePolicy(this.policy, this.policyNow)) return;
+    // What had no name may be the same weights, named now.
+    if (this.policy === null || samePolicy(this.policy, this.policyNow)) return;
     this.#hasChanged = true;
-    if (!this.#isPinned || this.policy === null) return;
+    if (!this.#isPinned) return;
     const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
     this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
   }

@@ -45,7 +45,7 @@ function replay(session: Session, entry: LogEntry): void {
     if (entry.engine_name !== null) session.engineNames = moveToFront(session.engineNames, entry.engine_name);
     const call = session.calls.get(entry.call_id);
     if (call) call.fingerprints = entry.fingerprints;
-    if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy;
+    if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy ?? null;
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);

@@ -64,8 +64,8 @@ export function exclusionOfTokens(call: CallHistory, hasPrompt: boolean): Exclus
 
 /** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
 export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
-  const last = tries.at(-1);
-  return last ? last.policy : begun.policy;
+  const policy = tries.at(-1)?.policy;
+  return policy === undefined ? begun.policy : policy;
 }
 
 /** The weights changed while it was generated, and nobody recorded at which token. */

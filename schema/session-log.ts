@@ -168,7 +168,8 @@ export const Tried = z.strictObject({
   engine: z.string(),
   engine_name: z.string().nullable().default(null),
   /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
-  policy: Policy.nullable().default(null),
+  /** Absent in logs of before, where only the begun call has one. */
+  policy: Policy.nullable().optional(),
   /** Of the engine's template and tokenizer: tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
   /** This engine's; in logs of before only the begun call has one, of the engine that was chosen first. */

@@ -164,6 +164,18 @@ test("weights that change under a call are noticed where only their step does, a
   }
 });
 
+test("weights that are named for the first time are no others", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await enginesAt(() => ({ text: "ok", beforeEnd: hold.promise }), { a: {} });
+  const client = await at.open({ purpose: "train" });
+  const running = client.say(hi);
+  await until(() => at.calls().a === 1 && at.proxy.pool.named("a").inFlight.size === 1);
+  await at.control("PUT", "/policy", v1);
+  hold.resolve();
+  await running;
+  assert.equal((await client.trajectory()).fidelity.excluded.unattributed_policy ?? 0, 0);
+});
+
 test("a policy that is named again as it was is no change", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await enginesAt(() => ({ text: "ok", beforeEnd: hold.promise }), { a: { policy: v1 } });
