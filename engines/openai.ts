@@ -4,6 +4,7 @@
 import type OpenAI from "openai";
 import type { ChatCompletionChunk, ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
 import { AlidadeError } from "../errors.ts";
+import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { chatFinish } from "./chat-finish.ts";
 import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
@@ -150,6 +151,7 @@ class ChatTurn {
     const reasoning = delta.reasoning_content ?? delta.reasoning;
     if (typeof reasoning === "string" && reasoning !== "") yield { type: "reasoning-delta", text: reasoning };
     const said = delta.content || delta.refusal;
+    if (said && this.#pending && argumentsObject(this.#pending.arguments)) yield* this.#flush();
     if (said && this.#pending) this.#pending.behind += said;
     else if (said) yield { type: "text-delta", text: said };
     for (const fragment of delta.tool_calls ?? []) {
@@ -179,7 +181,9 @@ class ChatTurn {
   }
 }
 
-/** Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by their ids alone. */
+/** Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by ids; others give each fragment an id of its own, but no name. */
 function isAnother(pending: { index: number | undefined; id: string }, fragment: ChatCompletionChunk.Choice.Delta.ToolCall): boolean {
-  return pending.index !== fragment.index || (pending.id !== "" && !!fragment.id && fragment.id !== pending.id);
+  return (
+    pending.index !== fragment.index || (pending.id !== "" && !!fragment.id && fragment.id !== pending.id && !!fragment.function?.name)
+  );
 }

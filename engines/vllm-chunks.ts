@@ -3,6 +3,7 @@
  * costs more than all else that is done to a chunk, and 30 000 prompt ids through one cost milliseconds.
  */
 import { AlidadeError } from "../errors.ts";
+import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { isIds, parseIds } from "../tokens/id-text.ts";
 import { isMeasured } from "./alignment.ts";
@@ -16,8 +17,9 @@ type Fields = Record<string, unknown>;
 type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
 
 /**
- * Tool-call fragments are joined: a call leaves when the next one or the end begins. Text that comes before that is said
- * behind it, for some parsers hold text back that shared a chunk with a call, and send it between fragments of the next.
+ * Tool-call fragments are joined: a call leaves when the next one, the end, or text behind its whole arguments begins.
+ * Text within it is said behind it, for some parsers hold text back that shared a chunk with a call, and send it between
+ * fragments of the next.
  */
 export class ChunkReader {
   readonly #baseUrl: string;
@@ -178,6 +180,7 @@ export class ChunkReader {
 
   #say(kind: "text" | "reasoning", text: string | null, events: SampleEvent[]): void {
     if (!text) return;
+    if (kind === "text" && this.#pending && argumentsObject(this.#pending.arguments)) this.#flush(events);
     if (kind === "text" && this.#pending) this.#pending.behind += text;
     else addText(events, `${kind}-delta`, text);
   }

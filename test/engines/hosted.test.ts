@@ -68,6 +68,7 @@ test("openai-compatible: a call is one call where text came between its fragment
   });
   for (const [deltas, expected] of [
     [[call(0, "a", '{"x": '), { content: "\n" }, call(0, undefined, "1}")], [["a", '{"x": 1}']]],
+    [[call(0, "a", '{"x": '), { tool_calls: [{ index: 0, id: "b", function: { arguments: "1}" } }] }], [["a", '{"x": 1}']]],
     [
       [call(0, "a", "{}"), call(0, "b", '{"y": 2}')],
       [

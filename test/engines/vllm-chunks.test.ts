@@ -174,6 +174,14 @@ test("a call is one call where text came between its fragments, as some parsers 
   assert.deepEqual(said, [{ "id0 f": '{"a": 1}' }, { "id1 f": '{"b": 2}' }, "\n"]);
 });
 
+test("a call that is whole is told as soon as text follows it, so that an answer that breaks off there has both", () => {
+  const events = readAll(token(1, -1, fragment(0, "id0", '{"a": 1}')), token(2, -1, { content: "b" }));
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ["tokens", "tool-call", "text-delta"],
+  );
+});
+
 test("a logprob that nobody measured is null: -9999, null, or another number of them than of ids", () => {
   const [tokens] = readAll(token(1, -9999), token(2, null), choice({ token_ids: [3, 4], logprobs: { content: [{ logprob: -1 }] } }));
   assert.deepEqual(tokens, { type: "tokens", token_ids: [1, 2, 3, 4], logprobs: [null, null, null, null] });
