@@ -2,13 +2,10 @@
  * May a trainer that only knows one temperature compare its logprobs with the recorded ones? A format that has no place
  * for a call's sampling parameters presumes that all of them were the trainer's; a call that breaks this is left out.
  */
-import { bendingParameters } from "../schema/message.ts";
+import { isBent } from "../schema/message.ts";
 import type { CallRecord } from "../schema/trajectory.ts";
 
 const penalties = ["presence_penalty", "frequency_penalty"] as const;
-
-/** An empty list and a zero bend nothing. */
-const isSet = (value: unknown): boolean => (typeof value === "object" ? Object.keys(value ?? {}).length > 0 : (value ?? 0) !== 0);
 
 /** `temperature`: the trainer's, where it was stated; it stands then for calls of which nobody recorded one. */
 type Trainer = { temperature: number | null };
@@ -24,10 +21,7 @@ const reasons: [string, (call: CallRecord, trainer: Trainer) => boolean][] = [
   ["truncated_sampling", ({ sampling }) => (sampling.top_p ?? 1) < 1 || (sampling.top_k ?? 0) > 0 || (sampling.min_p ?? 0) > 0],
   [
     "penalised_sampling",
-    ({ sampling }) =>
-      penalties.some((name) => (sampling[name] ?? 0) !== 0) ||
-      (sampling.repetition_penalty ?? 1) !== 1 ||
-      bendingParameters.some((name) => isSet(sampling[name])),
+    ({ sampling }) => penalties.some((name) => (sampling[name] ?? 0) !== 0) || (sampling.repetition_penalty ?? 1) !== 1 || isBent(sampling),
   ],
 ];
 

@@ -4,7 +4,7 @@
  * a logprob that belongs to its neighbour: all show as a difference. What was not sampled from the plain distribution
  * (a grammar's mask, processed logprobs at another temperature) is reported as not comparable and never as passed.
  */
-import { bendingParameters, type Sampling } from "../schema/message.ts";
+import { isBent, type Sampling } from "../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { TokenPaths } from "./token-paths.ts";
 
@@ -106,7 +106,7 @@ function isPlain(sampling: Sampling): boolean {
   const { temperature, top_p, top_k, min_p } = sampling;
   const isUncut = top_p === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;
   const isUnpenalised = ["presence_penalty", "frequency_penalty"].every((name) => (sampling[name] ?? 0) === 0);
-  const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && bendingParameters.every((name) => (sampling[name] ?? null) === null);
+  const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && !isBent(sampling);
   return temperature === 1 && isUncut && isUnpenalised && isUnbiased;
 }
 

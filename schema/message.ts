@@ -62,8 +62,21 @@ export type Tool = z.infer<typeof Tool>;
 export const ToolChoice = z.union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string() })]);
 export type ToolChoice = z.infer<typeof ToolChoice>;
 
-/** Sampling parameters that forbid or favour tokens, beside penalties and cuts: under them no logprob is the policy's own. */
-export const bendingParameters = ["logit_bias", "allowed_token_ids", "bad_words", "min_tokens", "thinking_token_budget"] as const;
+/** Sampling parameters that forbid or favour tokens, or may, beside penalties and cuts: under them no logprob is the policy's own. */
+export const bendingParameters = [
+  ...(["logit_bias", "allowed_token_ids", "bad_words", "min_tokens", "thinking_token_budget"] as const),
+  ...(["watermarking", "vllm_xargs"] as const),
+];
+
+/** Does one of them say more than nothing? */
+export function isBent(sampling: Sampling): boolean {
+  return bendingParameters.some((name) => {
+    const value = sampling[name] ?? null;
+    // No thought at all is a budget too; none is -1.
+    if (name === "thinking_token_budget") return value !== null && value !== -1;
+    return typeof value === "object" ? Object.keys(value ?? {}).length > 0 : value !== 0 && value !== false;
+  });
+}
 
 /**
  * Sampling parameters under the engine's (vLLM's) names. Loose on purpose: engine extras such as

@@ -95,7 +95,7 @@ function parseUser(role: "user" | "system", parts: Fields[], at: string, calls: 
 }
 
 /** A response that always has a place for an error says with these that there was none. */
-const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""', "false", "0", "{}", "[]"]);
+const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""', "false", "{}", "[]"]);
 
 /**
  * Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts.
@@ -104,7 +104,8 @@ const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""
 function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[]): Message {
   const answer = checked(FunctionResponse, camelKeys(value), at);
   const response = answer.response ?? {};
-  const isError = !noError.has(JSON.stringify(response.error));
+  const error = JSON.stringify(response.error);
+  const isError = !noError.has(error) && Number(error) !== 0;
   const said = saidIn(response, isError);
   const media = (answer.parts ?? []).flatMap((part, index) =>
     parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`, omitted),

@@ -26,6 +26,8 @@ const cases: [string, CallRecord, number | null, string | null][] = [
   ["a penalty", call({ temperature: 1, repetition_penalty: 1.05 }), null, "penalised_sampling"],
   ["words that are forbidden", call({ temperature: 1, bad_words: ["x"] }), null, "penalised_sampling"],
   ["an end that is put off", call({ temperature: 1, min_tokens: 5 }), null, "penalised_sampling"],
+  ["no thought at all", call({ temperature: 1, thinking_token_budget: 0 }), null, "penalised_sampling"],
+  ["as long a thought as it likes", call({ temperature: 1, thinking_token_budget: -1 }), null, null],
   ["nothing forbidden, nothing put off", call({ temperature: 1, bad_words: [], min_tokens: 0, logit_bias: {} }), null, null],
   ["a bias", call({ temperature: 1, logit_bias: { "5": -100 } }), null, "penalised_sampling"],
 ];
