@@ -77,7 +77,15 @@ async function untilDone(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal
 }
 
 function isInfrastructure(record: RolloutRecord): boolean {
-  return record.error !== null && record.error.code !== "cancelled" && errorCodes[record.error.code as ErrorCode] === "infrastructure";
+  const code = brokenBy(record);
+  return code !== null && code !== "cancelled";
+}
+
+/** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */
+function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
+  const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
+  const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];
+  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure") ?? null;
 }
 
 type Plans = { open: RolloutPlan[]; interrupted: RolloutRecord[] };
@@ -109,7 +117,7 @@ async function plansOf(options: RunOptions): Promise<Plans> {
         { param: "tasks" },
       );
     // What the infrastructure broke is not done: whoever goes on with a run has mended it.
-    const over = last.state === "done" && errorCodes[last.error?.code as ErrorCode] !== "infrastructure";
+    const over = last.state === "done" && brokenBy(last) === null;
     return over ? [] : [{ ...plan, attempt: last.attempt + 1 }];
   });
   return { open, interrupted: records.filter((record) => record.state !== "done") };
