@@ -4,6 +4,7 @@
  * there without ids. Sub-agents are embedded documents.
  */
 import { z } from "zod";
+import { standingOf } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { type AtifStep, toAtifSteps } from "./atif-steps.ts";
 import { toChatTool } from "./chat-messages.ts";
@@ -46,7 +47,8 @@ function toDocument(trajectory: Trajectory, options: Options, report: ExportRepo
   const documents = groupByAgent(trajectory.calls).flatMap((calls) => toAgentDocument(calls, trajectory, turns, version));
   const [main, ...others] = documents;
   if (main === undefined) return null;
-  const { reward, status, rollout_id, task, group } = trajectory;
+  const { status, rollout_id, task, group } = trajectory;
+  const { reward } = standingOf(trajectory, options.cutOff);
   return {
     ...main,
     trajectory_id: trajectory.trajectory_id,

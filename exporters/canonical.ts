@@ -1,4 +1,5 @@
 /** Canonical JSONL: one trajectory a line, the whole record as `schema/trajectory.ts` says it. */
+import { AlidadeError } from "../errors.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 
 export const canonical = defineExporter({
@@ -14,7 +15,11 @@ export const canonical = defineExporter({
     checked: "its own reader",
   },
   options: noOptions,
-  async *write(source, _options, report) {
+  async *write(source, { cutOff }, report) {
+    if (Object.keys(cutOff).length > 0)
+      throw new AlidadeError("config_invalid", "the export format canonical says what was recorded: leave out --cut-off", {
+        param: "cut_off",
+      });
     for await (const trajectory of source.trajectories()) {
       report.rows++;
       yield JSON.stringify(trajectory);

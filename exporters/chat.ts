@@ -3,7 +3,7 @@
  * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
  */
 import { z } from "zod";
-import { exclusionOfCall } from "../reconstruct/index.ts";
+import { exclusionOfCall, underRules } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
@@ -23,8 +23,9 @@ export const chat = defineExporter({
     checked: "its documented fields",
   },
   options: z.strictObject({ min_reward: minReward }),
-  async *write(source, { own }, report) {
-    for await (const trajectory of source.trajectories()) {
+  async *write(source, { own, cutOff }, report) {
+    for await (const recorded of source.trajectories()) {
+      const trajectory = underRules(recorded, cutOff);
       if (!isGoodEnough(trajectory, own.min_reward, report)) continue;
       const { rows, left_out } = toConversations(trajectory);
       addLeftOut(report, left_out);

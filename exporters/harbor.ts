@@ -2,7 +2,7 @@
  * Harbor: what a trial's result says of the agent and the verifier, one rollout a line; the tokens are in
  * `rollout_details`, one for each branch, the main agent's first.
  */
-import type { FlatRow } from "../reconstruct/index.ts";
+import { type FlatRow, underRules } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
@@ -29,7 +29,7 @@ export const harbor = defineExporter({
         continue;
       }
       report.rows++;
-      yield JSON.stringify(toResult(trajectory, rows));
+      yield JSON.stringify(toResult(underRules(trajectory, options.cutOff), rows));
     }
   },
 });

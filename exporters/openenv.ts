@@ -2,7 +2,7 @@
  * OpenEnv: one `TrainingTrace` a line, beside the reward, which OpenEnv keeps apart from it. A turn is a call; its mask
  * covers prompt and completion, so a call that is trained in part can be said.
  */
-import { type FlatRow, type Turn, turnsOf } from "../reconstruct/index.ts";
+import { type FlatRow, standingOf, type Turn, turnsOf } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
 import { rowsOf } from "./rows.ts";
@@ -32,7 +32,7 @@ export const openenv = defineExporter({
         group_id: trajectory.group.id,
         sample_index: trajectory.group.sample_index,
         trajectory_id: trajectory.trajectory_id,
-        reward: trajectory.reward,
+        reward: standingOf(trajectory, options.cutOff).reward,
         training_trace: { schema_version: 1, turns },
       });
     }

@@ -1,6 +1,6 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
-import { exclusionOfCall, standingOf } from "../reconstruct/index.ts";
+import { type CutOffRules, exclusionOfCall, standingOf, underRules } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "./chat.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
@@ -45,7 +45,7 @@ export async function* pairsOf(
   const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
   if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
   for (const [better, worse] of candidates) {
-    const pair = await readPair(better, worse);
+    const pair = await readPair(better, worse, cutOff);
     if (typeof pair === "string") addOne(report.left_out_groups, pair);
     else yield pair;
   }
@@ -63,8 +63,9 @@ function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
 }
 
 /** The pair, or why the two cannot be compared. */
-async function readPair(better: Ranked, worse: Ranked): Promise<Pair | string> {
-  const [chosen, rejected] = [answerOf(await better.member.read(), better.reward), answerOf(await worse.member.read(), worse.reward)];
+async function readPair(better: Ranked, worse: Ranked, cutOff: CutOffRules): Promise<Pair | string> {
+  const read = async ({ member, reward }: Ranked) => answerOf(underRules(await member.read(), cutOff), reward);
+  const [chosen, rejected] = [await read(better), await read(worse)];
   if (chosen === null || rejected === null) return "no_answer";
   const question = ({ prompt, tools }: Answer): string => JSON.stringify([prompt, tools]);
   return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";

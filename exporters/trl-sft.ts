@@ -1,5 +1,6 @@
 /** TRL's SFTTrainer, already tokenised: the tokens as they were sampled, with labels only where the policy spoke. */
 import { z } from "zod";
+import { underRules } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { isGoodEnough, minReward } from "./min-reward.ts";
 import { rowsOf } from "./rows.ts";
@@ -21,7 +22,7 @@ export const trlSft = defineExporter({
   options: z.strictObject({ min_reward: minReward }),
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
-      if (!isGoodEnough(trajectory, options.own.min_reward, report)) continue;
+      if (!isGoodEnough(underRules(trajectory, options.cutOff), options.own.min_reward, report)) continue;
       for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: () => null })) {
         // A place holder of a rollout has nothing to imitate.
         if (row.dummy) continue;

@@ -10,6 +10,7 @@ export {
   parseCutOffRules,
   type Standing,
   standingOf,
+  underRules,
 } from "./loss-rules.ts";
 export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
 export {

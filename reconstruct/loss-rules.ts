@@ -45,6 +45,12 @@ export function standingOf(trajectory: Outcome, cutOff: CutOffRules): Standing {
   return { in_loss: true, in_baseline: true, reward: rule.action === "penalise" ? reward - rule.by : reward, rule };
 }
 
+/** The trajectory as the rules have it, for forms without rows: rows apply them themselves. */
+export function underRules(trajectory: Trajectory, cutOff: CutOffRules): Trajectory {
+  const { rule: _, ...standing } = standingOf(trajectory, cutOff);
+  return { ...trajectory, ...standing };
+}
+
 /** Why the rollout was cut off; null where it was not. */
 export function cutOffCause({ status, mask_reason, stop_reason }: Pick<Outcome, "status" | "mask_reason" | "stop_reason">): string | null {
   return status === "cut" ? (mask_reason ?? stop_reason) : null;

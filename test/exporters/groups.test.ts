@@ -185,6 +185,23 @@ test("a cut-off rule changes the reward in pairs, advantages and rows alike", as
     rows.map((row) => row.reward_score),
     [0, -2],
   );
+  const said: [string, (row: Record<string, unknown>) => unknown][] = [
+    ["openenv", (row) => row.reward],
+    ["harbor", (row) => (row.verifier_result as { rewards: { reward: number } }).rewards.reward],
+    ["atif", (row) => (row.extra as { reward: number }).reward],
+    ["chat", (row) => row.reward],
+  ];
+  for (const [name, rewardOf] of said) {
+    const lines = (await exported(exporterNamed(name), group, options)).rows;
+    assert.deepEqual([...new Set(lines.map(rewardOf))], [0, -2], name);
+  }
+  for (const name of ["chat", "trl-sft"]) {
+    const { report } = await exported(exporterNamed(name), group, { ...options, own: { min_reward: 0 } });
+    assert.deepEqual(report.left_out_rollouts, { low_reward: 1 }, name);
+  }
+  const masked = await exported(exporterNamed("chat"), group, { cutOff: { budget_spent: { action: "mask" } } });
+  assert.deepEqual(new Set(masked.rows.map(({ rollout_id }) => rollout_id)), new Set(["a0"]));
+  await assert.rejects(exported(exporterNamed("canonical"), group, options), /leave out --cut-off/);
 });
 
 test("pairs: all of a group, none without a difference, none beyond the gap", async () => {
