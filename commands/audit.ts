@@ -39,11 +39,11 @@ export function audit(program: Command): void {
       const totals = { compared: 0, wrong: 0, worst: 0 };
       const rows: string[][] = [];
       // What cannot be read was not compared: the audit has not passed.
-      const onDamaged = (message: string): void => {
+      const onLeftOut = (message: string): void => {
         say(`alidade: ${message}`);
         process.exitCode = 1;
       };
-      for await (const trajectory of rollout === undefined ? trajectoriesOf(folder, onDamaged) : [await findTrajectory(folder, rollout)]) {
+      for await (const trajectory of rollout === undefined ? trajectoriesOf(folder, onLeftOut) : [await findTrajectory(folder, rollout)]) {
         signal.throwIfAborted();
         const audited = await auditTrajectory(trajectory, scorer.of(trajectory), options);
         totals.compared += audited.compared;

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { eachTrajectory } from "../rollouts/index.ts";
+import { eachTrajectory, readRollouts } from "../rollouts/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/index.ts";
 
@@ -60,21 +60,28 @@ export async function findTrajectory(folder: string, name: string): Promise<Traj
 const mostNamed = 20;
 
 /**
- * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. A log that is
- * damaged is told to `onDamaged`, and costs its own trajectory only.
+ * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. What is left out
+ * is told: a log that is damaged, and the session of an attempt that is not over, of which nobody knows what it is worth.
  */
-export async function* trajectoriesOf(folder: string, onDamaged: (message: string) => void): AsyncGenerator<Trajectory> {
+export async function* trajectoriesOf(folder: string, onLeftOut: (message: string) => void): AsyncGenerator<Trajectory> {
   const seen = new Set<string>();
   for await (const trajectory of eachTrajectory(folder)) {
     seen.add(trajectory.session_id);
     yield trajectory;
   }
+  const attempts = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
   const store = new DiskStore(join(folder, "sessions"));
   for (const sessionId of await store.list()) {
     if (seen.has(sessionId)) continue;
+    const attempt = attempts.get(sessionId);
+    if (attempt) {
+      const why = attempt.state === "done" ? "no trajectory could be made of it" : "it is not over: go on with its run by --resume";
+      onLeftOut(`session ${sessionId} of rollout ${attempt.rollout_id} is left out: ${why}`);
+      continue;
+    }
     const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
       if (!(error instanceof AlidadeError) || error.code !== "store_error") throw error;
-      onDamaged(`session ${sessionId} is left out: ${error.message}`);
+      onLeftOut(`session ${sessionId} is left out: ${error.message}`);
       return null;
     });
     if (trajectory) yield trajectory;

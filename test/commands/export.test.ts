@@ -97,3 +97,19 @@ test("a damaged log is named and costs its own trajectory only", async (t) => {
   const fidelity = await cli(["fidelity", "--run", run]);
   assert.deepEqual([fidelity.code, fidelity.stderr.includes("session sesbbb is left out")], [0, true]);
 });
+
+test("the session of an attempt that was killed is no row until its run is taken up again", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  const log = new LogBuilder();
+  log.call({ messages: [user("hi")] });
+  await writeFile(join(run, "sessions", "seskilled.jsonl"), `${log.entries.map((entry) => JSON.stringify(entry)).join("\n")}\n`);
+  const none = { exit_code: null, stop_reason: null, verdict: null, error: null, sandbox: null, output_tail: null, summary: null };
+  const task = { task_id: "t", task_hash: "h", group_id: "g", group_size: 1, sample_index: 0, harness: "pi", harness_version: null };
+  const record = { rollout_id: "r0", attempt: 1, ...task, state: "run", session_id: "seskilled", times: {}, ...none };
+  await writeFile(join(run, "rollouts.jsonl"), `${JSON.stringify(record)}\n`);
+  const { stdout, stderr, code } = await cli(["export", "--run", run]);
+  assert.deepEqual([stdout, code], ["", 0]);
+  assert.match(stderr, /session seskilled of rollout r0 is left out: it is not over: go on with its run by --resume/);
+});
