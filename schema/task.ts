@@ -4,10 +4,13 @@
  */
 import { z } from "zod";
 
+/** A timer of 2^31 ms or more fires at once; the grader's has two minutes on top. */
+const longestSeconds = 2_000_000;
+
 export const Limits = z.strictObject({
-  init_seconds: z.number().positive().default(300).describe("seconds to prepare the sandbox"),
+  init_seconds: z.number().positive().max(longestSeconds).default(300).describe("seconds to prepare the sandbox"),
   agent_seconds: z.number().positive().default(600).describe("seconds that the harness may run; queue and pause are not counted"),
-  grade_seconds: z.number().positive().default(300).describe("seconds that the grader may run"),
+  grade_seconds: z.number().positive().max(longestSeconds).default(300).describe("seconds that the grader may run"),
   max_turns: z.number().int().positive().optional().describe("LLM calls"),
   max_sampled_tokens: z.number().int().positive().optional(),
   memory_mb: z.number().int().positive().default(2048).describe("memory of the sandbox in MiB"),

@@ -46,7 +46,7 @@ function parseSealed(text: string, key: string): Report {
 }
 
 function openRow(line: string, key: string): z.infer<typeof Row> | null {
-  const found = /^@report ([0-9a-f]{64}) (\{.*\})$/.exec(line);
+  const found = /^@report ([0-9a-f]{64}) (\{.*\})$/s.exec(line);
   if (!found) return null;
   const [, seal, text] = found as unknown as [string, string, string];
   const expected = createHash("sha256")

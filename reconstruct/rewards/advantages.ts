@@ -82,9 +82,12 @@ function advantageOf(member: GroupMember, entries: number[], around: Around, met
   // Compared with nobody but itself a rollout is neither good nor bad.
   if (isAlone || around.mean === null) return "no_baseline";
   if (around.zero_variance && reward === entries[0]) return 0;
+  const isScaled = method !== "dr_grpo" && method !== "rloo";
+  // Equal entries are no measure of how far away another reward is.
+  if (around.zero_variance && isScaled) return "no_baseline";
   const others = in_baseline ? (sum(entries) - reward) / (entries.length - 1) : around.mean;
   const distance = reward - (method === "rloo" || method === "leave_one_out" ? others : around.mean);
-  if (method === "dr_grpo" || method === "rloo") return distance;
+  if (!isScaled) return distance;
   return around.std === null ? "no_baseline" : distance / (around.std + around.epsilon);
 }
 

@@ -81,6 +81,13 @@ test("compared with nobody but itself a rollout has no advantage", () => {
   assert.deepEqual(groupAdvantages([], "rloo").advantages, []);
 });
 
+test("equal entries are no measure of how far away another reward is: unscaled it has an advantage, scaled none", () => {
+  const members = [member("a", 0), member("b", 0), member("c", 1, { in_baseline: false })];
+  near(groupAdvantages(members, "dr_grpo").advantages, [0, 0, 1]);
+  near(groupAdvantages(members, "grpo").advantages, [0, 0, null]);
+  assert.deepEqual(groupAdvantages(members, "grpo").reasons, [null, null, "no_baseline"]);
+});
+
 test("rows of one rollout that disagree about its reward are refused", () => {
   assert.throws(() => groupAdvantages([member("a", 1), member("a", 0)], "grpo"), /Rollout a has rows of reward 1 and 0/);
 });
