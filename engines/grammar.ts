@@ -46,7 +46,7 @@ export function isUnderGrammar(
 }
 
 /** Ours, the standard one, and those of vLLM, SGLang and llama.cpp that a session may force by their own names. */
-const grammarFields = [
+export const grammarFields: readonly string[] = [
   ...["structured_outputs", "response_format", "guided_json", "guided_regex", "guided_choice", "guided_grammar"],
   ...["regex", "ebnf", "json_schema", "structural_tag", "grammar"],
 ];

@@ -12,7 +12,7 @@ export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, o
 export type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 export { whyNoEngineUrl } from "./engine-url.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
-export { isUnderGrammar } from "./grammar.ts";
+export { grammarFields, isUnderGrammar } from "./grammar.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */
 export function engineNamed(name: string): EngineKind {

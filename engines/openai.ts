@@ -181,7 +181,10 @@ class ChatTurn {
   }
 }
 
-/** Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by ids; others give each fragment an id of its own, but no name. */
+/**
+ * Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by ids; others
+ * give each fragment an id of its own, but no name.
+ */
 function isAnother(pending: { index: number | undefined; id: string }, fragment: ChatCompletionChunk.Choice.Delta.ToolCall): boolean {
   return (
     pending.index !== fragment.index || (pending.id !== "" && !!fragment.id && fragment.id !== pending.id && !!fragment.function?.name)

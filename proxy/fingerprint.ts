@@ -1,10 +1,10 @@
 /** Identity of a request: by it match knows that one comes again. */
 import { hash } from "node:crypto";
+import { grammarFields } from "../engines/index.ts";
 import { canonicalJson } from "../schema/ids.ts";
 import type { Message, NeutralRequest } from "../schema/message.ts";
 import { messageKey } from "./call.ts";
 
-const grammarFields = ["response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"];
 /** What says which form an answer has, and where it ends. */
 const formFields = [...grammarFields, "stop", "stop_token_ids"];
 

@@ -3,7 +3,7 @@
  * holds every message and token of a growing conversation once. It says nothing about whose turn was whose.
  */
 import type { Message } from "../schema/message.ts";
-import { type Call, messageKey } from "./call.ts";
+import { type Call, isSameMessage } from "./call.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import type { Session } from "./session.ts";
 
@@ -31,12 +31,8 @@ export function messageDelta(bases: Call[], messages: Message[]): { delta: Delta
 function commonMessages(a: readonly Message[], b: readonly Message[]): number {
   const limit = Math.min(a.length, b.length);
   let length = 0;
-  while (length < limit && sameMessage(a[length] as Message, b[length] as Message)) length++;
+  while (length < limit && isSameMessage(a[length] as Message, b[length])) length++;
   return length;
-}
-
-function sameMessage(a: Message, b: Message): boolean {
-  return a === b || messageKey(a) === messageKey(b);
 }
 
 function longest(calls: Call[], lengthOf: (call: Call) => number): { call: Call; length: number } | null {

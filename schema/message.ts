@@ -64,9 +64,14 @@ export type ToolChoice = z.infer<typeof ToolChoice>;
 
 /** Sampling parameters that forbid or favour tokens, or may, beside penalties and cuts: under them no logprob is the policy's own. */
 export const bendingParameters = [
-  ...(["logit_bias", "allowed_token_ids", "bad_words", "min_tokens", "thinking_token_budget"] as const),
-  ...(["watermarking", "vllm_xargs"] as const),
-];
+  "logit_bias",
+  "allowed_token_ids",
+  "bad_words",
+  "min_tokens",
+  "thinking_token_budget",
+  "watermarking",
+  "vllm_xargs",
+] as const;
 
 /** Does one of them say more than nothing? */
 export function isBent(sampling: Sampling): boolean {

@@ -6,7 +6,7 @@
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
 import type { CallBegun, RenderCause, SessionSpec } from "../../schema/session-log.ts";
-import { type Call, messageKey } from "../call.ts";
+import { type Call, isSameMessage } from "../call.ts";
 import { sameJson } from "../same-json.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
 
@@ -42,7 +42,7 @@ function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCaus
 /** Is the conversation up to the earlier turn, that turn included, the one that the engine had and said? */
 function whatChanged({ begun, messages }: Call, from: Call, restore: SessionSpec["restore"]): RenderCause | null {
   const place = from.messages.length;
-  const parted = from.messages.findIndex((message, index) => !isSame(message, messages[index]));
+  const parted = from.messages.findIndex((message, index) => !isSameMessage(message, messages[index]));
   const restored = begun.restored.findLast(({ from_call_id }) => from_call_id === from.id);
   if (parted !== -1) return restored && restored.message_index < place ? "compacted" : howTheyPart(from.messages, messages, parted);
   if (restore === "off") return "not_restored";
@@ -60,7 +60,7 @@ function howTheyPart(before: readonly Message[], now: readonly Message[], parted
     old.role === "assistant" &&
     hasReasoning(old) &&
     !hasReasoning(other) &&
-    isSame(withoutReasoning(old), withoutReasoning(other))
+    isSameMessage(withoutReasoning(old), withoutReasoning(other))
   )
     return "reasoning_dropped";
   return "edited";
@@ -102,8 +102,4 @@ function hasImage({ parts }: Message): boolean {
 
 function withoutReasoning(message: Message): Message {
   return { ...message, parts: message.parts.filter(({ type }) => type !== "reasoning") };
-}
-
-function isSame(a: Message, b: Message | undefined): boolean {
-  return b !== undefined && (a === b || messageKey(a) === messageKey(b));
 }
