@@ -132,7 +132,7 @@ export interface Dialect {
   readonly conversation?: string;
   /**
    * Keys in that list whose objects `parse` only writes down as text, such as a tool's result: numbers in them come as
-   * they were written, which JSON.stringify alone understands (see wire/written-numbers.ts).
+   * they were written, which JSON.stringify alone understands (see wire/written-numbers.ts). Tools' schemas are no matter of it.
    */
   readonly verbatim?: readonly string[];
   /**

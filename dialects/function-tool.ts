@@ -1,6 +1,7 @@
 /** A function as OpenAI's APIs declare it: nested under `function` in chat, flat in Responses. */
 import { z } from "zod";
 import type { Tool } from "../schema/message.ts";
+import { toolSchema } from "../wire/tool-schema.ts";
 import { checked } from "./edge.ts";
 
 const FunctionTool = z.looseObject({
@@ -14,7 +15,7 @@ export function functionTool(value: unknown, at: string): Tool {
   return {
     name: tool.name,
     ...(tool.description != null && { description: tool.description }),
-    parameters: tool.parameters ?? { type: "object", properties: {} },
+    ...toolSchema((value as typeof tool).parameters),
     kind: "function",
     ...(tool.strict != null && { strict: tool.strict }),
   };

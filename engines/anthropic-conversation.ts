@@ -6,6 +6,7 @@
 import type Anthropic from "@anthropic-ai/sdk";
 import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { readImageUrl } from "./data-url.ts";
 
 type Block = Anthropic.ContentBlockParam;
@@ -34,7 +35,7 @@ export function toAnthropicTools(tools: Tool[]): Anthropic.Tool[] {
   return tools.map((tool) => ({
     name: tool.name,
     ...(tool.description === undefined ? {} : { description: tool.description }),
-    input_schema: { type: "object", ...tool.parameters } as Anthropic.Tool.InputSchema,
+    input_schema: { type: "object", ...schemaAsWritten(tool) } as Anthropic.Tool.InputSchema,
   }));
 }
 

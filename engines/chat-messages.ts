@@ -2,6 +2,7 @@
 import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part, Tool, ToolCallPart, ToolChoice, ToolResultPart } from "../schema/message.ts";
 import { keptBytes } from "../tokens/kept-bytes.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 
 /**
  * `roles`: what the served template cannot print goes out under another role (see EngineFacts). `reasoningField`: where
@@ -92,7 +93,7 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
     function: {
       name: tool.name,
       ...(tool.description === undefined ? {} : { description: tool.description }),
-      parameters: tool.parameters,
+      parameters: schemaAsWritten(tool),
       ...(tool.strict === undefined ? {} : { strict: tool.strict }),
     },
   }));

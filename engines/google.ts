@@ -10,6 +10,7 @@ import type {
 import { AlidadeError } from "../errors.ts";
 import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { readImageUrl } from "./data-url.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
@@ -134,7 +135,7 @@ function toDeclaration(tool: Tool) {
   return {
     name: tool.name,
     ...(tool.description === undefined ? {} : { description: tool.description }),
-    parametersJsonSchema: tool.parameters,
+    parametersJsonSchema: schemaAsWritten(tool),
   };
 }
 

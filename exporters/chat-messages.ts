@@ -1,5 +1,6 @@
 /** Neutral messages as OpenAI chat messages, the form that SFT trainers and chat templates read. */
 import type { Message, Part, Tool } from "../schema/message.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 
 export type ChatMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool";
@@ -62,10 +63,15 @@ function toContent(parts: Part[]): string | ChatContent[] {
 }
 
 export function toChatTool(tool: Tool): Record<string, unknown> {
-  const { name, description, parameters, strict } = tool;
+  const { name, description, strict } = tool;
   if (tool.kind === "custom") return { type: "custom", custom: { name, ...(description === undefined ? {} : { description }) } };
   return {
     type: "function",
-    function: { name, ...(description === undefined ? {} : { description }), parameters, ...(strict === undefined ? {} : { strict }) },
+    function: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      parameters: schemaAsWritten(tool),
+      ...(strict === undefined ? {} : { strict }),
+    },
   };
 }

@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter } from "./exporter.ts";
 import { type NemoTurn, nemoTurns, refusePartlyForced } from "./nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./positional.ts";
@@ -132,6 +133,7 @@ function textOf(content: Extract<Part, { type: "tool_result" }>["content"]): str
   return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
 }
 
-function toTool({ name, description, parameters, strict }: Tool): Item {
-  return { type: "function", name, description: description ?? null, parameters, strict: strict ?? null };
+function toTool(tool: Tool): Item {
+  const { name, description, strict } = tool;
+  return { type: "function", name, description: description ?? null, parameters: schemaAsWritten(tool), strict: strict ?? null };
 }

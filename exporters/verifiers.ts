@@ -6,6 +6,7 @@
 import { type FlatRow, turnsOf } from "../reconstruct/index.ts";
 import type { Message, Tool, Usage } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rolloutValues } from "./rollout-values.ts";
@@ -173,6 +174,13 @@ function toWireMessages(message: Message): Record<string, unknown>[] {
   }));
 }
 
-function toWireTool({ name, description, parameters, kind, strict }: Tool): Record<string, unknown> {
-  return { type: kind, name, description: description ?? "", parameters, ...(strict === undefined ? {} : { strict }) };
+function toWireTool(tool: Tool): Record<string, unknown> {
+  const { name, description, kind, strict } = tool;
+  return {
+    type: kind,
+    name,
+    description: description ?? "",
+    parameters: schemaAsWritten(tool),
+    ...(strict === undefined ? {} : { strict }),
+  };
 }

@@ -54,6 +54,8 @@ export const Tool = z.strictObject({
   description: z.string().optional(),
   /** JSON Schema of the arguments. A custom tool is shown to the model as a function with one string, `input`. */
   parameters: z.record(z.string(), z.unknown()),
+  /** The same as the harness wrote it, where JavaScript writes its numbers in another way (0.0, bounds of 64 bits). */
+  parameters_source: z.string().optional(),
   kind: z.enum(["function", "custom"]).default("function"),
   strict: z.boolean().optional(),
 });

@@ -1,6 +1,7 @@
 /** Tools and tool choice of a Messages request. */
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
+import { toolSchema } from "../../wire/tool-schema.ts";
 import { checked, invalid } from "../edge.ts";
 
 const WireTool = z.looseObject({
@@ -36,16 +37,16 @@ export function parseTools(values: unknown, referenced: ReadonlySet<string>): Pa
     }
     if (!tool.name) throw invalid(`tools[${index}].name`, "is missing");
     if (tool.defer_loading && !referenced.has(tool.name)) parsed.deferred.push(tool.name);
-    else parsed.tools.push(functionTool(tool.name, tool));
+    else parsed.tools.push(functionTool(tool.name, tool, value as typeof tool));
   }
   return parsed;
 }
 
-function functionTool(name: string, tool: z.output<typeof WireTool>): Tool {
+function functionTool(name: string, tool: z.output<typeof WireTool>, { input_schema }: z.output<typeof WireTool>): Tool {
   return {
     name,
     ...(tool.description != null && { description: tool.description }),
-    parameters: tool.input_schema ?? { type: "object", properties: {} },
+    ...toolSchema(input_schema),
     kind: "function",
     ...(tool.strict != null && { strict: tool.strict }),
   };

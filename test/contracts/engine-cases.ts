@@ -11,7 +11,12 @@ import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/scripted-sglang.ts";
 import { ScriptedWire, type Wire } from "../fakes/scripted-wire.ts";
 
-export type Scripted = AsyncDisposable & { url: string; aborted: number; requests: readonly Record<string, unknown>[] };
+export type Scripted = AsyncDisposable & {
+  url: string;
+  aborted: number;
+  requests: readonly Record<string, unknown>[];
+  bodies: readonly string[];
+};
 export type Case = {
   start: (script: (request: Record<string, unknown>) => ScriptedReply) => Promise<Scripted>;
   /** Gives ids and logprobs. */

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
+import type { Tool } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { encode, endOfTurn, logprobOf } from "../fakes/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
@@ -70,6 +71,15 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
       );
       assert.equal(endOf(events).usage.prompt_tokens, prompt.length);
       assert.equal(endOf(events).usage.sampled_tokens, ids.length);
+    });
+  });
+
+  test(`${kind}: a tool's schema goes out with its numbers as the harness wrote them`, async () => {
+    await withEngine(kind, { text: "ok" }, async (engine, server) => {
+      const source = '{"type":"object","properties":{"n":{"minimum":0.0,"maximum":9223372036854775807}}}';
+      const tools: Tool[] = [{ name: "f", parameters: JSON.parse(source), parameters_source: source, kind: "function" }];
+      await sampleAll(engine, { tools });
+      assert.ok(server.bodies[0]?.includes(source), server.bodies[0]);
     });
   });
 

@@ -46,6 +46,19 @@ for (const exporter of exporters) {
     for (const row of rows) assert.deepEqual(zeroRewards(row), []);
   });
 
+  // Canonical is the trajectory itself, which has both.
+  if (exporter.extension === "jsonl" && exporter.name !== "canonical")
+    test(`${exporter.name}: a tool's schema says its numbers as the harness wrote them, where it is said at all`, async () => {
+      const schema = { parameters: { minLength: 1 }, parameters_source: '{"minLength":1.0}' };
+      const declared = group().map((trajectory) => {
+        const tools = Object.entries(trajectory.tools).map(([hash, list]) => [hash, list.map((tool) => ({ ...tool, ...schema }))]);
+        return { ...trajectory, tools: Object.fromEntries(tools) };
+      });
+      const { bytes } = await exported(exporter, declared);
+      const text = bytes.toString();
+      assert.deepEqual(new Set(text.match(/minLength\\?":[\d.]+/g)), new Set(text.match(/minLength\\?":1\.0/g)));
+    });
+
   if (!exporter.wholeGroups)
     test(`${exporter.name}: reads one trajectory at a time and obeys a slow output`, async () => {
       let read = 0;

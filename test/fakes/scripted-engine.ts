@@ -112,6 +112,8 @@ export const logprobOf = (id: number, position: number): number => -(((id * 31 +
 
 export class ScriptedEngine implements AsyncDisposable {
   readonly requests: WireRequest[] = [];
+  /** The same as they stood on the wire. */
+  readonly bodies: string[] = [];
   /** Requests whose client went away before the answer was complete. */
   aborted = 0;
   url = "";
@@ -152,7 +154,8 @@ export class ScriptedEngine implements AsyncDisposable {
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as WireRequest;
+    const text = Buffer.concat(chunks).toString();
+    const body = JSON.parse(text || "{}") as WireRequest;
     if (incoming.url === "/tokenize") {
       const tokens =
         typeof body.prompt === "string" ? encodeShown(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
@@ -164,6 +167,7 @@ export class ScriptedEngine implements AsyncDisposable {
       return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
     this.requests.push(body);
+    this.bodies.push(text);
     await this.#answer(body, this.#script(body, this.requests.length - 1), outgoing).catch(() => outgoing.destroy());
   }
 

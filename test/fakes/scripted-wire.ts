@@ -24,6 +24,8 @@ export type Script = (request: Body) => ScriptedReply;
 export class ScriptedWire implements AsyncDisposable {
   /** Generations that were asked for, the probe's left out. */
   readonly requests: Body[] = [];
+  /** The same as they stood on the wire. */
+  readonly bodies: string[] = [];
   /** Bodies of `/abort_request`. */
   readonly abortRequests: Body[] = [];
   /** Requests whose client went away before the answer was complete. */
@@ -55,7 +57,8 @@ export class ScriptedWire implements AsyncDisposable {
   async #serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Body;
+    const text = Buffer.concat(chunks).toString();
+    const body = JSON.parse(text || "{}") as Body;
     const path = (incoming.url ?? "").split("?")[0] as string;
     if (!this.#wire.generates(path)) {
       if (path === "/abort_request") this.abortRequests.push(body);
@@ -63,7 +66,10 @@ export class ScriptedWire implements AsyncDisposable {
       return answer === undefined ? json(outgoing, 404, { detail: "Not Found" }) : json(outgoing, 200, answer);
     }
     const isProbe = body.max_tokens === 1;
-    if (!isProbe) this.requests.push(body);
+    if (!isProbe) {
+      this.requests.push(body);
+      this.bodies.push(text);
+    }
     await this.#generate(body, this.#script(isProbe ? { ...body, probe: true } : body), outgoing);
   }
 

@@ -1,6 +1,10 @@
 /** Numbers that JavaScript would write in another way, in what a tool gave and in calls that others made. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { chat } from "../../exporters/chat.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
+import { LogEntry } from "../../schema/session-log.ts";
+import { exported } from "../fakes/exported.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
 
 const value = '{"id":1234567890123456789,"score":1.0,"tiny":1e-7}';
@@ -56,6 +60,57 @@ test("what tools gave and what others called reaches the engine and the record n
     if (args !== null) assert.ok(recorded.includes(JSON.stringify(args)), title);
   }
   assert.deepEqual(at.unseen, []);
+});
+
+const schema = '{"type":"object","properties":{"parameters":{"minimum":0.0,"maximum":9223372036854775807},"input":{"default":[2.0,1e3]}}}';
+const plain = { type: "object", properties: { parameters: { minimum: 0, maximum: 2 ** 63 }, input: { default: [2, 1000] } } };
+const declaring: [path: string, body: string][] = [
+  [
+    "/v1/chat/completions",
+    `{"model":"any","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":${schema}}}]}`,
+  ],
+  ["/v1/responses", `{"model":"any","input":"b","tools":[{"type":"function","name":"f","parameters":${schema}}]}`],
+  [
+    "/v1/responses",
+    `{"model":"any","input":[{"role":"user","content":"c"}],"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","parameters":${schema}}]}]}`,
+  ],
+  [
+    "/v1/messages",
+    `{"model":"any","max_tokens":9,"messages":[{"role":"user","content":"d"}],"tools":[{"name":"f","input_schema":${schema.replaceAll(":", ": ")}}]}`,
+  ],
+  [google, `{"contents":[{"parts":[{"text":"e"}]}],"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":${schema}}]}]}`],
+  [google, `{"contents":[{"parts":[{"text":"f"}]}],"tools":[{"function_declarations":[{"name":"f","parameters_json_schema":${schema}}]}]}`],
+];
+
+test("a tool's schema reaches engine, record and rows number by number as it was sent, and stays a value to read", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  for (const [path, body] of declaring) {
+    const client = await at.open();
+    // The second one reads only what is new of it.
+    const padded = body.replace('"model":"any"', `"model":"any","user":"${"x".repeat(20_000)}"`);
+    for (const text of [body, padded, padded]) assert.equal((await client.post(path, text)).status, 200, path);
+    for (const text of at.engine.bodies.slice(-3)) assert.ok(text.includes(`"parameters":${schema}`), path);
+    const entries = LogEntry.array().parse(JSON.parse(JSON.stringify(await client.entries())));
+    const seen = entries.flatMap((entry) => (entry.type === "tools" ? entry.tools : []));
+    assert.deepEqual(
+      seen.map(({ parameters, parameters_source }) => [parameters, parameters_source]),
+      [[plain, schema]],
+      path,
+    );
+    await client.settled();
+    const { bytes } = await exported(chat, [reconstruct(await client.entries(), { reward: 1 })]);
+    assert.ok(bytes.includes(`"parameters":${schema}`), path);
+  }
+});
+
+test("the schema of a tool that says its numbers as JavaScript does is kept once", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const body =
+    '{"model":"any","temperature":1.0,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"minimum":1}}}]}';
+  assert.equal((await client.post("/v1/chat/completions", body)).status, 200);
+  const [tool] = (await client.entries()).flatMap((entry) => (entry.type === "tools" ? entry.tools : []));
+  assert.deepEqual(tool, { name: "f", parameters: { minimum: 1 }, kind: "function" });
 });
 
 test("a tool's schema may name its properties as it likes: they are values that anybody can read", async () => {
