@@ -18,30 +18,32 @@ export type RolePlaces = Record<string, Fate>;
 const asked = "Alidade asks whether a turn of this role is printed at all.";
 const opening: Message[] = [turn("user", "ping"), turn("assistant", "pong")];
 
-/** Which of the roles that harnesses use the template prints, and where. */
+/**
+ * Which of the roles that harnesses use the template prints, and where: a longer text of that role makes the prompt
+ * longer. That there is such a turn need not: Qwen2.5's, MiniMax's and others' templates leave out a prompt of their own then.
+ */
 export async function rolePlaces(tokenize: Tokenize): Promise<RolePlaces | null> {
   const length = (messages: Message[]): Promise<number | null> =>
     tokenize({ messages, tools: [], verbatim: true }).then(
       (ids) => ids.length,
       () => null,
     );
-  const bare = await length([turn("user", "ping")]);
-  if (bare === null) return null;
-  // A user turn is printed by every template: its length says what the sentence costs here.
-  const cost = ((await length([turn("user", `ping${asked}`)])) ?? bare) - bare;
-  const later = await length([...opening, turn("user", "ping")]);
+  const growth = async (conversation: (text: string) => Message[]): Promise<number | null> => {
+    const [short, long] = [await length(conversation("ping")), await length(conversation(`ping ${asked}`))];
+    return short === null || long === null ? null : long - short;
+  };
+  // A user turn is printed by every template: it says what the sentence costs here.
+  const cost = await growth((text) => [turn("user", text)]);
+  if (cost === null) return null;
+  // Half of it: templates trim, and tokens merge over borders.
+  const fate = (grown: number | null): Fate => (grown === null ? "refused" : grown >= cost / 2 && cost > 0 ? "printed" : "dropped");
+  const isLaterKnown = (await length([...opening, turn("user", "ping")])) !== null;
   const places: RolePlaces = {};
   for (const role of ["system", "developer"] as const) {
-    places[role] = fate(await length([turn(role, asked), turn("user", "ping")]), bare, cost);
-    if (later !== null) places[`${role} (later)`] = fate(await length([...opening, turn(role, asked), turn("user", "ping")]), later, cost);
+    places[role] = fate(await growth((text) => [turn(role, text), turn("user", "ping")]));
+    if (isLaterKnown) places[`${role} (later)`] = fate(await growth((text) => [...opening, turn(role, text), turn("user", "ping")]));
   }
   return places;
-}
-
-/** Half the sentence's own length: templates trim, and tokens merge over borders. */
-function fate(length: number | null, without: number, cost: number): Fate {
-  if (length === null) return "refused";
-  return length - without >= cost / 2 && cost > 0 ? "printed" : "dropped";
 }
 
 /** Under which role the turns go out that the template does not print: the nearest one that it does. */

@@ -36,6 +36,17 @@ for (const [what, prints, mapping] of cases)
     assert.deepEqual(roleMapping(await rolePlaces(template(prints))), mapping);
   });
 
+test("a template that leaves its own system prompt out for one that is given prints system turns", async () => {
+  const own: Message = {
+    role: "system",
+    parts: [{ type: "text", text: "You are a model, made by somebody, and there are many words to say about it here." }],
+  };
+  const printing = template(() => true);
+  const tokenize: Tokenize = (source) =>
+    printing("text" in source || source.messages[0]?.role === "system" ? source : { ...source, messages: [own, ...source.messages] });
+  assert.deepEqual(roleMapping(await rolePlaces(tokenize)), {});
+});
+
 test("where the server has no tokenizer route nothing is mapped and nothing is hashed", async () => {
   const absent: Tokenize = () => Promise.reject(new Error("404"));
   assert.deepEqual(roleMapping(await rolePlaces(absent)), {});
