@@ -1,37 +1,41 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
 import { argumentsObject } from "../schema/arguments.ts";
-import type { Message, Part, Tool, ToolCallPart, ToolChoice, ToolResultPart } from "../schema/message.ts";
+import { type Message, type Part, Role, type Tool, type ToolCallPart, type ToolChoice } from "../schema/message.ts";
+import { toldResult, toldText } from "../schema/told.ts";
 import { keptBytes } from "../tokens/kept-bytes.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
+import type { EngineFacts } from "./engine.ts";
 
-/**
- * `roles`: what the served template cannot print goes out under another role (see EngineFacts). `reasoningField`: where
- * the server looks for the reasoning of earlier turns; null: it has no place for it.
- */
+/** What the served template makes necessary (see EngineFacts). */
+export type Wording = Pick<EngineFacts, "role_mapping" | "text_lists">;
+
+/** Of a server whose template nobody could ask. */
+export const plainWording: Wording = { role_mapping: {} };
+
+/** For asking it: no role is mapped and no texts are joined. */
+export const verbatimWording: Wording = { role_mapping: {}, text_lists: Role.options };
+
+/** `reasoningField`: where the server looks for the reasoning of earlier turns; null: it has no place for it. */
 export function toChatMessages(
   messages: Message[],
-  roles: Record<string, string> = {},
+  wording: Wording = plainWording,
   reasoningField: "reasoning" | "reasoning_content" | null = "reasoning",
 ): Record<string, unknown>[] {
-  const sent = rolesSent(messages, roles);
-  return messages.flatMap((message, index) => toWire(message, sent[index] as string, reasoningField));
+  const sent = rolesSent(messages, wording.role_mapping);
+  return messages.flatMap((message, index) => toWire(message, formOf(sent[index] as string, wording), reasoningField));
 }
 
 /**
  * A request of these fields with the messages as `messages`. A conversation comes again with every turn, so each of its
  * messages is written once, and as bytes, for as text it would be on the heap a second time; so is a list of tools.
  */
-export function chatRequestJson(
-  fields: Record<string, unknown>,
-  { messages, tools, more = [] }: Asked,
-  roles: Record<string, string> = {},
-): Buffer {
-  const sent = rolesSent(messages, roles);
+export function chatRequestJson(fields: Record<string, unknown>, { messages, tools, more = [] }: Asked, wording: Wording): Buffer {
+  const sent = rolesSent(messages, wording.role_mapping);
   const pieces: Buffer[] = [Buffer.from(JSON.stringify(fields).slice(0, -1)), ...more];
   if (tools.length > 0) pieces.push(toolsKey, toolsWritten(tools));
   pieces.push(messagesKey);
   for (const [index, message] of messages.entries()) {
-    const item = writtenAs(message, sent[index] as string);
+    const item = writtenAs(message, formOf(sent[index] as string, wording));
     if (item.length > 0) pieces.push(item, comma);
   }
   // Behind the last item, or the bracket where there is none.
@@ -47,7 +51,7 @@ const toolsKey = Buffer.from(',"tools":');
 const messagesKey = Buffer.from(',"messages":[');
 const comma = Buffer.from(",");
 const end = Buffer.from("]}");
-const written = new WeakMap<Message, { role: string; bytes: Buffer }>();
+const written = new WeakMap<Message, Form & { bytes: Buffer }>();
 const writtenTools = new WeakMap<Tool[], Buffer>();
 
 function toolsWritten(tools: Tool[]): Buffer {
@@ -56,19 +60,26 @@ function toolsWritten(tools: Tool[]): Buffer {
   return known;
 }
 
-function writtenAs(message: Message, role: string): Buffer {
+function writtenAs(message: Message, form: Form): Buffer {
   const known = written.get(message);
-  if (known?.role === role) return known.bytes;
-  const bytes = keptBytes(Buffer.from(JSON.stringify(toWire(message, role, "reasoning")).slice(1, -1)));
-  written.set(message, { role, bytes });
+  if (known?.role === form.role && known.isList === form.isList) return known.bytes;
+  const bytes = keptBytes(Buffer.from(JSON.stringify(toWire(message, form, "reasoning")).slice(1, -1)));
+  written.set(message, { ...form, bytes });
   return bytes;
 }
 
+/** The role under which a message goes out, and whether several texts of it do as a list. */
+type Form = { role: string; isList: boolean };
+
+function formOf(role: string, { text_lists = [] }: Wording): Form {
+  return { role, isList: text_lists.includes(role as Role) };
+}
+
 /** A tool message of several results is as many messages on the wire. */
-function toWire(message: Message, role: string, reasoningField: "reasoning" | "reasoning_content" | null): Record<string, unknown>[] {
-  if (message.role === "tool") return toToolMessages(message);
-  if (message.role === "assistant") return [toAssistant(message, reasoningField)];
-  return [{ role, content: toContent(message.parts) }];
+function toWire(message: Message, form: Form, reasoningField: "reasoning" | "reasoning_content" | null): Record<string, unknown>[] {
+  if (message.role === "tool") return toToolMessages(message, form);
+  if (message.role === "assistant") return [toAssistant(message, form, reasoningField)];
+  return [{ role: form.role, content: toContent(message.parts, form) }];
 }
 
 function rolesSent(messages: Message[], roles: Record<string, string>): string[] {
@@ -93,18 +104,15 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
     function: {
       name: tool.name,
       ...(tool.description === undefined ? {} : { description: tool.description }),
-      parameters: schemaAsWritten(tool),
+      ...(tool.parameters === null ? {} : { parameters: schemaAsWritten(tool) }),
       ...(tool.strict === undefined ? {} : { strict: tool.strict }),
     },
   }));
 }
 
-/**
- * A message of text only is a string, as most templates want it: several texts with a line break between, as vLLM itself
- * joins them. (Of a list some templates print the first text alone.) Images keep the list.
- */
-function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
-  if (parts.every((part) => part.type === "text")) return parts.map((part) => part.text).join("\n");
+/** One text is a string. So are several where the template is not known to print them: of a list some print the first alone. */
+function toContent(parts: readonly Part[], { isList }: Form): string | Record<string, unknown>[] {
+  if (parts.every((part) => part.type === "text") && (parts.length < 2 || !isList)) return toldText(parts);
   return parts.flatMap((part): Record<string, unknown>[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image")
@@ -113,13 +121,16 @@ function toContent(parts: readonly Part[]): string | Record<string, unknown>[] {
   });
 }
 
-function toAssistant(message: Message, reasoningField: string | null): Record<string, unknown> {
-  const text = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+function toAssistant(message: Message, form: Form, reasoningField: string | null): Record<string, unknown> {
+  const texts = message.parts.filter((part) => part.type === "text");
+  // What a call parts was sampled in one breath, and is no list.
+  const isOne = texts.length > 1 && !message.parts.some((part, at) => part.type === "text" && message.parts[at - 1]?.type === "text");
+  const content = isOne ? toldText(message.parts) : toContent(texts, form);
   const reasoning = message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = message.parts.filter((part) => part.type === "tool_call");
   return {
     role: "assistant",
-    content: text === "" && calls.length > 0 ? null : text,
+    content: content === "" && calls.length > 0 ? null : content,
     ...(reasoning === "" || reasoningField === null ? {} : { [reasoningField]: reasoning }),
     ...(calls.length === 0
       ? {}
@@ -139,16 +150,10 @@ function toArguments(call: ToolCallPart): string {
   return argumentsObject(call.arguments) ? call.arguments : JSON.stringify(call.arguments);
 }
 
-/** One tool message a result. An error has no slot in chat templates, so it is said in front of the text. */
-function toToolMessages(message: Message): Record<string, unknown>[] {
+/** One tool message a result. */
+function toToolMessages(message: Message, form: Form): Record<string, unknown>[] {
   return message.parts.flatMap((part) => {
     if (part.type !== "tool_result") return [];
-    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(part.is_error ? asError(part.content) : part.content) }];
+    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(toldResult(part), form) }];
   });
-}
-
-function asError([first, ...rest]: ToolResultPart["content"]): ToolResultPart["content"] {
-  const mark = "[tool error] ";
-  if (first?.type === "text") return [{ ...first, text: mark + first.text }, ...rest];
-  return [{ type: "text", text: mark }, ...(first ? [first] : []), ...rest];
 }

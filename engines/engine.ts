@@ -2,7 +2,7 @@
  * An inference server, as the proxy sees it. Two axes, two folders: a dialect knows the harness side, an engine the
  * other side, and they meet in the neutral request and the events below.
  */
-import type { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
+import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
 import type { LogprobSemantics } from "../schema/session-log.ts";
 import type { IdText } from "../tokens/id-text.ts";
 
@@ -77,6 +77,11 @@ export type EngineFacts = {
    * is the role after the conversation has begun; it is looked up after the plain one.
    */
   role_mapping: Record<string, string>;
+  /**
+   * Roles of which the served template prints a list of several texts whole, with what it has between them: theirs go
+   * out as that list. Those of the others are joined by line breaks, as of every role where nobody could ask.
+   */
+  text_lists?: Role[];
   missing: string | null;
   /** Why there is no token-in, and what would give it. */
   token_in_missing?: string;
@@ -124,7 +129,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** What is turned into ids. `verbatim`: no adapter's role mapping; the probe asks what the template itself does. */
+/** What is turned into ids. `verbatim`: no role is mapped and no texts are joined; the probe asks what the template itself does. */
 export type TokenizeSource = { text: string } | { messages: Message[]; tools: Tool[]; verbatim?: boolean };
 
 export type RenderSource = {

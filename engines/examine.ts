@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.ts";
-import type { Message, Sampling, Tool } from "../schema/message.ts";
+import { type Message, Role, type Sampling, type Tool } from "../schema/message.ts";
 import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
 import { type RolePlaces, rolePlaces } from "./template-facts.ts";
 
@@ -118,6 +118,18 @@ async function lookAtRoles(engine: Engine, model: string, facts: EngineFacts, si
   const { tokenize } = engine;
   const places: RolePlaces | null = tokenize ? await rolePlaces((source) => tokenize.call(engine, model, source, signal)) : null;
   if (places === null) return [row("roles", "could not be asked", "unknown", "the server has no tokenizer route: nothing is mapped")];
+  const lists = facts.text_lists ?? [];
+  const joined = Role.options.filter((role) => !lists.includes(role));
+  const texts = row(
+    "several texts",
+    joined.length === 0 ? "printed as the template does" : `joined by line breaks for ${joined.join(", ")}`,
+    "ok",
+    joined.length === 0 ? null : "of their lists the template does not print all, or prints more",
+  );
+  return [...roleRows(places, facts), texts];
+}
+
+function roleRows(places: RolePlaces, facts: EngineFacts): Finding[] {
   return Object.entries(places).map(([place, fate]) => {
     const role = place.replace(" (later)", "");
     const sent = facts.role_mapping[place] ?? facts.role_mapping[role];

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Engine, EngineFacts, TokenizeSource } from "./engine.ts";
 import type { EngineClient } from "./engine-client.ts";
-import { fingerprints, roleMapping, rolePlaces } from "./template-facts.ts";
+import { fingerprints, roleMapping, rolePlaces, textLists } from "./template-facts.ts";
 
 /** `model` is null where none is served: nothing else can be asked then. Throws `engine_unreachable`. */
 export async function firstFacts(
@@ -31,6 +31,7 @@ export async function firstFacts(
   }
   const tokenize = (source: TokenizeSource) => engine.tokenize(model.id, source, signal);
   facts.role_mapping = roleMapping(await rolePlaces(tokenize));
+  facts.text_lists = await textLists(tokenize);
   facts.fingerprints = await fingerprints(tokenize);
   return { facts, model: model.id };
 }

@@ -135,7 +135,7 @@ function toDeclaration(tool: Tool) {
   return {
     name: tool.name,
     ...(tool.description === undefined ? {} : { description: tool.description }),
-    parametersJsonSchema: schemaAsWritten(tool),
+    ...(tool.parameters === null ? {} : { parametersJsonSchema: schemaAsWritten(tool) }),
   };
 }
 

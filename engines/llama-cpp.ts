@@ -10,7 +10,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import { alignById, isMeasured } from "./alignment.ts";
 import { chatFinish } from "./chat-finish.ts";
-import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
 import { ReplyMessage, saidEvents } from "./chat-reply.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
@@ -28,7 +28,7 @@ class LlamaCppEngine implements Engine {
   readonly name = "llama-cpp";
   readonly holdsToolsToGrammar = true;
   readonly #client: EngineClient;
-  #roles: Record<string, string> = {};
+  #wording = plainWording;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient(options);
@@ -45,7 +45,7 @@ class LlamaCppEngine implements Engine {
     facts.max_model_len = props?.default_generation_settings?.n_ctx ?? null;
     facts.token_in_missing = "llama-server takes ids on /completion only, where its parsers for tool calls and reasoning do not run";
     if (model === null) return facts;
-    this.#roles = facts.role_mapping;
+    this.#wording = facts;
     const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.tokens && cold.prompt;
     facts.logprobs = cold.best !== null;
@@ -100,7 +100,7 @@ class LlamaCppEngine implements Engine {
     const hasTools = request.tools.length > 0;
     return {
       model: request.model,
-      messages: toChatMessages(request.messages, this.#roles, "reasoning_content"),
+      messages: toChatMessages(request.messages, this.#wording, "reasoning_content"),
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...toLlamaSampling(sampling),
@@ -126,7 +126,7 @@ class LlamaCppEngine implements Engine {
   async #render(model: string, source: Extract<TokenizeSource, { messages: unknown }>, signal: AbortSignal): Promise<string> {
     const body = {
       model,
-      messages: toChatMessages(source.messages, source.verbatim ? {} : this.#roles, "reasoning_content"),
+      messages: toChatMessages(source.messages, source.verbatim ? verbatimWording : this.#wording, "reasoning_content"),
       ...(source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {}),
     };
     return Rendered.parse(await this.#client.json("POST", "/apply-template", body, signal)).prompt;

@@ -7,7 +7,7 @@ import { AlidadeError } from "../errors.ts";
 import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
 import { chatFinish } from "./chat-finish.ts";
-import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
 
@@ -98,7 +98,7 @@ class OpenAiEngine implements Engine {
     const hasTools = request.tools.length > 0;
     const body = {
       model: request.model,
-      messages: toChatMessages(request.messages, {}, null),
+      messages: toChatMessages(request.messages, plainWording, null),
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...(this.name === "openai" ? takeSampling(this.name, sampling, ownNames) : sampling),

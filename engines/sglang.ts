@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { Message, Prompt, Tool } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
-import { toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { firstFacts } from "./first-facts.ts";
@@ -29,7 +29,7 @@ class SglangEngine implements Engine {
   readonly name = "sglang";
   readonly takesPrompts = true;
   readonly #client: EngineClient;
-  #roles: Record<string, string> = {};
+  #wording = plainWording;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient(options);
@@ -45,7 +45,7 @@ class SglangEngine implements Engine {
     facts.version = info?.version ?? null;
     facts.weight_version = await this.weightVersion(signal);
     if (model === null) return facts;
-    this.#roles = facts.role_mapping;
+    this.#wording = facts;
     const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.prompt && cold.sampled;
     facts.logprobs = cold.best !== null;
@@ -109,7 +109,7 @@ class SglangEngine implements Engine {
   #conversation(model: string, source: { messages: Message[]; tools: Tool[] }, verbatim = false): Record<string, unknown> {
     return {
       model,
-      messages: toChatMessages(source.messages, verbatim ? {} : this.#roles, "reasoning_content"),
+      messages: toChatMessages(source.messages, verbatim ? verbatimWording : this.#wording, "reasoning_content"),
       ...(source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {}),
     };
   }
@@ -146,7 +146,7 @@ class SglangEngine implements Engine {
     const hasTools = request.tools.length > 0;
     return {
       model: request.model,
-      messages: toChatMessages(request.messages, this.#roles, "reasoning_content"),
+      messages: toChatMessages(request.messages, this.#wording, "reasoning_content"),
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...toSglangSampling(sampling),

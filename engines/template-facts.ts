@@ -3,7 +3,7 @@
  * tokenizer are (a hash of what they make of fixed conversations). Nothing is generated.
  */
 import { createHash } from "node:crypto";
-import type { Message, Role, Tool } from "../schema/message.ts";
+import type { Message, Role, Tool, ToolResultPart } from "../schema/message.ts";
 import type { TokenizeSource } from "./engine.ts";
 
 /** Token ids as the server makes them. Throws where it refuses the conversation. */
@@ -59,6 +59,33 @@ export function roleMapping(places: RolePlaces | null): Record<string, string> {
   return mapping;
 }
 
+/** The roles of which it prints a list of two texts as whole as the one text that they would be (see EngineFacts). */
+export async function textLists(tokenize: Tokenize): Promise<Role[]> {
+  const length = (messages: Message[]): Promise<number> => tokenize({ messages, tools, verbatim: true }).then((ids) => ids.length);
+  const isWhole = async (around: (texts: string[]) => Message[]): Promise<boolean> => {
+    try {
+      const first = await length(around([asked]));
+      const both = await length(around([`${asked}\n${asked}`]));
+      const list = await length(around([asked, asked]));
+      // A break between texts is a token or two, or none. A text that is left out, or a list as Python shows one, is many.
+      return both > first && Math.abs(list - both) <= 4;
+    } catch {
+      return false;
+    }
+  };
+  const whole: Role[] = [];
+  for (const [role, around] of Object.entries(placesOfLists)) if (await isWhole(around)) whole.push(role as Role);
+  return whole;
+}
+
+const placesOfLists: Record<Role, (texts: string[]) => Message[]> = {
+  system: (texts) => [turn("system", ...texts), turn("user", "ping")],
+  developer: (texts) => [turn("developer", ...texts), turn("user", "ping")],
+  user: (texts) => [turn("user", ...texts)],
+  assistant: (texts) => [turn("user", "ping"), turn("assistant", ...texts), turn("user", "ping")],
+  tool: (texts) => [turn("user", "read a"), called, { role: "tool", parts: [resultOf(...texts)] }],
+};
+
 /** Hashes of what the server makes of fixed texts and conversations; null where it has no route for them. */
 export async function fingerprints(tokenize: Tokenize): Promise<{ template: string | null; tokenizer: string | null }> {
   return {
@@ -79,8 +106,12 @@ async function hashOf<T>(sources: readonly T[], idsOf: (source: T) => Promise<nu
   return answers === 0 ? null : hash.digest("hex").slice(0, 16);
 }
 
-function turn(role: Role, text: string): Message {
-  return { role, parts: [{ type: "text", text }] };
+function resultOf(...texts: string[]): ToolResultPart {
+  return { type: "tool_result", call_id: "call00001", content: texts.map((text) => ({ type: "text", text })), is_error: false };
+}
+
+function turn(role: Role, ...texts: string[]): Message {
+  return { role, parts: texts.map((text) => ({ type: "text", text })) };
 }
 
 /** Fixed for ever: a change here makes every fingerprint another one. */
@@ -100,23 +131,17 @@ const tools: Tool[] = [
   },
 ];
 
+const called: Message = {
+  role: "assistant",
+  parts: [
+    { type: "reasoning", text: "A file is asked for." },
+    { type: "text", text: "Reading." },
+    { type: "tool_call", id: "call00001", name: "read_file", arguments: '{"path": "a", "limit": 2}', kind: "function" },
+  ],
+};
+
 const conversations: Message[][] = [
   [turn("user", "hello <|im_end|> \u00fc")],
   [turn("system", "Be brief."), turn("user", "hello"), turn("assistant", " hi \n"), turn("user", "again")],
-  [
-    turn("system", "Be brief."),
-    turn("user", "read a"),
-    {
-      role: "assistant",
-      parts: [
-        { type: "reasoning", text: "A file is asked for." },
-        { type: "text", text: "Reading." },
-        { type: "tool_call", id: "call00001", name: "read_file", arguments: '{"path": "a", "limit": 2}', kind: "function" },
-      ],
-    },
-    {
-      role: "tool",
-      parts: [{ type: "tool_result", call_id: "call00001", content: [{ type: "text", text: "one\ntwo\n" }], is_error: false }],
-    },
-  ],
+  [turn("system", "Be brief."), turn("user", "read a"), called, { role: "tool", parts: [resultOf("one\ntwo\n")] }],
 ];

@@ -8,7 +8,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
-import { chatRequestJson, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
 import { cutOffArguments } from "./cut-off-call.ts";
 import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
@@ -49,7 +49,7 @@ class VllmEngine implements Engine {
   readonly takesPrompts = true;
   readonly #client: EngineClient;
   /** Found by the probe: many templates skip a `developer` turn without a word, and with it the harness's instructions. */
-  #roles: Record<string, string> = {};
+  #wording = plainWording;
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
   /** Found by the probe: how this server takes prompt ids; null: it was not seen to. */
@@ -71,7 +71,7 @@ class VllmEngine implements Engine {
       () => null,
     );
     if (model === null) return facts;
-    this.#roles = facts.role_mapping;
+    this.#wording = facts;
     facts.weight_version = await this.weightVersion(signal);
     const cold = await this.#probeOnce(model, 1, signal);
     this.#extras = cold.accepted;
@@ -193,7 +193,7 @@ class VllmEngine implements Engine {
   #toTokenize(model: string, source: TokenizeSource): Record<string, unknown> {
     if ("text" in source) return { model, prompt: source.text, add_special_tokens: false };
     const tools = source.tools.length > 0 ? { tools: toChatTools(source.tools) } : {};
-    const messages = toChatMessages(source.messages, source.verbatim ? {} : this.#roles);
+    const messages = toChatMessages(source.messages, source.verbatim ? verbatimWording : this.#wording);
     return { model, messages, ...tools, add_generation_prompt: true };
   }
 
@@ -213,7 +213,7 @@ class VllmEngine implements Engine {
       ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
     };
     const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
-    return chatRequestJson(fields, { ...request, more }, this.#roles);
+    return chatRequestJson(fields, { ...request, more }, this.#wording);
   }
 
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */

@@ -1,6 +1,7 @@
 /** One agent's calls as ATIF steps: what came new into the context, then what was said, in the order of time. */
 import { argumentsObject } from "../schema/arguments.ts";
 import type { Message, Part } from "../schema/message.ts";
+import { toldText } from "../schema/told.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import type { WholeTurn } from "./whole-turns.ts";
 
@@ -136,6 +137,7 @@ function toToolCall({ id, name, arguments: raw, kind }: Part & { type: "tool_cal
 const imageType = /^data:(image\/(?:jpeg|png|gif|webp))[;,]/;
 
 function toContent(parts: Part[]): string | AtifContent[] {
+  if (!parts.some((part) => part.type === "image")) return toldText(parts);
   const content = parts.flatMap((part): AtifContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];
@@ -144,7 +146,7 @@ function toContent(parts: Part[]): string | AtifContent[] {
     return [{ type: "image", source: { media_type, path: part.url } }];
   });
   const texts = content.flatMap((each) => (each.type === "text" ? [each.text] : []));
-  return texts.length === content.length ? texts.join("") : content;
+  return texts.length === content.length ? texts.join("\n") : content;
 }
 
 function toMetrics({ usage, policy }: CallRecord, turn: WholeTurn | undefined): AtifMetrics {

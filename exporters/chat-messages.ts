@@ -1,5 +1,6 @@
 /** Neutral messages as OpenAI chat messages, the form that SFT trainers and chat templates read. */
 import type { Message, Part, Tool } from "../schema/message.ts";
+import { toldResult, toldText } from "../schema/told.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
 
 export type ChatMessage = {
@@ -26,7 +27,7 @@ export function toChatMessages(message: Message): ChatMessage[] {
   const messages: ChatMessage[] = results.map((part) => ({
     role: "tool",
     tool_call_id: part.call_id,
-    content: toContent(part.content),
+    content: toContent(toldResult(part)),
   }));
   if (rest.length > 0 || results.length === 0) {
     const role = message.role === "tool" ? "user" : message.role;
@@ -54,12 +55,12 @@ function toToolCall(part: Part): ChatToolCall[] {
 
 /** A string where there is only text, else the parts in their order. */
 function toContent(parts: Part[]): string | ChatContent[] {
-  const content = parts.flatMap((part): ChatContent[] => {
+  if (!parts.some((part) => part.type === "image")) return toldText(parts);
+  return parts.flatMap((part): ChatContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];
     return [{ type: "image_url", image_url: { url: part.url, ...(part.detail === undefined ? {} : { detail: part.detail }) } }];
   });
-  return content.every((each) => each.type === "text") ? content.map((each) => (each.type === "text" ? each.text : "")).join("") : content;
 }
 
 export function toChatTool(tool: Tool): Record<string, unknown> {
@@ -70,7 +71,7 @@ export function toChatTool(tool: Tool): Record<string, unknown> {
     function: {
       name,
       ...(description === undefined ? {} : { description }),
-      parameters: schemaAsWritten(tool),
+      ...(tool.parameters === null ? {} : { parameters: schemaAsWritten(tool) }),
       ...(strict === undefined ? {} : { strict }),
     },
   };

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
+import { toldResult } from "../schema/told.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter } from "./exporter.ts";
@@ -116,7 +117,7 @@ function toItem(part: Part, { role }: Message): Item {
         status: "completed",
       };
     case "tool_result":
-      return { type: "function_call_output", call_id: part.call_id, output: textOf(part.content) };
+      return { type: "function_call_output", call_id: part.call_id, output: textOf(toldResult(part)) };
     case "reasoning":
       return { type: "reasoning", id: "", summary: [{ type: "summary_text", text: part.text }] };
     case "image":
@@ -130,7 +131,7 @@ function toItem(part: Part, { role }: Message): Item {
 
 /** Gym's tool output is one string: an image in it is named, not shown. */
 function textOf(content: Extract<Part, { type: "tool_result" }>["content"]): string {
-  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
+  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("\n");
 }
 
 function toTool(tool: Tool): Item {

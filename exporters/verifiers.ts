@@ -180,7 +180,7 @@ function toWireTool(tool: Tool): Record<string, unknown> {
     type: kind,
     name,
     description: description ?? "",
-    parameters: schemaAsWritten(tool),
+    parameters: schemaAsWritten(tool) ?? {},
     ...(strict === undefined ? {} : { strict }),
   };
 }

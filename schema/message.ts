@@ -52,8 +52,11 @@ export type Message = z.infer<typeof Message>;
 export const Tool = z.strictObject({
   name: z.string(),
   description: z.string().optional(),
-  /** JSON Schema of the arguments. A custom tool is shown to the model as a function with one string, `input`. */
-  parameters: z.record(z.string(), z.unknown()),
+  /**
+   * JSON Schema of the arguments; null where the harness declared none, which templates print in another way than one
+   * without properties. A custom tool is shown to the model as a function with one string, `input`.
+   */
+  parameters: z.record(z.string(), z.unknown()).nullable(),
   /** The same as the harness wrote it, where JavaScript writes its numbers in another way (0.0, bounds of 64 bits). */
   parameters_source: z.string().optional(),
   kind: z.enum(["function", "custom"]).default("function"),

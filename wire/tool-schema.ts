@@ -4,11 +4,13 @@ import { parseAsWritten, writtenText } from "./written-numbers.ts";
 
 type Schema = Pick<Tool, "parameters" | "parameters_source">;
 
-/** `value`: the very object that stood in the body, or what stands for a tool without a schema. */
+/** Of a tool that takes no arguments, where a wire has no way to say that none were declared. */
+export const noArguments = { type: "object", properties: {} };
+
+/** `value`: the very object that stood in the body. */
 export function toolSchema(value: unknown): Schema {
-  const parameters = (value as Tool["parameters"] | null | undefined) ?? { type: "object", properties: {} };
   const text = writtenText(value);
-  return { parameters, ...(text !== undefined && { parameters_source: text }) };
+  return { parameters: (value as Tool["parameters"] | undefined) ?? null, ...(text !== undefined && { parameters_source: text }) };
 }
 
 /** The schema for JSON.stringify alone, which writes its numbers as the harness did: a template prints them to the model. */

@@ -1,7 +1,7 @@
 /** Tools and tool choice of a Messages request. */
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
-import { toolSchema } from "../../wire/tool-schema.ts";
+import { noArguments, toolSchema } from "../../wire/tool-schema.ts";
 import { checked, invalid } from "../edge.ts";
 
 const WireTool = z.looseObject({
@@ -46,7 +46,7 @@ function functionTool(name: string, tool: z.output<typeof WireTool>, { input_sch
   return {
     name,
     ...(tool.description != null && { description: tool.description }),
-    ...toolSchema(input_schema),
+    ...toolSchema(input_schema ?? noArguments),
     kind: "function",
     ...(tool.strict != null && { strict: tool.strict }),
   };

@@ -1,7 +1,7 @@
 /** Tools and tool configuration of a generateContent request. */
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
-import { toolSchema } from "../../wire/tool-schema.ts";
+import { noArguments, toolSchema } from "../../wire/tool-schema.ts";
 import { checked, invalid, isObject } from "../edge.ts";
 import { toJsonSchema } from "./schema.ts";
 import { camelKeys } from "./wire.ts";
@@ -33,7 +33,7 @@ function functionOf(value: Record<string, unknown>, at: string): Tool {
   return {
     name: declared.name,
     ...(declared.description != null && { description: declared.description }),
-    ...toolSchema(value.parametersJsonSchema ?? (declared.parameters && toJsonSchema(declared.parameters))),
+    ...toolSchema(value.parametersJsonSchema ?? (declared.parameters ? toJsonSchema(declared.parameters) : noArguments)),
     kind: "function",
   };
 }

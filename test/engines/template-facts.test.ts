@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { toChatMessages } from "../../engines/chat-messages.ts";
+import { chatRequestJson, toChatMessages } from "../../engines/chat-messages.ts";
 import type { TokenizeSource } from "../../engines/engine.ts";
-import { fingerprints, roleMapping, rolePlaces, type Tokenize } from "../../engines/template-facts.ts";
-import type { Message } from "../../schema/message.ts";
+import { fingerprints, roleMapping, rolePlaces, type Tokenize, textLists } from "../../engines/template-facts.ts";
+import type { Message, Role } from "../../schema/message.ts";
 import { encode } from "../fakes/scripted-engine.ts";
 
 /** A template that prints a turn where `prints` says so; null: it refuses the conversation. */
@@ -47,6 +47,48 @@ test("a template that leaves its own system prompt out for one that is given pri
   assert.deepEqual(roleMapping(await rolePlaces(tokenize)), {});
 });
 
+test("of a list of texts only a template that prints all of it, and nothing else, gets the list", async () => {
+  const shown: Record<string, (texts: string[]) => string> = {
+    system: ([first = ""]) => first,
+    developer: (texts) => JSON.stringify(texts.map((text) => ({ type: "text", text }))),
+    user: (texts) => texts.join(""),
+    assistant: (texts) => texts.join(" "),
+    tool: (texts) => texts.join("\n"),
+  };
+  const tokenize: Tokenize = async (source) =>
+    "text" in source
+      ? encode(source.text)
+      : source.messages.flatMap(({ role, parts: [...parts] }) => {
+          const texts = parts
+            .flatMap((part) => (part.type === "tool_result" ? part.content : [part]))
+            .map((part) => (part.type === "text" ? part.text : ""));
+          return encode(texts.length === 1 ? (texts[0] as string) : (shown[role]?.(texts) ?? ""));
+        });
+  assert.deepEqual(await textLists(tokenize), ["user", "assistant", "tool"]);
+  assert.deepEqual(await textLists(() => Promise.reject(new Error("404"))), []);
+});
+
+test("several texts go out as a list to a template that prints one, else on lines of their own; a turn that calls part is no list", () => {
+  const text = (said: string) => ({ type: "text" as const, text: said });
+  const call = { type: "tool_call" as const, id: "c", name: "f", arguments: "{}", kind: "function" as const };
+  const said: Message[] = [
+    { role: "system", parts: [text("a"), text("b")] },
+    { role: "user", parts: [text("a"), text("b")] },
+    { role: "user", parts: [text("a")] },
+    { role: "assistant", parts: [text("a"), call, text("b")] },
+    { role: "assistant", parts: [text("a"), text("b"), call] },
+    { role: "tool", parts: [{ type: "tool_result", call_id: "c", content: [text("a"), text("b")], is_error: true }] },
+  ];
+  const contents = (text_lists: Role[]) => toChatMessages(said, { role_mapping: {}, text_lists }).map(({ content }) => content);
+  const list = [text("a"), text("b")];
+  assert.deepEqual(contents(["user", "assistant", "tool"]), ["a\nb", list, "a", "ab", list, [text("[tool error] a"), text("b")]]);
+  assert.deepEqual(contents([]), ["a\nb", "a\nb", "a", "ab", "a\nb", "[tool error] a\nb"]);
+  // What was written for one engine is not what another gets.
+  const fields = (text_lists: Role[]) =>
+    JSON.parse(chatRequestJson({ model: "m" }, { messages: said, tools: [] }, { role_mapping: {}, text_lists }).toString());
+  assert.deepEqual([fields(["user"]).messages[1].content, fields([]).messages[1].content], [list, "a\nb"]);
+});
+
 test("where the server has no tokenizer route nothing is mapped and nothing is hashed", async () => {
   const absent: Tokenize = () => Promise.reject(new Error("404"));
   assert.deepEqual(roleMapping(await rolePlaces(absent)), {});
@@ -64,8 +106,7 @@ test("two templates have two fingerprints, one template has one", async () => {
 test("a later turn goes out under the role that is printed there, an early one stays", () => {
   const turn = (role: Message["role"]): Message => ({ role, parts: [{ type: "text", text: role }] });
   const sent = toChatMessages([turn("developer"), turn("system"), turn("user"), turn("developer"), turn("system")], {
-    developer: "system",
-    "system (later)": "user",
+    role_mapping: { developer: "system", "system (later)": "user" },
   });
   assert.deepEqual(
     sent.map(({ role }) => role),

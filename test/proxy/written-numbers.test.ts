@@ -134,7 +134,7 @@ test("a tool's schema may name its properties as it likes: they are values that 
   for (const [path, body] of bodies) assert.equal((await client.post(path, body)).status, 200, path);
   const stored = (await client.entries()).flatMap((entry) => (entry.type === "tools" ? entry.tools : []));
   for (const { parameters } of stored)
-    assert.deepEqual(parameters.properties, {
+    assert.deepEqual(parameters?.properties, {
       input: { minimum: 1 },
       args: { minItems: 1 },
       response: { maximum: 1000 },
