@@ -25,6 +25,7 @@ export const errorCodes = {
   sandbox_out_of_memory: "policy",
   sandbox_disk_full: "policy",
   output_too_large: "policy",
+  output_unreadable: "policy",
   engine_unreachable: "infrastructure",
   engine_error: "infrastructure",
   engine_aborted: "infrastructure",

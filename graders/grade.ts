@@ -3,6 +3,7 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
+import type { Task } from "../schema/task.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf } from "./index.ts";
 
@@ -10,8 +11,8 @@ import { graderOf } from "./index.ts";
 const aroundSeconds = 120;
 
 /**
- * Grades, and turns whatever the infrastructure did into a verdict without a reward. Rejects never: a grading that went
- * wrong is data.
+ * Grades. What the infrastructure did becomes a verdict without a reward, what the work did to the grader's sandbox one
+ * of 0. Rejects never: a grading that went wrong is data.
  */
 export async function grade(context: GradeContext): Promise<Verdict> {
   const started = performance.now();
@@ -21,12 +22,16 @@ export async function grade(context: GradeContext): Promise<Verdict> {
     signal.throwIfAborted();
     return await untilAborted(graderOf(context.task.grader).grade(context.task.grader, { ...context, signal }), signal);
   } catch (error) {
-    return unmeasured(
-      context,
-      deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: "),
-      performance.now() - started,
-    );
+    const failure = deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: ");
+    const duration_ms = performance.now() - started;
+    const isResult = failure.owner === "policy" && !context.signal.aborted;
+    return isResult ? noOutput(context.task, failure, duration_ms) : unmeasured(context, failure, duration_ms);
   }
+}
+
+/** The verdict on what cannot be graded where that is the policy's own doing: without a reward it would be a place to hide. */
+export function noOutput(task: Task, error: AlidadeError, duration_ms = 0): Verdict {
+  return { ...ungraded(task, error, duration_ms), reward: 0, status: "no_output" };
 }
 
 /** A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. */
@@ -50,19 +55,23 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
-function unmeasured(context: GradeContext, error: AlidadeError, duration_ms: number): Verdict {
+function unmeasured({ task, signal }: GradeContext, error: AlidadeError, duration_ms: number): Verdict {
+  const { code, message } = error;
+  const verdict = ungraded(task, { code: signal.aborted ? "cancelled" : code, message }, duration_ms);
+  return { ...verdict, reward: null, status: signal.aborted ? "cancelled" : statusOf(error) };
+}
+
+function ungraded(task: Task, { code, message }: Pick<AlidadeError, "code" | "message">, duration_ms: number) {
   return {
-    reward: null,
     components: {},
-    status: context.signal.aborted ? "cancelled" : statusOf(error),
     // No sandbox was seen, so no isolation is claimed.
     tier: "T0",
     isolation: "none",
-    grader: context.task.grader.kind,
+    grader: task.grader.kind,
     evidence: {},
-    error: { code: context.signal.aborted ? "cancelled" : error.code, message: error.message, status: null },
+    error: { code, message, status: null },
     duration_ms,
-  };
+  } as const;
 }
 
 function statusOf(error: AlidadeError): Verdict["status"] {

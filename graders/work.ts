@@ -3,6 +3,7 @@
  * the agent's runs here, and its `.git`, attributes and ignore lists have no say.
  */
 import { createHash } from "node:crypto";
+import { AlidadeError } from "../errors.ts";
 import { hashTree, isExecutable, matchesAny } from "../sandboxes/file-tree.ts";
 import type { Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
@@ -34,10 +35,15 @@ export type WorkDiff = {
 
 /**
  * The workdir, read from outside. Called once when the task was delivered (that is the base) and once after `freeze`
- * (that is the work), so that both have gone the same way.
+ * (that is the work), so that both have gone the same way. Throws what the agent did to its workdir as the policy's.
  */
 export async function takeWork(sandbox: Sandbox, task: Task): Promise<SandboxFile[]> {
-  const files = await sandbox.readFiles(task.environment.workdir, { ...workBounds, exclude: ignored });
+  const { workdir } = task.environment;
+  const files = await sandbox.readFiles(workdir, { ...workBounds, exclude: ignored }).catch((error: unknown) => {
+    if (!(error instanceof AlidadeError) || error.code !== "not_found") throw error;
+    // It was there when the sandbox was made.
+    throw new AlidadeError("output_unreadable", `The workdir ${workdir} is gone, or is no folder any more.`, { cause: error });
+  });
   return files.filter((file) => !matchesAny(file.path, ignored));
 }
 

@@ -1,5 +1,5 @@
 /** RUN: the harness in its sandbox, and what its end means. */
-import { AlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
@@ -24,7 +24,10 @@ export type HarnessRun = {
   engine_share: number;
 };
 
-/** Never throws for what the harness does. A sandbox that dies is an infrastructure failure in the result. */
+/**
+ * A sandbox that dies is an infrastructure failure in the result. Throws only where the policy took its sandbox down (its
+ * memory), with which whatever could be graded is gone.
+ */
 export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: Prepared, signal: AbortSignal): Promise<HarnessRun> {
   const { sandbox, launch } = prepared;
   const { limits, environment } = plan.task;
@@ -43,9 +46,9 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
     });
   } catch (error) {
     signal.throwIfAborted();
-    const record = toErrorRecord(
-      error instanceof AlidadeError ? error : new AlidadeError("sandbox_error", String(error), { cause: error }),
-    );
+    const failure = asAlidadeError(error, "sandbox_error");
+    if (failure.owner === "policy") throw failure;
+    const record = toErrorRecord(failure);
     return {
       stop_reason: record.code,
       exit_code: null,

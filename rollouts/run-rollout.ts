@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
-import { freshSandbox, grade } from "../graders/grade.ts";
+import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { reconstruct } from "../reconstruct/index.ts";
@@ -43,9 +43,12 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
       });
     }
   } catch (error) {
-    attempt.error = toErrorRecord(
-      signal.aborted ? new AlidadeError("cancelled", "the run was stopped") : asAlidadeError(firstFailure(error), "sandbox_error"),
-    );
+    const failure = signal.aborted
+      ? new AlidadeError("cancelled", "the run was stopped")
+      : asAlidadeError(firstFailure(error), "sandbox_error");
+    attempt.error = toErrorRecord(failure);
+    // Of a sandbox that the agent was given: what it did to it, or left in it, is its result.
+    if (attempt.session && failure.owner === "policy") attempt.verdict = noOutput(plan.task, failure);
   }
   attempt.times.done = Date.now();
   return conclude(setup, plan, attempt, signal);

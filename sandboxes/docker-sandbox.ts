@@ -132,9 +132,12 @@ export class DockerSandbox implements Sandbox {
   }
 
   async readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
-    const files = await getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
-    await this.#checkRunning(`files were read below ${folder}`);
-    return files;
+    try {
+      return await getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
+    } finally {
+      // Whatever came of it, of a container that is gone it says nothing.
+      await this.#checkRunning(`files were read below ${folder}`);
+    }
   }
 
   async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {

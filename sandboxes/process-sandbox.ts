@@ -106,9 +106,7 @@ export class ProcessSandbox implements Sandbox {
         await using handle = await open(target, "wx", (file.mode & 0o111) === 0 ? 0o644 : 0o755);
         await handle.writeFile(file.content);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOSPC") {
-          throw new AlidadeError("sandbox_disk_full", `The disk is full: no space left to write ${file.path}.`, { cause: error });
-        }
+        // Also of a full disk: it is the machine's, and others fill it too.
         throw asAlidadeError(error, "sandbox_error", `Writing ${file.path} below ${folder}: `);
       }
     }
@@ -129,9 +127,21 @@ export class ProcessSandbox implements Sandbox {
     const collector = new FileCollector(posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
     const root = this.path(folder);
     const found = await lstat(root).catch(() => null);
+    if (found === null) await this.#assertThere();
     if (found === null || !found.isDirectory()) throw new AlidadeError("not_found", `There is no folder ${folder} in the sandbox.`);
-    await collect(root, "", collector);
+    try {
+      await collect(root, "", collector);
+    } catch (error) {
+      await this.#assertThere();
+      throw readError(error, folder);
+    }
     return collector.files();
+  }
+
+  /** What is missing inside was removed inside; where nothing is left, somebody removed the sandbox. */
+  async #assertThere(): Promise<void> {
+    if (await lstat(this.#files).catch(() => null)) return;
+    throw new AlidadeError("sandbox_died", `The sandbox's folder ${this.#files} was removed.`);
   }
 
   async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
@@ -216,6 +226,14 @@ function fired<Why>(signal: AbortSignal, why: Why, over: AbortSignal): Promise<W
     if (signal.aborted) return resolve(why);
     signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
   });
+}
+
+/** What whoever runs inside can make of a name that no reader gets behind: no access, a path too long, a name that is no text. */
+const unreadable = new Set(["EACCES", "ENAMETOOLONG", "ENOENT"]);
+
+function readError(error: unknown, folder: string): AlidadeError {
+  const isTheirs = unreadable.has((error as NodeJS.ErrnoException).code ?? "");
+  return asAlidadeError(error, isTheirs ? "output_unreadable" : "sandbox_error", `Reading files below ${folder}: `);
 }
 
 /** Regular files only; folders behind links are not entered. */

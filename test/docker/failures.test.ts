@@ -59,6 +59,7 @@ test("a container that is removed from outside ends its command with sandbox_die
   await untilRunning(sandbox.id, "sleep 1000");
   await run("docker", ["rm", "-f", sandbox.id]);
   await told;
+  await assert.rejects(sandbox.readFiles("/work"), has("sandbox_died", /removed/));
   await sandbox[Symbol.asyncDispose]();
   // `docker rm` leaves anonymous volumes behind; disposing does not.
   assert.equal((await run("docker", ["volume", "ls", "-q", "--filter", `label=alidade.run=${run_id}`])).stdout, "");

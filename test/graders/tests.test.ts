@@ -1,6 +1,7 @@
 /** The tests grader over the process sandbox, with the demo's parse-duration as its task: what must count, and what must not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { AlidadeError } from "../../errors.ts";
 import { baseFiles } from "../../graders/check.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
 import { takeWork } from "../../graders/work.ts";
@@ -160,6 +161,14 @@ test("links in the workdir and the agent's own git folder are not part of the wo
   await sandbox.freeze();
   const work = await takeWork(sandbox, task);
   assert.deepEqual(work.map((one) => one.path).sort(), [...base.map((one) => one.path), "src/new.js"].sort());
+});
+
+test("work that fills the grader's own sandbox, or takes its memory, is no output: 0 and no place to hide", async () => {
+  for (const code of ["sandbox_disk_full", "sandbox_out_of_memory"] as const) {
+    const fresh = () => Promise.reject(new AlidadeError(code, "the sandbox is full"));
+    const verdict = await grade({ task, base, work: gold, fresh, signal: new AbortController().signal });
+    assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", code]);
+  }
 });
 
 test("a backend that fails gives a verdict without a reward, and so does a cancelled grading", async () => {

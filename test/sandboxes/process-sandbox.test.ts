@@ -55,6 +55,23 @@ test("a folder that was made unreadable inside is removed all the same", { skip 
   await assert.rejects(readdir(folder), { code: "ENOENT" });
 });
 
+test("what was made unreadable inside is told as such, and not as a fault of the sandbox", { skip }, async (t) => {
+  // A user like any other: root reads everything.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(65_534);
+  t.after(() => isRoot && process.seteuid?.(0));
+  const deep = `for (let at = 0; at < 25; at++) { fs.mkdirSync("a".repeat(200)); process.chdir("a".repeat(200)); }`;
+  for (const script of ["touch a; chmod 0 a", "mkdir a; chmod 0 a", "touch \"$(printf 'a\\377')\"", `node -e '${deep}'`]) {
+    await using sandbox = await make();
+    const made = await sandbox.exec(["sh", "-c", script]);
+    assert.equal(made.exit_code, 0, made.stderr);
+    const told = await sandbox.readFiles("/work").catch((error: AlidadeError) => error.code);
+    // Nothing of ours removes a path that is longer than the system's longest.
+    await sandbox.exec(["sh", "-c", "chmod -R 700 .; rm -rf ./*"]);
+    assert.equal(told, "output_unreadable", script);
+  }
+});
+
 test("paths inside have a stand-in on the host, and it is its own stand-in", { skip }, async () => {
   await using sandbox = await make();
   const work = sandbox.path("/work");

@@ -1,0 +1,61 @@
+/** A run of the small task in this process: real rollouts, whose engine says what the test wants. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { engines } from "../../engines/index.ts";
+import { commandHarness } from "../../harnesses/command.ts";
+import { HarnessProxy } from "../../proxy/index.ts";
+import { RunFolder, runTasks } from "../../rollouts/index.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { RolloutRecord } from "../../schema/rollout.ts";
+import { DiskStore } from "../../store/index.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { ScriptedEngine } from "./scripted-engine.ts";
+import { chatHarness, solve } from "./small-task.ts";
+
+type SmallRun = {
+  /** The run's folder. */
+  path: string;
+  retries: number;
+  reply?: Parameters<typeof ScriptedEngine.start>[0];
+  env?: Record<string, string>;
+};
+
+/** Runs what is not done in the folder. `place` is where the task `small` was written. */
+export async function runner(
+  t: TestContext,
+  place: string,
+  { path, retries, reply = solve, env = {} }: SmallRun,
+): Promise<(backend: SandboxBackend, signal?: AbortSignal) => Promise<RolloutRecord[]>> {
+  const engine = await ScriptedEngine.start(reply);
+  t.after(() => engine[Symbol.asyncDispose]());
+  const tasks = await loadTasks(join(place, "small"));
+  return async (backend: SandboxBackend, signal = t.signal) => {
+    await using folder = await RunFolder.open(path);
+    const vllm = engines.find(({ name }) => name === "vllm")?.create({ baseUrl: engine.url, apiKey: null });
+    assert.ok(vllm);
+    await using proxy = await HarnessProxy.start({ engine: vllm, store: new DiskStore(RunFolder.sessions(path)), version: "test" });
+    try {
+      return await runTasks(
+        {
+          run_id: "r",
+          tasks,
+          samples: 1,
+          harness: commandHarness({ argv: ["node", chatHarness, "{instruction}"], env }),
+          backend,
+          proxy,
+          folder,
+          purpose: "train",
+          budgets: {},
+          samplingOf: () => ({}),
+          concurrency: { init: 1, run: 1, post: 1 },
+          retries,
+          onProgress: () => undefined,
+        },
+        signal,
+      );
+    } finally {
+      await vllm.close();
+    }
+  };
+}

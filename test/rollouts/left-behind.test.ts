@@ -1,0 +1,85 @@
+/** What a policy leaves behind is its own doing, also where nobody can grade it: a verdict, and never another attempt. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { AlidadeError, type ErrorCode } from "../../errors.ts";
+import { readTrajectories } from "../../rollouts/index.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { runner } from "../fakes/small-run.ts";
+import { solve, writeTask } from "../fakes/small-task.ts";
+
+/** A run in which the policy runs one command and says that it is done; with one retry, which none of these may take. */
+async function runOf(t: TestContext, command: string, backend?: SandboxBackend) {
+  const place = await mkdtemp(join(tmpdir(), "alidade-left-behind-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const path = join(place, "run");
+  const reply: typeof solve = (request) => {
+    const said = solve(request);
+    return said.tool_calls ? { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }] } : said;
+  };
+  const run = await runner(t, place, { path, retries: 1, reply });
+  const records = await run(backend ?? (await pickBackend("process", t.signal)).backend);
+  return { records, trajectories: await readTrajectories(path) };
+}
+
+async function assertNoOutput(code: ErrorCode, { records, trajectories }: Awaited<ReturnType<typeof runOf>>): Promise<void> {
+  assert.deepEqual(
+    records.map(({ attempt, verdict, error }) => [attempt, verdict?.status, verdict?.reward, verdict?.error?.code, error?.code]),
+    [[1, "no_output", 0, code, code]],
+  );
+  assert.deepEqual(
+    trajectories.map(({ status, reward, in_loss, in_baseline, mask_reason }) => [status, reward, in_loss, in_baseline, mask_reason]),
+    [["graded", 0, true, true, null]],
+  );
+}
+
+for (const [title, code, command] of [
+  ["more files than anyone can grade", "output_too_large", "echo yes > done.txt; seq 20001 | xargs touch"],
+  ["more bytes than anyone can grade", "output_too_large", "echo yes > done.txt; truncate -s 300M large"],
+  ["no workdir", "output_unreadable", 'rm -rf "$PWD"'],
+  ["a link in the workdir's place", "output_unreadable", 'work="$PWD"; cd ..; mv "$work" moved; ln -s moved "$work"'],
+  ["a file whose name is no text", "output_unreadable", "echo yes > done.txt; touch \"$(printf 'a\\377')\""],
+] as const)
+  test(`${title} is no output: reward 0, trained, and not tried again`, { timeout: 60_000 }, async (t) => {
+    await assertNoOutput(code, await runOf(t, command));
+  });
+
+test("a policy that takes all of its sandbox's memory, so that the sandbox ends, has no output", { timeout: 60_000 }, async (t) => {
+  const { backend } = await pickBackend("process", t.signal);
+  const dying: SandboxBackend = {
+    ...backend,
+    async create(spec, signal) {
+      const sandbox = await backend.create(spec, signal);
+      const exec = sandbox.exec.bind(sandbox);
+      sandbox.exec = async (argv, options) => {
+        await exec(argv, options);
+        throw new AlidadeError("sandbox_out_of_memory", "The sandbox ran out of memory and ended.");
+      };
+      return sandbox;
+    },
+  };
+  await assertNoOutput("sandbox_out_of_memory", await runOf(t, "true", dying));
+});
+
+test("a sandbox that is gone as a whole is the infrastructure's loss and tried again", { timeout: 60_000 }, async (t) => {
+  const { backend } = await pickBackend("process", t.signal);
+  let made = 0;
+  const losing: SandboxBackend = {
+    ...backend,
+    async create(spec, signal) {
+      const sandbox = await backend.create(spec, signal);
+      if (made++ > 0) return sandbox;
+      sandbox.freeze = () => rm(join(sandbox.path("/work"), ".."), { recursive: true });
+      return sandbox;
+    },
+  };
+  const { records } = await runOf(t, "echo yes > done.txt", losing);
+  assert.deepEqual(
+    records.map(({ attempt, verdict, error }) => [attempt, verdict?.reward, error]),
+    [[2, 1, null]],
+  );
+});
