@@ -69,7 +69,11 @@ export const tests: Grader<Spec> = {
 /** The work, with protected paths as they were delivered and the hidden tests on top: they win. */
 function placeTests(spec: Spec, { work, base }: GradeContext, hidden: SandboxFile[]): SandboxFile[] {
   const isProtected = (file: SandboxFile) => matchesAny(file.path, spec.protected);
-  return overlay([...work.filter((file) => !isProtected(file)), ...base.filter(isProtected)], hidden);
+  const delivered = overlay(
+    work.filter((file) => !isProtected(file)),
+    base.filter(isProtected),
+  );
+  return overlay(delivered, hidden);
 }
 
 async function runTests(

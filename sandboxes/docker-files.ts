@@ -8,6 +8,7 @@ import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { statusOf } from "./docker-client.ts";
 import { agentId } from "./docker-container.ts";
 import { checkedPath, FileCollector } from "./file-collector.ts";
+import { foldersOf } from "./file-tree.ts";
 import type { SandboxFile } from "./sandbox.ts";
 
 /**
@@ -22,7 +23,7 @@ export async function putFiles(container: Docker.Container, place: string, folde
   const filled = (async () => {
     for (const file of files) {
       const name = posix.join(below, checkedPath(file.path));
-      for (const parent of parents(name)) {
+      for (const parent of foldersOf(name)) {
         if (folders.has(parent)) continue;
         folders.add(parent);
         archive.entry({ name: `${parent}/`, type: "directory", mode: 0o755, ...owned });
@@ -54,12 +55,6 @@ function writeError(error: unknown, folder: string): AlidadeError {
     );
   }
   return goneOr(error, `Writing files below ${folder}: `);
-}
-
-/** `c`, `c/b` for `c/b/a`. */
-function parents(name: string): string[] {
-  const parts = name.split("/").slice(0, -1);
-  return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
 export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[] };

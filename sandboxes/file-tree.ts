@@ -51,11 +51,21 @@ export function insidePath(path: string): string | null {
   return parts.some((part) => part === "" || part === "." || part === "..") ? null : path;
 }
 
-/** `over` on `base`: same paths are replaced. Sorted by path. */
+/**
+ * `over` on `base`: same paths are replaced, and so is a file that stands where `over` has a folder, and a folder where it
+ * has a file. Sorted by path.
+ */
 export function overlay(base: SandboxFile[], over: SandboxFile[]): SandboxFile[] {
-  const files = new Map(base.map((file) => [file.path, file]));
-  for (const file of over) files.set(file.path, file);
-  return [...files.values()].sort(byPath);
+  const files = new Map(over.map((file) => [file.path, file]));
+  const folders = new Set(over.flatMap(({ path }) => foldersOf(path)));
+  const inTheWay = (path: string) => files.has(path) || folders.has(path) || foldersOf(path).some((folder) => files.has(folder));
+  return [...base.filter(({ path }) => !inTheWay(path)), ...files.values()].sort(byPath);
+}
+
+/** `c`, `c/b` for `c/b/a`. */
+export function foldersOf(path: string): string[] {
+  const parts = path.split("/").slice(0, -1);
+  return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
 }
 
 /** Globs know `*`, `?` and `**`. Dot files match too: Node's own matchesGlob skips them, and a protected folder has no blind spot. */

@@ -89,6 +89,8 @@ for (const [title, work] of [
     overlay(base, [file("test/.more/a.test.js", forgedTap), file("test/zz.js", "process.exit(0)")]),
   ],
   ["a broken package.json", overlay(base, [file("package.json", '{"type":"commonjs"}')])],
+  ["a file where the tests' folder was", overlay(base, [file("test", "")])],
+  ["a folder where a hidden test goes", overlay(base, [file("test/parse-duration.test.js/x", "")])],
   ["the source deleted", base.filter((one) => one.path !== source)],
 ] as const) {
   test(`${title}: 0, and a verdict`, async () => {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hashTree, insidePath, matchesAny, readFolder } from "../../sandboxes/file-tree.ts";
+import { hashTree, insidePath, matchesAny, overlay, readFolder } from "../../sandboxes/file-tree.ts";
 
 test("globs match dot files and folders, and only what they name", () => {
   assert.equal(matchesAny("test/.hidden/x.js", ["test/**"]), true);
@@ -18,6 +18,15 @@ test("globs match dot files and folders, and only what they name", () => {
 test("a path that leaves its folder is none", () => {
   for (const path of ["", "/etc", "a/../b", "..", "./a", "a//b", "a\\b", "a\0b"]) assert.equal(insidePath(path), null);
   assert.equal(insidePath("a/..b/.c"), "a/..b/.c");
+});
+
+test("what is laid over a tree takes the place of whatever stands there, a file of a folder and a folder of a file", () => {
+  const files = (...paths: string[]) => paths.map((path) => ({ path, content: Buffer.from(path), mode: 0o644 }));
+  const laid = overlay(files("a", "b/c", "b/d", "bc", "same"), files("a/x/y", "b", "same"));
+  assert.deepEqual(
+    laid.map(({ path }) => path),
+    ["a/x/y", "b", "bc", "same"],
+  );
 });
 
 test("links are refused and bounds are kept when a folder of the host is read", async (t) => {
