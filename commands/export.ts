@@ -9,7 +9,7 @@ import { RequestClass } from "../schema/session-log.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say } from "./command-line.ts";
 import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
-import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
 type Flags = {
   run?: string;
@@ -66,12 +66,13 @@ async function writeExport(flags: Flags): Promise<void> {
   };
   if (flags.out === undefined && exporter.extension !== "jsonl" && process.stdout.isTTY)
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
-  const trajectories = trajectoriesOf(await runFolderOf(flags.run), (message) => say(`alidade: ${message}`));
+  const folder = await runFolderOf(flags.run);
+  const trajectories = trajectoriesOf(folder, (message) => say(`alidade: ${message}`));
   const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
-  const report = await exportTrajectories(exporter, trajectories, sink, { ...options, ...scratch }).catch(
+  const report = await exportTrajectories(exporter, trajectories, sink, { ...options, ...scratch, attempts: attemptsOf(folder) }).catch(
     (error: NodeJS.ErrnoException) => {
       // Of the system's own errors only the output can be the cause: reading names its file itself.
       throw error.syscall === undefined ? error : toStoreError(flags.out ?? "standard output", error);

@@ -3,8 +3,10 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { eachTrajectory, readRollouts } from "../rollouts/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+import { eachAttempt, eachTrajectory, readRollouts } from "../rollouts/index.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import type { LogEntry, SessionSpec } from "../schema/session-log.ts";
+import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/index.ts";
 
 /** The run folder itself, or the newest below `runs/`. Throws `not_found`. */
@@ -69,7 +71,7 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
     seen.add(trajectory.session_id);
     yield trajectory;
   }
-  const attempts = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
+  const attempts = await attemptsBySession(folder);
   const store = new DiskStore(join(folder, "sessions"));
   for (const sessionId of await store.list()) {
     if (seen.has(sessionId)) continue;
@@ -80,12 +82,57 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
       continue;
     }
     const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
-      if (!(error instanceof AlidadeError) || error.code !== "store_error") throw error;
+      if (!isDamage(error)) throw error;
       onLeftOut(`session ${sessionId} is left out: ${error.message}`);
       return null;
     });
     if (trajectory) yield trajectory;
   }
+}
+
+/**
+ * A first look at what `trajectoriesOf` will give, for an export that has to know a rollout's last attempt before it
+ * writes the first: of a log it reads as far as its first call.
+ */
+export async function* attemptsOf(folder: string): AsyncGenerator<Attempt> {
+  const seen = new Set<string>();
+  for await (const attempt of eachAttempt(folder)) {
+    seen.add(attempt.session_id);
+    yield attempt;
+  }
+  const attempts = await attemptsBySession(folder);
+  const store = new DiskStore(join(folder, "sessions"));
+  for (const sessionId of await store.list()) {
+    if (seen.has(sessionId) || attempts.has(sessionId)) continue;
+    const attempt = await attemptIn(store.entries(sessionId));
+    if (attempt) yield attempt;
+  }
+}
+
+async function attemptsBySession(folder: string): Promise<Map<string | null, RolloutRecord>> {
+  return new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
+}
+
+/** Null where nothing was asked, or the log is damaged before that. */
+async function attemptIn(entries: AsyncIterable<LogEntry>): Promise<Attempt | null> {
+  let found: Attempt | null = null;
+  try {
+    for await (const entry of entries) {
+      if (entry.type === "call_begun") return found;
+      if (entry.type === "opened") found = toAttempt(entry.session_id, entry.spec);
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
+  return null;
+}
+
+function toAttempt(session_id: string, { rollout_id, attempt, task_id, group_id }: SessionSpec): Attempt {
+  return { session_id, rollout_id, attempt, task: { id: task_id }, group: { id: group_id } };
+}
+
+function isDamage(error: unknown): error is AlidadeError {
+  return error instanceof AlidadeError && error.code === "store_error";
 }
 
 async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory | null> {

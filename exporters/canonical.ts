@@ -8,9 +8,10 @@ export const canonical = defineExporter({
   objective: "any",
   extension: "jsonl",
   selects: false,
+  everyAttempt: true,
   docs: {
     alignment: "tree",
-    rows: "One line for each trajectory, whatever it holds; nothing is padded, selected or refused.",
+    rows: "One line for each trajectory, whatever it holds, every attempt of a rollout among them; nothing is padded, selected or refused.",
     loader: "alidade_read.py",
     checked: "its own reader",
   },

@@ -53,6 +53,8 @@ export interface Exporter {
   readonly selects?: false;
   /** It reads whole groups, for which the run is copied once into a scratch file. */
   readonly wholeGroups?: true;
+  /** It is an archive: attempts that a later one of the same rollout replaced stand in it too. */
+  readonly everyAttempt?: true;
   /** Its rows can say that several paths share a prefix (selection `tree`); others refuse such a selection. */
   readonly saysPackedRows?: true;
   /** It writes the temperature of each token, so that one unlike the trainer's is no reason to leave a call out. */

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../errors.ts";
 import { defaultSelectOptions, selectionNamed } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { agentLightning } from "./agent-lightning.ts";
 import { areal } from "./areal.ts";
 import { atif } from "./atif.ts";
@@ -13,6 +13,7 @@ import { dpo } from "./dpo.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
+import { lastOnly } from "./last-attempts.ts";
 import { addOne } from "./left-out.ts";
 import { miles } from "./miles.ts";
 import { nemoGym } from "./nemo-gym.ts";
@@ -75,16 +76,19 @@ export function exporterNamed(name: string): Exporter {
  * `scratch` (about the size of the run, gone with the process). Returns what was written and what was left out, by
  * reason. Where it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
  *
+ * Of a rollout that was run again the last attempt is written. Which that is must be known before the first of them is:
+ * of trajectories that are no array `attempts` says it, the heads of all of them.
+ *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */
 export async function exportTrajectories(
   exporter: Exporter,
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
   output: Writable,
-  options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string } = {},
+  options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string; attempts?: AsyncIterable<Attempt> | Iterable<Attempt> } = {},
 ): Promise<ExportReport> {
   const report = emptyReport();
-  const { signal, scratch, ...given } = options;
+  const { signal, scratch, attempts = Array.isArray(trajectories) ? trajectories : [], ...given } = options;
   const settings: ExportOptions = {
     strategy: given.strategy ?? defaultSelectOptions.strategy,
     maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
@@ -96,7 +100,8 @@ export async function exportTrajectories(
   };
   assertSayable(exporter, settings, given);
   const onSuperseded = (): void => addOne(report.left_out_rollouts, "superseded");
-  const source = toSource(counted(trajectories, report), { scratch, onSuperseded });
+  const all = counted(trajectories, report);
+  const source = toSource(exporter.everyAttempt ? all : lastOnly(all, attempts, onSuperseded), { scratch, onSuperseded });
   const chunks = toChunks(exporter.write(source, settings, report));
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;

@@ -1,4 +1,4 @@
-/** Whole numbers for formats that have no room for our ids. Each table holds one entry a group. */
+/** Whole numbers for formats that have no room for our ids. */
 import type { Trajectory } from "../schema/trajectory.ts";
 
 /** The same number for the same id, from 0, in the order in which ids are first met. */
@@ -11,12 +11,15 @@ export function numberIds(): (id: string) => number {
   };
 }
 
-/** A rollout's number in its group: its sample index, or the next free one where nobody gave it one. */
+/** A rollout's number in its group, which no other has: its sample index, or a free one where it has none or it is taken. */
 export function numberSessions(): (group: string, trajectory: Trajectory) => number {
-  const used = new Map<string, number>();
+  const taken = new Map<string, Set<number>>();
   return (group, { group: { sample_index } }) => {
-    const next = used.get(group) ?? 0;
-    used.set(group, Math.max(next, (sample_index ?? next) + 1));
-    return sample_index ?? next;
+    const numbers = taken.get(group) ?? new Set();
+    taken.set(group, numbers);
+    let number = sample_index ?? numbers.size;
+    while (numbers.has(number)) number++;
+    numbers.add(number);
+    return number;
   };
 }

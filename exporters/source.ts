@@ -7,6 +7,7 @@ import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { LastAttempts } from "./last-attempts.ts";
 
 export type TrajectorySource = {
   /** Every trajectory, in the order of the run. */
@@ -54,23 +55,20 @@ async function* readGroups(
   onSuperseded: (() => void) | undefined,
 ): AsyncIterable<TrajectoryGroup> {
   await using file = await openScratch(scratch);
-  const groups = new Map<string, Place[]>();
+  const last = new LastAttempts<Place>();
   let offset = 0;
+  let read = 0;
   for await (const trajectory of trajectories) {
     const bytes = Buffer.from(JSON.stringify(trajectory));
     await file.handle.write(bytes);
-    const place = toPlace(trajectory, offset, bytes.length);
+    last.add(trajectory, toPlace(trajectory, offset, bytes.length));
     offset += bytes.length;
-    const key = place.group === null ? `alone ${groups.size}` : `group ${place.group}`;
-    const places = groups.get(key);
-    if (places) places.push(place);
-    else groups.set(key, [place]);
+    read++;
   }
-  for (const places of groups.values()) {
-    const group = toGroup(places, file.handle);
-    for (let at = group.members.length; at < places.length; at++) onSuperseded?.();
-    yield group;
-  }
+  const places = last.values();
+  for (let at = places.length; at < read; at++) onSuperseded?.();
+  const groups = Map.groupBy(places, (place) => place.group ?? place);
+  for (const members of groups.values()) yield toGroup(members, file.handle);
 }
 
 /** What is known of every rollout while another one is read: enough to rank it and to judge its place in the baseline. */
@@ -94,19 +92,13 @@ function toPlace(trajectory: Trajectory, offset: number, length: number): Place 
 }
 
 function toGroup(places: Place[], handle: FileHandle): TrajectoryGroup {
-  const latest = new Map<string, Place>();
-  for (const place of places) {
-    const key = place.member.rollout_id ?? place.member.trajectory_id;
-    const known = latest.get(key);
-    if (!known || known.member.attempt <= place.member.attempt) latest.set(key, place);
-  }
   // Stable: rollouts that have no sample index stay in the order of the run, after the others.
   const last = Number.POSITIVE_INFINITY;
-  const kept = [...latest.values()].sort((a, b) => (a.member.sample_index ?? last) - (b.member.sample_index ?? last) || 0);
+  const sorted = places.toSorted((a, b) => (a.member.sample_index ?? last) - (b.member.sample_index ?? last) || 0);
   return {
     id: places[0]?.group ?? null,
     size: places.find((place) => place.size !== null)?.size ?? null,
-    members: kept.map((place) => ({ ...place.member, read: () => readBack(handle, place) })),
+    members: sorted.map((place) => ({ ...place.member, read: () => readBack(handle, place) })),
   };
 }
 

@@ -1,4 +1,4 @@
 export { lockFolder } from "./folder-lock.ts";
-export { attemptKey, eachTrajectory, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
+export { attemptKey, eachAttempt, eachTrajectory, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
 export type { ProgressEvent } from "./run-setup.ts";
 export { type RunOptions, runTasks } from "./run-tasks.ts";

@@ -12,7 +12,7 @@
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RolloutRecord } from "../schema/rollout.ts";
-import { Trajectory } from "../schema/trajectory.ts";
+import { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { Appender, readJsonLines, toStoreError } from "../store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
 
@@ -80,6 +80,11 @@ export async function readRollouts(path: string): Promise<RolloutRecord[]> {
 /** One at a time, for a run's trajectories may be larger than memory. */
 export function eachTrajectory(path: string): AsyncGenerator<Trajectory> {
   return readJsonLines(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value));
+}
+
+/** The same without what they hold: a first look at a run. */
+export function eachAttempt(path: string): AsyncGenerator<Attempt> {
+  return readJsonLines(join(path, "trajectories.jsonl"), (value) => Attempt.parse(value));
 }
 
 export function readTrajectories(path: string): Promise<Trajectory[]> {

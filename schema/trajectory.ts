@@ -165,6 +165,16 @@ export const Fidelity = z.strictObject({
 });
 export type Fidelity = z.infer<typeof Fidelity>;
 
+/** Which attempt at which rollout a trajectory is: what stands at its head, and can be known without the rest. */
+export const Attempt = z.object({
+  session_id: z.string(),
+  rollout_id: z.string().nullable(),
+  attempt: z.number().int(),
+  task: z.object({ id: z.string().nullable() }),
+  group: z.object({ id: z.string().nullable() }),
+});
+export type Attempt = z.infer<typeof Attempt>;
+
 export const Trajectory = z.strictObject({
   schema_version: z.literal(trajectorySchemaVersion),
   trajectory_id: z.string(),

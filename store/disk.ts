@@ -30,7 +30,12 @@ export class DiskStore implements Store {
   }
 
   async read(sessionId: string): Promise<LogEntry[]> {
-    return Array.fromAsync(readJsonLines(this.#path(sessionId), (value) => LogEntry.parse(value)));
+    return Array.fromAsync(this.entries(sessionId));
+  }
+
+  /** The same one by one, for who needs the first of them only. */
+  entries(sessionId: string): AsyncGenerator<LogEntry> {
+    return readJsonLines(this.#path(sessionId), (value) => LogEntry.parse(value));
   }
 
   async list(): Promise<string[]> {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ExportReport } from "../../exporters/index.ts";
+import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
 import { LogBuilder, user } from "../fakes/log-builder.ts";
@@ -78,6 +79,59 @@ test("an option that means nothing to the format, or a wrong value, ends with 2 
   }
 });
 
+/** The log of a session that `serve` left. */
+async function writeLog(run: string, id: string, entries: LogEntry[], spec: Partial<SessionSpec>): Promise<void> {
+  const lines = entries.map((entry) =>
+    JSON.stringify(entry.type === "opened" ? { ...entry, session_id: id, spec: { ...entry.spec, ...spec } } : entry),
+  );
+  await writeFile(join(run, "sessions", `${id}.jsonl`), `${lines.join("\n")}\n`);
+}
+
+test("of the sessions that somebody opened for one rollout the last attempt is exported, and the report says so", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  // Whatever the order in which a folder is listed, one of these two comes before its first attempt.
+  for (const [session, rollout_id, attempt] of [
+    ["sesa", "r0", 1],
+    ["sesb", "r0", 2],
+    ["sesc", "r1", 2],
+    ["sesd", "r1", 1],
+  ] as const) {
+    const log = new LogBuilder();
+    log.call({ messages: [user("hi")] });
+    log.entries.push({ type: "rewarded", time: 5_000, revision: 1, reward: attempt, components: {} });
+    await writeLog(run, session, log.entries, { rollout_id, attempt, sample_index: null });
+  }
+  // A third attempt of which nothing has been asked yet takes nobody's place.
+  await writeLog(run, "sese", new LogBuilder().entries, { rollout_id: "r0", attempt: 3 });
+  const out = join(run, "rows.jsonl");
+  const rowsOf = async (format: string): Promise<Record<string, unknown>[]> => {
+    const report = jsonOf<ExportReport>(await cli(["export", "--run", run, "--format", format, "--out", out, "--json"]));
+    assert.deepEqual([report.trajectories, report.left_out_rollouts], [4, format === "canonical" ? {} : { superseded: 2 }]);
+    return (await readFile(out, "utf8"))
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  };
+  const rows = await rowsOf("verl");
+  assert.deepEqual(
+    new Map(rows.map((row) => [row.rollout_id, row.reward_score])),
+    new Map([
+      ["r0", 2],
+      ["r1", 2],
+    ]),
+  );
+  assert.deepEqual(new Set(rows.map((row) => row.key)), new Set(["grp_0_0", "grp_1_0"]));
+  const canonical = await rowsOf("canonical");
+  assert.equal(canonical.length, 4);
+  assert.match((await cli(["export", "--run", run, "--out", out])).stderr, /2 rows of 4 trajectories; left out: 2 rollouts superseded/);
+  // The same of a run's own file.
+  await rm(join(run, "sessions"), { recursive: true });
+  await writeFile(join(run, "trajectories.jsonl"), canonical.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  assert.deepEqual(new Set((await rowsOf("flat")).map((row) => `${row.rollout_id} ${row.attempt}`)), new Set(["r0 2", "r1 2"]));
+});
+
 test("a damaged log is named and costs its own trajectory only", async (t) => {
   const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
   t.after(() => rm(run, { recursive: true }));
@@ -87,8 +141,7 @@ test("a damaged log is named and costs its own trajectory only", async (t) => {
     const first = log.call({ messages: [user("hi")] });
     log.call({ messages: [user("hi"), user("again")] });
     const entries = log.entries.filter((entry) => id !== "sesbbb" || !("call_id" in entry && entry.call_id === first));
-    const lines = entries.map((entry) => JSON.stringify(entry.type === "opened" ? { ...entry, session_id: id } : entry));
-    await writeFile(join(run, "sessions", `${id}.jsonl`), `${lines.join("\n")}\n`);
+    await writeLog(run, id, entries, { rollout_id: id });
   }
   const { stdout, stderr, code } = await cli(["export", "--run", run]);
   assert.equal(code, 0, stderr);

@@ -59,6 +59,26 @@ for (const exporter of exporters) {
       assert.deepEqual(new Set(text.match(/minLength\\?":[\d.]+/g)), new Set(text.match(/minLength\\?":1\.0/g)));
     });
 
+  test(`${exporter.name}: of a rollout that was run again ${exporter.everyAttempt ? "every" : "only the last"} attempt is written`, async () => {
+    const again = goldenTrajectory({ attempt: 2, reward: 0.5 });
+    for (const attempts of [
+      [goldenTrajectory(), again],
+      [again, goldenTrajectory()],
+    ]) {
+      const { bytes, report } = await exported(exporter, [...attempts, goldenSibling()]);
+      const wanted = exporter.everyAttempt ? [...attempts, goldenSibling()] : [again, goldenSibling()];
+      // One at a time, as of a run that holds nothing else.
+      const { bytes: want } = await exported(
+        exporter,
+        (async function* () {
+          yield* wanted;
+        })(),
+      );
+      assert.ok(bytes.equals(want));
+      assert.deepEqual([report.trajectories, report.left_out_rollouts.superseded], [3, exporter.everyAttempt ? undefined : 1]);
+    }
+  });
+
   if (!exporter.wholeGroups)
     test(`${exporter.name}: reads one trajectory at a time and obeys a slow output`, async () => {
       let read = 0;
