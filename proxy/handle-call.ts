@@ -44,7 +44,7 @@ export function handleCall(session: Session, exchange: Exchange, around: CallSur
 
 /** Answers one whose body could not be read: as one that the dialect cannot make sense of. Never throws. */
 export function refuseCall(session: Session, exchange: Exchange, error: AlidadeError, around: CallSurroundings): Promise<void> {
-  return waitedFor(session, refuse(session, null, exchange, error, around));
+  return waitedFor(session, refuse(session, { call: null, said: null }, exchange, error, around));
 }
 
 /** A seal waits for it: how an answer ended is part of the log. */
@@ -57,25 +57,29 @@ async function waitedFor(session: Session, answering: Promise<void>): Promise<vo
   }
 }
 
+/** How far a request got. */
+type Known = { call: Call | null; said: CallLabels | null };
+
 async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  let call: Call | null = null;
+  const known: Known = { call: null, said: null };
   try {
     session.assertOpen();
     const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
     const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
+    known.said = said;
     const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
     const found = await findOrBegin(session, exchange, { request, said, restored }, around);
-    call = found.call;
+    known.call = found.call;
     await answer(
       session,
-      call,
+      found.call,
       exchange,
       found.replayed,
       { stream: request.stream, relay: session.spec.relay, keepAliveMs: around.keepAliveMs },
       around,
     );
   } catch (error) {
-    await refuse(session, call, exchange, error, around);
+    await refuse(session, known, exchange, error, around);
   }
 }
 
@@ -250,8 +254,8 @@ async function answer(
   call.generation?.watched(call.connections.size);
   try {
     const delivery = await relay(session, call, exchange, call.settled, options);
-    if (delivery === "complete") session.lastError = null;
-    else if (delivery === "error") session.lastError = await errorOf(call);
+    if (delivery === "complete") session.told(call.begun.request_class, null);
+    else if (delivery === "error") session.told(call.begun.request_class, await errorOf(call));
     const entry = { time: Date.now(), call_id: call.id };
     await session
       .answered(
@@ -272,13 +276,20 @@ async function errorOf(call: Call): Promise<ErrorRecord | null> {
 }
 
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
-async function refuse(session: Session, call: Call | null, exchange: Exchange, thrown: unknown, around: CallSurroundings): Promise<void> {
+async function refuse(
+  session: Session,
+  { call, said }: Known,
+  exchange: Exchange,
+  thrown: unknown,
+  around: CallSurroundings,
+): Promise<void> {
   const error = asAlidadeError(thrown, "internal");
   if (error.code === "internal") around.onError(thrown, `answering ${exchange.dialect.name}`);
-  session.lastError = toErrorRecord(error);
+  const request_class = call?.begun.request_class ?? said?.request_class;
+  session.told(request_class ?? "unknown", toErrorRecord(error));
   try {
-    const said = exchange.dialect.error(error);
-    if (!exchange.headersSent) await exchange.send(said);
+    const refusal = exchange.dialect.error(error);
+    if (!exchange.headersSent) await exchange.send(refusal);
     const entry = { time: Date.now(), dialect: exchange.dialect.name };
     if (call)
       await session.answered(call, {
@@ -286,10 +297,11 @@ async function refuse(session: Session, call: Call | null, exchange: Exchange, t
         time: entry.time,
         call_id: call.id,
         delivery: exchange.delivered ? "error" : "cut",
-        status: said.status,
+        status: refusal.status,
       });
     // A sealed log takes no more, and what a full disk refused is not worth a line of it.
-    else if (session.sealed === null && !isFull(error)) await session.record({ type: "refused", ...entry, error: toErrorRecord(error) });
+    else if (session.sealed === null && !isFull(error))
+      await session.record({ type: "refused", ...entry, ...(request_class && { request_class }), error: toErrorRecord(error) });
   } catch (second) {
     around.onError(second, "writing down a refusal");
   }

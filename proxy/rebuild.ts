@@ -49,9 +49,9 @@ function replay(session: Session, entry: LogEntry): void {
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);
-    if (entry.delivery === "complete") session.lastError = null;
-    else if (entry.type === "answered" && wasError(entry)) session.lastError = call?.finished?.error ?? null;
-  } else if (entry.type === "refused") session.lastError = entry.error;
+    if (call && entry.delivery === "complete") session.told(call.begun.request_class, null);
+    else if (call && entry.type === "answered" && wasError(entry)) session.told(call.begun.request_class, call.finished?.error ?? null);
+  } else if (entry.type === "refused") session.told(entry.request_class ?? "unknown", entry.error);
   else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
   else if (entry.type === "forgotten") session.forgotten.add(entry.id);
   else if (entry.type === "sealed") session.sealed = entry.reason;

@@ -5,7 +5,17 @@
 import { AlidadeError } from "../errors.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Tool, Turn } from "../schema/message.ts";
-import type { Answered, ConversationOpened, ErrorRecord, LogEntry, Policy, Replayed, SessionSpec } from "../schema/session-log.ts";
+import {
+  type Answered,
+  type ConversationOpened,
+  type ErrorRecord,
+  type LogEntry,
+  type Policy,
+  type Replayed,
+  type RequestClass,
+  type SessionSpec,
+  workClasses,
+} from "../schema/session-log.ts";
 import type { Value } from "../schema/value.ts";
 import { isFull } from "../store/index.ts";
 import { GrowingJson } from "../wire/growing-json.ts";
@@ -52,7 +62,7 @@ export class Session {
   sealed: string | null = null;
   /** What ended it from our side, for the rollout's record: the code of the refusal that the harness got. */
   stopReason: string | null = null;
-  /** The error that the harness was told last; null once an answer has reached it again. */
+  /** The error that the harness was told last in its work (`told`); null once an answer has reached it again. */
   lastError: ErrorRecord | null = null;
   revision = 0;
   /** The engines that hold its prefixes, the last one first: its calls go there while they can. */
@@ -163,12 +173,17 @@ export class Session {
     await this.release();
   }
 
+  /** Waits until it is known how its answers ended; not for long where a client does not read. */
+  answersEnded(): Promise<void> {
+    return withinTime(Promise.allSettled(this.answering), answersMs);
+  }
+
   /** Cancels what is running and waits until everything that is known is in the log. Throws where it cannot be written. */
   async settleAll(why: string): Promise<void> {
     this.ending ??= why;
     for (const call of this.inFlight) void call.generation?.cancel(why);
     await Promise.allSettled([...this.inFlight].map((call) => call.settled));
-    await withinTime(Promise.allSettled(this.answering), answersMs);
+    await this.answersEnded();
     for (const call of this.calls.values()) if (call.unsaved) await call.save();
     while (this.background.size > 0) await Promise.allSettled(this.background);
     if (this.#owed.length > 0) await this.record();
@@ -189,6 +204,14 @@ export class Session {
     ])
       table.clear();
     await this.log.close();
+  }
+
+  /**
+   * How a request ended for the harness: with an error, or with its answer. What it asks for beside its work (titles and
+   * the like) neither costs it anything nor gives it back an answer that it did not get.
+   */
+  told(request_class: RequestClass, error: ErrorRecord | null): void {
+    if (workClasses.includes(request_class)) this.lastError = error;
   }
 
   noteDelivery(call: Call, delivery: Answered["delivery"]): void {

@@ -62,12 +62,17 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
   const paused = prepared.session.pausedSince(started, Date.now());
   const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
+  // A harness may be gone before it is noted how its last answer ended.
+  await prepared.session.answersEnded();
   const meaning = meaningOf(setup, plan, prepared, result);
   const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.spent.over === "max_wall_seconds";
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, ...meaning };
 }
 
-/** In order of what explains most: our own refusal, the engine's failure, the clock, memory, the harness's own word. */
+/**
+ * In order of what explains most: our own refusal, the engine's failure, the clock, memory, the harness's own word. Where
+ * the last answer to its work was an infrastructure's failure, it is one however the harness took it: some exit with 0.
+ */
 function meaningOf(
   setup: RunSetup,
   plan: RolloutPlan,
@@ -85,14 +90,13 @@ function meaningOf(
   const end = harness.end(result);
   if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
   const failedCall = session.lastError;
-  const ended = result.timed_out || end.failed;
-  if (ended && failedCall && errorCodes[failedCall.code as ErrorCode] === "infrastructure")
+  if (failedCall && errorCodes[failedCall.code as ErrorCode] === "infrastructure")
     return stopped(failedCall.code as ErrorCode, `the last call of ${harness.name} failed: ${failedCall.message}`);
   if (result.timed_out)
     return stopped("harness_timeout", `${harness.name} was still running after its ${plan.task.limits.agent_seconds} s and was killed`);
   if (result.out_of_memory)
     return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
-  if (ended && failedCall?.code === "context_length_exceeded") return stopped("context_length_exceeded", failedCall.message);
+  if (end.failed && failedCall?.code === "context_length_exceeded") return stopped("context_length_exceeded", failedCall.message);
   const said = end.message ? `: ${end.message}` : "";
   if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${said}`);
   if (session.callCount === 0)

@@ -38,11 +38,14 @@ export type Policy = z.infer<typeof Policy>;
 export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "memory", "sub_agent", "unknown"]);
 export type RequestClass = z.infer<typeof RequestClass>;
 
+/** The task's own work, and the summaries on which that work goes on; the others are about the session, and it goes on without them. */
+export const workClasses: readonly RequestClass[] = ["main", "sub_agent", "compaction", "summary", "unknown"];
+
 /**
- * Which kinds of call are trained by default: the task's own work, and the summaries on which that work goes on. Calls
- * about the session (a title, a topic, a check whether it goes in circles) would learn noise from the task's reward.
+ * Which kinds of call are trained, by default those of the work. Calls about the session (a title, a topic, a check
+ * whether it goes in circles) would learn noise from the task's reward.
  */
-export const TrainClasses = z.array(RequestClass).default(["main", "sub_agent", "compaction", "summary", "unknown"]);
+export const TrainClasses = z.array(RequestClass).default([...workClasses]);
 
 export const Restore = z.enum(["serialisation", "full", "off"]).default("serialisation");
 export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
@@ -296,7 +299,14 @@ export const Replayed = z.strictObject({
 });
 
 /** Requests refused before they became a call (a spent budget, a sealed session, a bad body). */
-export const Refused = z.strictObject({ type: z.literal("refused"), time: Time, dialect: z.string(), error: ErrorRecord });
+export const Refused = z.strictObject({
+  type: z.literal("refused"),
+  time: Time,
+  dialect: z.string(),
+  /** Absent where the request could not be read. */
+  request_class: RequestClass.optional(),
+  error: ErrorRecord,
+});
 
 /** A conversation that a harness opened to refer to it later, with what it began with. */
 export const ConversationOpened = z.strictObject({

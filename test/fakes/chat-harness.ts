@@ -1,6 +1,7 @@
 /**
  * A harness of thirty lines: chats, runs the shell commands that it is told to, and ends when there are none. With
- * HARNESS_RETRIES it asks again after a 5xx, as SDKs do.
+ * HARNESS_RETRIES it asks again after a 5xx, as SDKs do; with HARNESS_TITLES it asks for a title after each question and
+ * does not care whether it gets one; HARNESS_EXIT is its exit code, however it ended.
  */
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,12 +16,17 @@ const tools = [
 const messages: unknown[] = [{ role: "user", content: process.argv[2] ?? "hi" }];
 
 let retries = Number(process.env.HARNESS_RETRIES ?? 0);
-for (;;) {
-  const response = await fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
+const ask = (body: Record<string, unknown>): Promise<Response> =>
+  fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "any", messages, tools }),
+    body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "any", ...body }),
   });
+const titler = { role: "system", content: "You are a title generator." };
+
+for (;;) {
+  const response = await ask({ messages, tools });
+  if (process.env.HARNESS_TITLES) await (await ask({ messages: [titler, ...messages] })).text();
   if (response.status >= 500 && retries-- > 0) {
     await response.text();
     await sleep(200);
@@ -30,7 +36,7 @@ for (;;) {
   const said = choices?.[0]?.message;
   if (!said) {
     console.error(`the model failed: ${JSON.stringify(error)}`);
-    process.exit(1);
+    process.exit(Number(process.env.HARNESS_EXIT ?? 1));
   }
   messages.push({ role: "assistant", ...said });
   if (!said.tool_calls?.length) {

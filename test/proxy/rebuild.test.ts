@@ -80,7 +80,7 @@ test("a log that a killed process left empty, and one that is damaged, keep no o
   assert.match(reported[1].message, /sesdamaged\.jsonl line 1 /);
 });
 
-test("the error that a harness was told last is known after a restart too, as is that it got over it", async () => {
+test("the error that a harness was told last in its work is known after a restart too, as is that it got over it", async () => {
   const store = new DiskStore(join(scratch, `${folders++}`));
   await using at = await proxyAt(
     (request) => {
@@ -90,17 +90,21 @@ test("the error that a harness was told last is known after a restart too, as is
     },
     { store },
   );
-  const client = await at.open({ budgets: { max_turns: 5 } });
+  const client = await at.open({ budgets: { max_turns: 7 } });
+  const titler = [{ role: "system", content: "You are a title generator." }];
   const asked = [
     { content: "fail", code: "engine_error" },
     { content: "fine", code: null },
     { content: "cut", stream: true, code: "engine_error" },
     { content: "fine again", code: null },
+    { content: "fail to find a title", system: titler, code: null },
     { content: "fail once more", code: "engine_error" },
+    { content: "a title", system: titler, code: "engine_error" },
+    { content: "one title too many", system: titler, code: "engine_error" },
     { content: "one too many", code: "budget_spent" },
   ];
-  for (const { content, stream = false, code } of asked) {
-    await (await client.chat({ messages: [{ role: "user", content }], stream })).text();
+  for (const { content, stream = false, system = [], code } of asked) {
+    await (await client.chat({ messages: [...system, { role: "user", content }], stream })).text();
     await client.settled();
     const { lastError } = at.proxy.session(client.sessionId);
     assert.equal(lastError?.code ?? null, code, content);
