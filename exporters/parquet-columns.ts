@@ -7,7 +7,10 @@ type Repetition = "REQUIRED" | "OPTIONAL";
 type Leaf = Pick<SchemaElement, "type" | "converted_type">;
 
 const text: Leaf = { type: "BYTE_ARRAY", converted_type: "UTF8" };
+/** What we count: tokens, rows, places in them. */
 const whole: Leaf = { type: "INT32" };
+/** What others number, maybe by the milliseconds since 1970. */
+const large: Leaf = { type: "INT64" };
 const number: Leaf = { type: "DOUBLE" };
 const flag: Leaf = { type: "BOOLEAN" };
 
@@ -32,7 +35,7 @@ const segment = group("element", [
   value("node_id", text),
   value("node_start", whole),
   maybe("policy_version", text),
-  maybe("policy_step", whole),
+  maybe("policy_step", large),
   value("context", text),
   value("trainable", flag),
   maybe("reason", text),
@@ -44,10 +47,10 @@ const fields = {
   session_id: (name) => value(name, text),
   task_id: (name) => maybe(name, text),
   rollout_id: (name) => maybe(name, text),
-  attempt: (name) => value(name, whole),
+  attempt: (name) => value(name, large),
   group_id: (name) => maybe(name, text),
-  group_size: (name) => maybe(name, whole),
-  sample_index: (name) => maybe(name, whole),
+  group_size: (name) => maybe(name, large),
+  sample_index: (name) => maybe(name, large),
   row_index: (name) => value(name, whole),
   row_count: (name) => value(name, whole),
   trace_id: (name) => value(name, text),
@@ -71,3 +74,13 @@ const fields = {
 export const columns = Object.keys(fields) as (keyof FlatRow)[];
 
 export const schema: SchemaElement[] = [{ name: "row", num_children: columns.length }, ...columns.flatMap((name) => fields[name](name))];
+
+/** What stands in the column: the library wants a bigint where it writes 64 bits. */
+export function cellOf(row: FlatRow, name: keyof FlatRow): unknown {
+  if (name === "segments") return row.segments.map((segment) => ({ ...segment, policy_step: toLarge(segment.policy_step) }));
+  return name === "attempt" || name === "group_size" || name === "sample_index" ? toLarge(row[name]) : row[name];
+}
+
+function toLarge(number: number | null): bigint | null {
+  return number === null ? null : BigInt(number);
+}

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import { aggregation } from "./aggregation.ts";
 import { defineExporter } from "./exporter.ts";
-import { columns, schema } from "./parquet-columns.ts";
+import { cellOf, columns, schema } from "./parquet-columns.ts";
 import { rowsOf } from "./rows.ts";
 
 /** What a row group may hold: columns are built in memory, about 60 bytes a token; readers load a group at a time. */
@@ -53,7 +53,7 @@ class RowGroups {
 
   takeGroup(): Uint8Array {
     const rows = this.#rows;
-    const columnData = columns.map((name) => ({ name, data: rows.map((row) => row[name]) }));
+    const columnData = columns.map((name) => ({ name, data: rows.map((row) => cellOf(row, name)) }));
     // Statistics of token ids tell nobody anything.
     this.#writer.write({ columnData, rowGroupSize: rows.length });
     this.#rows = [];

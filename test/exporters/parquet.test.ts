@@ -1,0 +1,36 @@
+/** The flat rows as a table, read back by another library than the one that wrote it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parquetReadObjects } from "hyparquet";
+import { exporterNamed } from "../../exporters/index.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { exported } from "../fakes/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+import { LogBuilder, user } from "../fakes/log-builder.ts";
+
+/** What the format holds. The reader has a bigint for a number of 64 bits, and nothing where a list is null. */
+async function tableOf(trajectories: Trajectory[]): Promise<unknown> {
+  const { bytes } = await exported(exporterNamed("parquet"), trajectories);
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
+  const rows = await parquetReadObjects({ file });
+  return JSON.parse(JSON.stringify(rows, (_, value: unknown) => (typeof value === "bigint" ? Number(value) : (value ?? null))));
+}
+
+const flatOf = async (trajectories: Trajectory[]): Promise<unknown> => (await exported(exporterNamed("flat"), trajectories)).rows;
+
+test("the table holds the flat rows, field by field", async () => {
+  const golden = [goldenTrajectory(), goldenSibling()];
+  assert.deepEqual(await tableOf(golden), await flatOf(golden));
+});
+
+test("a number that somebody else gave may be as large as it likes: a step, an attempt, a place in a group and its size", async () => {
+  for (const number of [2 ** 31, 1_700_000_000_000, Number.MAX_SAFE_INTEGER]) {
+    const log = new LogBuilder({ sample_index: number, attempt: number });
+    log.call({ messages: [user("hi")], policy: { version: "v", step: number } });
+    const large = [reconstruct(log.entries, { status: "graded", reward: 1, group: { size: number } })];
+    const flat = await flatOf(large);
+    assert.equal(JSON.stringify(flat).split(String(number)).length - 1, 4);
+    assert.deepEqual(await tableOf(large), flat);
+  }
+});
