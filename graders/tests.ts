@@ -69,11 +69,8 @@ export const tests: Grader<Spec> = {
 /** The work, with protected paths as they were delivered and the hidden tests on top: they win. */
 function placeTests(spec: Spec, { work, base }: GradeContext, hidden: SandboxFile[]): SandboxFile[] {
   const isProtected = (file: SandboxFile) => matchesAny(file.path, spec.protected);
-  const delivered = overlay(
-    work.filter((file) => !isProtected(file)),
-    base.filter(isProtected),
-  );
-  return overlay(delivered, hidden);
+  const changed = work.filter((file) => !isProtected(file));
+  return overlay(overlay(changed, base.filter(isProtected)), hidden);
 }
 
 async function runTests(

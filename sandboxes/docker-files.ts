@@ -8,7 +8,7 @@ import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { statusOf } from "./docker-client.ts";
 import { agentId } from "./docker-container.ts";
 import { checkedPath, FileCollector } from "./file-collector.ts";
-import { foldersOf } from "./file-tree.ts";
+import { foldersAbove } from "./file-tree.ts";
 import type { SandboxFile } from "./sandbox.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function putFiles(container: Docker.Container, place: string, folde
   const filled = (async () => {
     for (const file of files) {
       const name = posix.join(below, checkedPath(file.path));
-      for (const parent of foldersOf(name)) {
+      for (const parent of foldersAbove(name)) {
         if (folders.has(parent)) continue;
         folders.add(parent);
         archive.entry({ name: `${parent}/`, type: "directory", mode: 0o755, ...owned });

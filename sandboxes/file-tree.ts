@@ -57,13 +57,13 @@ export function insidePath(path: string): string | null {
  */
 export function overlay(base: SandboxFile[], over: SandboxFile[]): SandboxFile[] {
   const files = new Map(over.map((file) => [file.path, file]));
-  const folders = new Set(over.flatMap(({ path }) => foldersOf(path)));
-  const inTheWay = (path: string) => files.has(path) || folders.has(path) || foldersOf(path).some((folder) => files.has(folder));
+  const folders = new Set(over.flatMap(({ path }) => foldersAbove(path)));
+  const inTheWay = (path: string) => files.has(path) || folders.has(path) || foldersAbove(path).some((folder) => files.has(folder));
   return [...base.filter(({ path }) => !inTheWay(path)), ...files.values()].sort(byPath);
 }
 
 /** `c`, `c/b` for `c/b/a`. */
-export function foldersOf(path: string): string[] {
+export function foldersAbove(path: string): string[] {
   const parts = path.split("/").slice(0, -1);
   return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
 }

@@ -99,6 +99,21 @@ for (const [title, work] of [
   });
 }
 
+/** The demo's tasks protect their tests; these fold over what a task that protects nothing leaves open. */
+const unprotected = withGrader({ protected: [] });
+const defined = `import { test } from "node:test";\n${names.map((name) => `test(${JSON.stringify(name)}, () => {});`).join("\n")}\n`;
+
+const left: [string, SandboxFile[]][] = [
+  ["a folder in the place of the hidden test", overlay(base, [file("test/parse-duration.test.js/a.test.js", defined)])],
+  ["a file in the place of the hidden tests' folder", [...base.filter((one) => !one.path.startsWith("test/")), file("test", "")]],
+];
+for (const [title, work] of left) {
+  test(`${title}, where nothing is protected: 0, and a verdict`, async () => {
+    const verdict = await gradeWork(work, { task: unprotected });
+    assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict.evidence));
+  });
+}
+
 test("a fix whose module keeps a timer running still gets its 1", async () => {
   const verdict = await gradeWork(overlay(gold, [file(source, `${textOf(gold, source)}\nsetInterval(() => {}, 1000);\n`)]));
   assert.equal(verdict.reward, 1, JSON.stringify(verdict.evidence));

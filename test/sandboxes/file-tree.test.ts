@@ -20,13 +20,12 @@ test("a path that leaves its folder is none", () => {
   assert.equal(insidePath("a/..b/.c"), "a/..b/.c");
 });
 
-test("what is laid over a tree takes the place of whatever stands there, a file of a folder and a folder of a file", () => {
-  const files = (...paths: string[]) => paths.map((path) => ({ path, content: Buffer.from(path), mode: 0o644 }));
-  const laid = overlay(files("a", "b/c", "b/d", "bc", "same"), files("a/x/y", "b", "same"));
-  assert.deepEqual(
-    laid.map(({ path }) => path),
-    ["a/x/y", "b", "bc", "same"],
-  );
+test("what is laid over a tree wins, also where one has a folder and the other a file", () => {
+  const tree = (...paths: string[]) => paths.map((path) => ({ path, content: Buffer.from(path), mode: 0o644 }));
+  const paths = (base: string[], over: string[]) => overlay(tree(...base), tree(...over)).map((file) => file.path);
+  assert.deepEqual(paths(["a.js/x/y.js", "b"], ["a.js"]), ["a.js", "b"]);
+  assert.deepEqual(paths(["test", "testing"], ["test/a/b.js"]), ["test/a/b.js", "testing"]);
+  assert.deepEqual(paths(["test/a.js", "test/b.js"], ["test/b.js", "test/c.js"]), ["test/a.js", "test/b.js", "test/c.js"]);
 });
 
 test("links are refused and bounds are kept when a folder of the host is read", async (t) => {
