@@ -43,7 +43,9 @@ export const tests: Grader<Spec> = {
     await using sandbox = await context.fresh();
     await sandbox.writeFiles(placeTests(spec, context, hidden));
     const key = randomBytes(32).toString("hex");
-    const result = await runTests(spec, parser, key, sandbox, context);
+    const known = [...hidden, ...context.base].map(({ path }) => path);
+    const input = parser.sealed ? `${key}\n${JSON.stringify(known)}\n` : "";
+    const result = await runTests(spec, parser, input, sandbox, context);
     const report = await readReport(parser, key, sandbox, result);
     const facts = { tier: tierOf(parser, sandbox), isolation: sandbox.facts.isolation, grader: `tests/${parser.name}` } as const;
     const evidence = { ...workEvidence(context, hidden), ...resultEvidence(result, report) };
@@ -76,7 +78,7 @@ function placeTests(spec: Spec, { work, base }: GradeContext, hidden: SandboxFil
 async function runTests(
   spec: Spec,
   parser: ReportParser,
-  key: string,
+  input: string,
   sandbox: Sandbox,
   { task, signal }: GradeContext,
 ): Promise<ExecResult> {
@@ -88,7 +90,7 @@ async function runTests(
   return sandbox.exec(argv, {
     user: "agent",
     env: envInside(task.environment, sandbox),
-    stdin: parser.sealed ? `${key}\n` : "",
+    stdin: input,
     timeout_ms: task.limits.grade_seconds * 1_000,
     max_output_bytes: task.limits.output_bytes,
     signal,

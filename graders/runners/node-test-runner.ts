@@ -8,13 +8,19 @@ import { openReport } from "./sealed-report.ts";
 import { testFiles } from "./test-files.ts";
 
 const report = openReport();
-const files = testFiles(process.argv.slice(2));
+const files = testFiles(process.argv.slice(2), report.files);
 const listed = new Set(files);
 const path: string[] = [];
 const lastTest = fileURLToPath(import.meta.url).replace(/node-test-runner(\.[a-z]+)$/, "last-test$1");
 
-// Top-level tests run one after the other, in the order of the files.
+// Top-level tests run one after the other, in the order in which they were defined. The work can define the last one
+// early, so that it alone says nothing: nobody else may be waiting.
+let waiting = 0;
+let lastSeen = false;
 const stream = run({ files: [...files, lastTest], isolation: "none" });
+stream.on("test:enqueue", ({ nesting }) => {
+  if (nesting === 0) waiting += 1;
+});
 stream.on("test:start", ({ name, nesting }) => {
   path[nesting] = name;
   path.length = nesting + 1;
@@ -22,10 +28,13 @@ stream.on("test:start", ({ name, nesting }) => {
 const ended =
   (passed: boolean) =>
   ({ name, nesting, file, skip, todo }: { name: string; nesting: number; file?: string; skip?: unknown; todo?: unknown }) => {
-    if (file === lastTest) report.complete();
-    if (file === undefined || !listed.has(file)) return;
-    const full = [...path.slice(0, nesting), name].join(" > ");
-    report.test(full, skip !== undefined && skip !== false ? "skipped" : passed || todo ? "passed" : "failed");
+    if (file !== undefined && listed.has(file)) {
+      const full = [...path.slice(0, nesting), name].join(" > ");
+      report.test(full, skip !== undefined && skip !== false ? "skipped" : passed || todo ? "passed" : "failed");
+    }
+    if (nesting === 0) waiting -= 1;
+    lastSeen ||= file === lastTest;
+    if (lastSeen && waiting === 0) report.complete();
   };
 stream.on("test:pass", ended(true));
 stream.on("test:fail", ended(false));

@@ -1,7 +1,7 @@
 /**
  * Runs inside the grading sandbox, in the process that also loads the work. What the work prints cannot be told from
  * what a test framework prints, so a runner writes its own rows and seals each with a key that it read from stdin
- * before anything of the work was loaded: sha-256 over key and text, with a running number inside.
+ * (the first line; the second one lists the files that may hold tests) before anything of the work was loaded: sha-256 over key and text, with a running number inside.
  *
  * All that is used later is taken here, for the work may replace what it finds on shared objects. What this does not
  * stop: code that looks for the key in its own process's memory, and code that tampers with the test framework.
@@ -19,6 +19,8 @@ const pause = new Int32Array(new SharedArrayBuffer(4));
 export type Outcome = "passed" | "failed" | "skipped";
 
 export type SealedReport = {
+  /** Files that were delivered or are the grader's own, as paths from the workdir: no other is a test of ours. */
+  files: string[];
   test(name: string, outcome: Outcome): void;
   /**
    * The last row: without it a report counts as cut off. It ends the process, for a timer that the work left running
@@ -28,7 +30,7 @@ export type SealedReport = {
 };
 
 export function openReport(): SealedReport {
-  const key = fs.readFileSync(0, "utf8").trim();
+  const [key = "", files = ""] = fs.readFileSync(0, "utf8").split("\n");
   let sequence = 0;
   const row = (kind: string, name: string | null, outcome: string | null) => {
     // Without a prototype no planted toJSON is asked.
@@ -39,6 +41,7 @@ export function openReport(): SealedReport {
   };
   row("begun", null, null);
   return {
+    files: JSON.parse(files) as string[],
     test: (name, outcome) => row("test", name, outcome),
     complete: () => {
       row("complete", null, null);

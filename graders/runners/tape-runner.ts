@@ -38,4 +38,4 @@ tape
   })
   .on("end", () => report.complete());
 
-for (const file of testFiles(process.argv.slice(2))) require(file);
+for (const file of testFiles(process.argv.slice(2), report.files)) require(file);

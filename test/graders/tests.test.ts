@@ -106,6 +106,14 @@ const defined = `import { test } from "node:test";\n${names.map((name) => `test(
 const left: [string, SandboxFile[]][] = [
   ["a folder in the place of the hidden test", overlay(base, [file("test/parse-duration.test.js/a.test.js", defined)])],
   ["a file in the place of the hidden tests' folder", [...base.filter((one) => !one.path.startsWith("test/")), file("test", "")]],
+  [
+    "a test file of the work's that calls the runner's last test early",
+    overlay(base, [file("test/0.test.mjs", `${defined}import(process.argv[1].replace("node-test-runner", "last-test"));`)]),
+  ],
+  [
+    "a test file of the work's beside a source that does not load",
+    overlay(base, [file("test/0.test.mjs", defined), file(source, "throw new Error();")]),
+  ],
 ];
 for (const [title, work] of left) {
   test(`${title}, where nothing is protected: 0, and a verdict`, async () => {
