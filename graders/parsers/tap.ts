@@ -23,12 +23,21 @@ const summary = /^(?:tests|suites|pass|fail|cancelled|skipped|skip|todo|duration
 /** Deeper than any real suite; bounds what an indented line can make us keep. */
 const deepest = 50;
 
+/*
+ * Every `.` below takes line ends of Unicode too. One that stopped before them would try all ways to part the rest of a
+ * long line, which took hours of this process for one that the work had printed.
+ */
+
+/** Characters of all full names together. A short line counts with the names of its parents, which may be long. */
+const mostNames = 64_000_000;
+
 type Level = { count: number; plan: number | null };
 
 class TapReader {
   readonly #outcomes = new Map<string, Outcome>();
   readonly #names: string[] = [];
   readonly #levels: Level[] = [{ count: 0, plan: null }];
+  #nameCharacters = 0;
   #nested = false;
   /** tape's open test; null before the first one and in the nested form. */
   #group: string | null = null;
@@ -56,8 +65,8 @@ class TapReader {
     const depth = indent / 4;
     if (!Number.isInteger(depth) || depth > deepest) return;
     const rest = line.slice(indent);
-    const point = /^(not )?ok\b(?: +(\d+))?(?: +-)?(?: +(.*))?$/.exec(rest);
-    const plan = /^1\.\.(\d+)(?: *#.*)?$/.exec(rest);
+    const point = /^(not )?ok\b(?: +(\d+))?(?: +-)?(?: +(.*))?$/s.exec(rest);
+    const plan = /^1\.\.(\d+)(?: *#.*)?$/s.exec(rest);
     if (point) this.#point(depth, point[1] === undefined, point[2], point[3] ?? "");
     else if (plan) this.#plan(depth, Number(plan[1]));
     else if (rest.startsWith("# ")) this.#comment(depth, rest.slice(2));
@@ -65,7 +74,7 @@ class TapReader {
   }
 
   #comment(depth: number, text: string): void {
-    const subtest = /^Subtest: (.*)$/.exec(text);
+    const subtest = /^Subtest: (.*)$/s.exec(text);
     if (subtest) {
       this.#nested = true;
       this.#names[depth] = unescapeTap(subtest[1] as string);
@@ -73,8 +82,8 @@ class TapReader {
       this.#levels.length = Math.min(this.#levels.length, depth + 1);
     } else if (!this.#nested && depth === 0 && !(this.#level(0).plan !== null && summary.test(text))) {
       this.#closeGroup();
-      const skipped = /^SKIP\b:? *(.*)$/.exec(text);
-      if (skipped) addOutcome(this.#outcomes, skipped[1] as string, "skipped");
+      const skipped = /^SKIP\b:? *(.*)$/s.exec(text);
+      if (skipped) this.#add([skipped[1] as string], "skipped");
       else if (!summary.test(text)) this.#group = text.replace(/^TODO\b:? */, "");
     }
   }
@@ -86,8 +95,14 @@ class TapReader {
     this.#closeLevel(depth + 1);
     const { name, directive } = readDescription(text);
     const outcome: Outcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
-    if (this.#nested || this.#group === null) addOutcome(this.#outcomes, fullName([...this.#names.slice(0, depth), name]), outcome);
+    if (this.#nested || this.#group === null) this.#add([...this.#names.slice(0, depth), name], outcome);
     else if (outcome === "failed") this.#groupFailed = true;
+  }
+
+  #add(path: string[], outcome: Outcome): void {
+    this.#nameCharacters += path.reduce((sum, name) => sum + name.length, 0);
+    if (this.#nameCharacters > mostNames) this.#complain(`the names of the tests have more than ${mostNames} characters`);
+    else addOutcome(this.#outcomes, fullName(path), outcome);
   }
 
   #plan(depth: number, count: number): void {
@@ -112,7 +127,7 @@ class TapReader {
   }
 
   #closeGroup(): void {
-    if (this.#group !== null) addOutcome(this.#outcomes, this.#group, this.#groupFailed ? "failed" : "passed");
+    if (this.#group !== null) this.#add([this.#group], this.#groupFailed ? "failed" : "passed");
     this.#group = null;
     this.#groupFailed = false;
   }
@@ -130,7 +145,7 @@ class TapReader {
 }
 
 function readDescription(text: string): { name: string; directive: "skip" | "todo" | null } {
-  const found = /^(.*?)(?:^|(?<!\\)\s)# *(skip|todo)\b.*$/i.exec(text);
+  const found = /^(.*?)(?:^|(?<!\\)\s)# *(skip|todo)\b.*$/is.exec(text);
   const name = unescapeTap((found ? (found[1] as string) : text).replace(/^- /, "").trim());
   return { name, directive: found ? ((found[2] as string).toLowerCase() as "skip" | "todo") : null };
 }

@@ -101,6 +101,19 @@ test("no text makes the parser throw", () => {
   fc.assert(fc.property(fc.array(fc.oneof(line, fc.string())), (lines) => void read(lines.join("\n"))));
 });
 
+test("a line end of Unicode is part of its line, and a long line with one holds nobody up", () => {
+  const gap = " ".repeat(200_000);
+  assert.deepEqual(outcomes(`ok 1 - a\u2028b # SKIP\rnot now\nok${gap}2 - c\u2029${gap}\n1..2\n`), { "a\u2028b": "skipped", c: "passed" });
+  assert.deepEqual(outcomes(`# SKIP${gap}\u2028\n1..0\n`), { "\u2028": "skipped" });
+});
+
+test("names that are long by their parents are kept up to a bound", () => {
+  const points = Array.from({ length: 1_000 }, (_, index) => `    ok - ${index}\n`).join("");
+  const report = read(`# Subtest: ${"x".repeat(1_000_000)}\n${points}    1..1000\nok\n1..1\n`);
+  assert.deepEqual([report.complete, report.outcomes.size < 100], [false, true]);
+  assert.match(report.problem ?? "", /more than 64000000 characters/);
+});
+
 test("what Node's own runner writes is read", async () => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-tap-"));
   try {
