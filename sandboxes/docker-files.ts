@@ -59,9 +59,18 @@ function writeError(error: unknown, folder: string): AlidadeError {
 
 export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[] };
 
-/** Regular files below `folder`, sorted by path. Links, devices and what lies below `skip` are left out. */
-export async function getFiles(container: Docker.Container, folder: string, bounds: Bounds, skip: string[]): Promise<SandboxFile[]> {
-  const collector = new FileCollector(folder, bounds, skip);
+/**
+ * Regular files below `folder`, sorted by path. Links, devices and what lies below `skip` are left out. `disk`: bytes
+ * that the sandbox's writable places hold.
+ */
+export async function getFiles(
+  container: Docker.Container,
+  folder: string,
+  bounds: Bounds,
+  skip: string[],
+  disk: number,
+): Promise<SandboxFile[]> {
+  const collector = new FileCollector(folder, bounds, skip, disk);
   // The trailing "/." archives what is in the folder, also where its last part is a link.
   const source = await container.getArchive({ path: `${folder}/.` }).catch((error: unknown) => {
     if (statusOf(error) === 404) throw new AlidadeError("not_found", `There is no folder ${folder} in the sandbox.`, { cause: error });
@@ -78,6 +87,7 @@ export async function getFiles(container: Docker.Container, folder: string, boun
       if (type === "link") collector.addLink(path, posix.normalize(linkname ?? ""));
       else if (type === "file" && collector.wants(path, size))
         collector.add(path, await content(entry as unknown as AsyncIterable<Buffer>), mode);
+      else collector.passes(path, size);
       entry.resume();
     }
     await feeding;

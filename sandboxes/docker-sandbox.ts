@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError } from "../errors.ts";
 import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
-import { agentId, home, labels } from "./docker-container.ts";
+import { agentId, home, labels, type WritablePlace } from "./docker-container.ts";
 import { type DoorKind, openContainerDoor } from "./docker-door.ts";
 import { type Command, type Finished, runCommand } from "./docker-exec.ts";
 import { type Bounds, getFiles, putFiles } from "./docker-files.ts";
@@ -47,8 +47,8 @@ export type ContainerFacts = {
   facts: SandboxFacts;
   /** The image's PATH. */
   path: string;
-  /** Absolute paths that can be written to. */
-  writable: string[];
+  /** What can be written to. */
+  writable: WritablePlace[];
   door: DoorKind;
 };
 
@@ -61,6 +61,8 @@ export class DockerSandbox implements Sandbox {
   readonly #spec: SandboxSpec;
   readonly #path: string;
   readonly #writable: string[];
+  /** Bytes that all of these hold. */
+  readonly #disk: number;
   readonly #doorKind: DoorKind;
   readonly #doors = new Set<Door>();
   #commands = 0;
@@ -77,7 +79,8 @@ export class DockerSandbox implements Sandbox {
     this.#container = docker.getContainer(id);
     this.#spec = spec;
     this.#path = path;
-    this.#writable = [...writable].sort((a, b) => b.length - a.length);
+    this.#writable = writable.map((place) => place.target).sort((a, b) => b.length - a.length);
+    this.#disk = writable.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
     this.#doorKind = door;
   }
 
@@ -132,8 +135,9 @@ export class DockerSandbox implements Sandbox {
   }
 
   async readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
+    const inside = posix.resolve(this.#spec.workdir, folder);
     try {
-      return await getFiles(this.#container, posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
+      return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#disk);
     } finally {
       // Whatever came of it, of a container that is gone it says nothing.
       await this.#checkRunning(`files were read below ${folder}`);

@@ -65,7 +65,7 @@ async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): P
   const options = containerOptions(name, spec, facts.id, { mounts, imageVolumes: facts.volumes }, await hostId());
   try {
     const id = await startContainer(client, options, signal);
-    const writable = writablePlaces(spec.workdir, spec.limits.disk_mb, facts.volumes).map((place) => place.target);
+    const writable = writablePlaces(spec.workdir, spec.limits.disk_mb, facts.volumes);
     const sandbox = new DockerSandbox({
       docker: client,
       id,

@@ -14,26 +14,51 @@ export class FileCollector {
   readonly #exclude: string[];
   readonly #skip: string[];
   readonly #files = new Map<string, SandboxFile>();
+  readonly #disk: number;
   #bytes = 0;
+  #passed = 0;
 
-  /** `skip`: absolute paths inside whose content is not the sandbox's own (mounts). */
-  constructor(folder: string, bounds: { max_files?: number; max_bytes?: number; exclude?: string[] }, skip: string[] = []) {
+  /**
+   * `skip`: absolute paths inside whose content is not the sandbox's own (mounts). `disk`: bytes that the sandbox's disk
+   * can hold.
+   */
+  constructor(
+    folder: string,
+    bounds: { max_files?: number; max_bytes?: number; exclude?: string[] },
+    skip: string[] = [],
+    disk = Number.POSITIVE_INFINITY,
+  ) {
     this.#folder = folder;
     this.#maxFiles = bounds.max_files ?? defaultBounds.max_files;
     this.#maxBytes = bounds.max_bytes ?? defaultBounds.max_bytes;
     this.#exclude = bounds.exclude ?? [];
+    this.#disk = disk;
     this.#skip = skip.map((path) => posix.relative(folder, path)).filter((path) => path !== "" && !path.startsWith(".."));
   }
 
   /** Whether a folder is worth entering or a file of this path may be taken at all. */
   allows(path: string): boolean {
-    if (this.#skip.some((below) => path === below || path.startsWith(`${below}/`))) return false;
+    if (this.#isSkipped(path)) return false;
     if (this.#exclude.length === 0) return true;
     // A folder that is left out takes everything below it along.
     for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
       if (matchesAny(path.slice(0, end), this.#exclude)) return false;
     }
     return !matchesAny(path, this.#exclude);
+  }
+
+  #isSkipped(path: string): boolean {
+    return this.#skip.some((below) => path === below || path.startsWith(`${below}/`));
+  }
+
+  /**
+   * Counts a file that is left out but carried past, as archives do. A file that is all hole has any size, and reading
+   * past it would take for ever: throws `output_too_large` for more than the disk can hold.
+   */
+  passes(path: string, size: number): void {
+    if (this.#isSkipped(path)) return;
+    this.#passed += size;
+    if (this.#passed > this.#disk) throw this.#tooLarge(`the ${this.#disk} bytes of its disk`);
   }
 
   /** Counts a file that is about to be read. Throws `output_too_large` before a byte of it is. */

@@ -90,6 +90,19 @@ test("a full disk is told in words, and there is room again after removing", { t
   await sandbox.writeFiles([large]);
 });
 
+test("a file that is all hole is not read to its end, also where it is left out", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  await sandbox.exec(["sh", "-c", "mkdir .git; truncate -s 6E .git/hole; echo kept > kept"]);
+  const exclude = ["**/.git/**"];
+  await assert.rejects(sandbox.readFiles("/work", { exclude }), has("output_too_large", /more than the \d+ bytes of its disk/));
+  await sandbox.exec(["sh", "-c", "rm .git/hole; head -c 20000000 /dev/zero > .git/full"]);
+  assert.deepEqual(
+    (await sandbox.readFiles("/work", { exclude })).map((file) => file.path),
+    ["kept"],
+  );
+});
+
 test("a fork bomb stays within its limit and ends with its time-out", { timeout: 120_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
