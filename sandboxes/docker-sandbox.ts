@@ -29,6 +29,21 @@ while [ $round -lt 50 ]; do
 done
 kill -9 -1`;
 
+/**
+ * Run as root, whom the agent cannot signal: ends what else we started as root, then says by its exit code whether a
+ * process of user $1 lives. Only builtins.
+ */
+const killRootAndLook = `
+kill -9 -1 2>/dev/null
+for status in /proc/[0-9]*/status; do
+  state= user=
+  while read -r key value rest; do
+    case $key in State:) state=$value;; Uid:) user=$value;; esac
+  done 2>/dev/null <"$status"
+  [ "$user" = "$1" ] && [ "$state" != Z ] && [ "$state" != X ] && exit 1
+done
+exit 0`;
+
 /** One of these is the container's own count of processes that the out-of-memory killer ended (cgroup v2, v1). */
 const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
 
@@ -156,16 +171,22 @@ export class DockerSandbox implements Sandbox {
     };
   }
 
-  /** The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. */
+  /**
+   * The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. A
+   * process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the
+   * whole container.
+   */
   async freeze(): Promise<void> {
     for (let round = 0; round < freezeRounds; round += 1) {
       await this.#killAll(`${agentId}:${agentId}`);
-      await this.#killAll("0:0");
+      const { exit_code } = await this.#own(["sh", "-c", killRootAndLook, "sh", String(agentId)], "0:0");
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await Promise.race([Promise.all(this.#running), sleep(freezeRoundMs, undefined, { ref: false })]);
-      if (this.#running.size === 0) return;
+      if (this.#running.size === 0 && exit_code === 0) return;
     }
-    throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
+    if (this.#running.size > 0)
+      throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
+    await this.#container.pause();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -222,7 +243,8 @@ export class DockerSandbox implements Sandbox {
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */
   async #newOutOfMemoryKills(): Promise<number> {
-    const { stdout, exit_code } = await this.#own(readOutOfMemory, `${agentId}:${agentId}`);
+    // As root: a process of the agent's may be killing all of its user's.
+    const { stdout, exit_code } = await this.#own(readOutOfMemory, "0:0");
     const match = /^oom_kill (\d+)$/m.exec(stdout);
     // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
     if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");

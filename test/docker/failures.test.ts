@@ -113,6 +113,26 @@ test("a fork bomb stays within its limit and ends with its time-out", { timeout:
   assert.equal(after.stdout, "0\n");
 });
 
+test("a process that kills all that is started is a result, and nothing of it goes on while its work is read", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const killer = `import os
+if os.fork(): os._exit(0)
+os.setsid()
+while True:
+  try: os.kill(-1, 9)
+  except ProcessLookupError: pass
+  with open("ticks", "a") as file: file.write("x")`;
+  await sandbox.exec(["python3", "-c", killer]);
+  assert.deepEqual((await sandbox.exec(["sleep", "1000"], { timeout_ms: 30_000 })).exit_code, 137);
+  await sandbox.freeze();
+  const first = await sandbox.readFiles("/work");
+  assert.equal(first[0]?.path, "ticks");
+  assert.deepEqual(await sandbox.readFiles("/work"), first);
+});
+
 test("a command may kill everything it can: the sandbox stays", { timeout: 60_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
