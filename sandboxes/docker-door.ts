@@ -17,7 +17,7 @@ import { doorId, doorInside } from "./docker-container.ts";
 import { attach } from "./docker-exec.ts";
 import { demultiplex } from "./docker-stream.ts";
 import { forwarderFile } from "./door-pack.ts";
-import { Multiplexer } from "./multiplexer.ts";
+import { Multiplexer, maxStreams } from "./multiplexer.ts";
 import type { Door } from "./sandbox.ts";
 
 /** Fixed, so that nothing random can find its way into a transcript. */
@@ -81,6 +81,8 @@ server.listen({ port: Number(process.argv[1]), host: "127.0.0.1", backlog: 1024 
 
 async function openNamespaceDoor(pid: number, onConnection: OnConnection): Promise<Door> {
   const server = await listenIn(pid);
+  // As many as the forwarder carries: each is a file of this process, and others need some too.
+  server.maxConnections = maxStreams;
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);

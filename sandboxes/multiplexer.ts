@@ -16,7 +16,7 @@ const frames = { open: 1, data: 2, end: 3, reset: 4, window: 5, ready: 6 } as co
 export const windowBytes = 128 * 1024;
 /** Small enough that hundreds of streams take fair turns, large enough that headers cost nothing. */
 const maxFrameBytes = 16 * 1024;
-/** With the window it bounds what one sandbox can make the host hold: 64 MiB each way. */
+/** With the window it bounds what one sandbox can make the host hold: 64 MiB each way. A door of another kind takes as many. */
 export const maxStreams = 512;
 
 export type MultiplexerEvents = {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { BoundedOutput } from "./bounded-output.ts";
 import { checkedPath, FileCollector } from "./file-collector.ts";
+import { maxStreams } from "./multiplexer.ts";
 import { removeSandboxFolder, sandboxMark } from "./process-folder.ts";
 import { killProcesses } from "./process-tree.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxFile, SandboxSpec } from "./sandbox.ts";
@@ -152,6 +153,7 @@ export class ProcessSandbox implements Sandbox {
       socket.on("error", () => {}); // a connection that is reset is the reader's business
       onConnection(socket);
     });
+    server.maxConnections = maxStreams; // as in a container
     const port = await listen(server);
     const door: Door = {
       url: `http://127.0.0.1:${port}`,

@@ -296,6 +296,14 @@ const scenes = {
       const chunks = []; s.on("data", (c) => chunks.push(c)); s.on("error", reject); s.on("end", () => resolve(sha(Buffer.concat(chunks)) === sha(sent)));
     });
   },
+  async crowd() {
+    const refused = await new Promise((resolve) => {
+      const gone = new Set();
+      const all = Array.from({ length: 700 }, () => net.connect(new URL(url).port, "127.0.0.1"));
+      for (const s of all) s.on("error", () => {}).resume().once("close", () => { gone.add(s); if (gone.size === 700 - 512) { for (const other of all) other.destroy(); resolve(gone.size); } });
+    });
+    for (;;) try { return { refused, after: String((await call("/after")).body) }; } catch {}
+  },
   async reset() { return await new Promise((resolve) => { const s = net.connect(new URL(url).port, "127.0.0.1"); s.on("error", (e) => resolve(e.code)); s.on("end", () => resolve("end")); s.write("x"); }); },
 };
 console.log(JSON.stringify(await scenes[scene]()));
@@ -362,6 +370,18 @@ for (const { name, backend } of doors) {
       Array.from({ length: 100 }, (_, index) => `answer to /${index}`),
     );
     assert.ok(connections.size > 50, `${connections.size} connections`);
+  });
+
+  through("more connections than a door has are refused, and there is room again when they are gone", async (sandbox) => {
+    const { onConnection } = serve(echoPath);
+    let [open, most] = [0, 0];
+    await using door = await sandbox.openDoor((socket) => {
+      most = Math.max(most, ++open);
+      socket.on("close", () => open--);
+      onConnection(socket);
+    });
+    assert.deepEqual(await play(sandbox, door, "crowd"), { refused: 188, after: "answer to /after" });
+    assert.equal(most, 512);
   });
 
   through("five megabytes go up and come back unchanged", async (sandbox) => {
