@@ -2,7 +2,7 @@
  * Checks a task before anything is trained on it: the gold patch must get 1 and no change must get 0, every time, on
  * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
  */
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError } from "../errors.ts";
 import { applyPatch } from "../sandboxes/apply-patch.ts";
 import { overlay, readFolder } from "../sandboxes/file-tree.ts";
 import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
@@ -10,7 +10,7 @@ import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { freshSandbox, grade } from "./grade.ts";
-import { takeWork } from "./work.ts";
+import { placeWork, takeWork } from "./work.ts";
 
 export type CheckRun = { attempt: "gold" | "no-op"; time: number; expected: number; verdict: Verdict };
 export type CheckResult = { task_id: string; backend: string; passed: boolean; runs: CheckRun[] };
@@ -76,13 +76,7 @@ async function workOf(task: Task, backend: SandboxBackend, base: SandboxFile[], 
   await using sandbox = await backend.create(specOf(task, options), options.signal);
   await sandbox.writeFiles(base);
   const delivered = await takeWork(sandbox, task);
-  const gone = base.filter((file) => !files.some((kept) => kept.path === file.path)).map((file) => file.path);
-  if (gone.length > 0) {
-    const removed = await sandbox.exec(["rm", "-f", "--", ...gone], { signal: options.signal, timeout_ms: 30_000 });
-    if (removed.exit_code !== 0)
-      throw new AlidadeError("sandbox_error", `could not remove what the gold patch deletes: ${messageOf(removed.stderr)}`);
-  }
-  await sandbox.writeFiles(files);
+  await placeWork(sandbox, base, files, options.signal);
   await sandbox.freeze();
   return { base: delivered, work: await takeWork(sandbox, task) };
 }

@@ -10,7 +10,7 @@ export type GradeContext = {
   work: SandboxFile[];
   /** The workdir as it was delivered to the agent. */
   base: SandboxFile[];
-  /** A fresh sandbox of the task's environment, with an empty workdir; released by the caller of `grade`. */
+  /** A fresh sandbox of the task's environment, with what its image has in the workdir; the grader releases it. */
   fresh(): Promise<Sandbox>;
   signal: AbortSignal;
 };

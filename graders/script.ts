@@ -6,7 +6,7 @@ import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { ScriptGrader as ScriptSpec } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
-import { diffWork } from "./work.ts";
+import { diffWork, placeWork } from "./work.ts";
 
 /**
  * What the last line must be. A component is a number, or a value with its weight; components explain the reward, they
@@ -30,7 +30,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
     const started = performance.now();
     const files = spec.files === null ? [] : await readFolder(spec.files);
     await using sandbox = await fresh();
-    await sandbox.writeFiles(overlay(work, files));
+    await placeWork(sandbox, base, overlay(work, files), signal);
     const result = await sandbox.exec(spec.command, {
       user: "agent",
       env: envInside(task.environment, sandbox),

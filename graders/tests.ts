@@ -20,7 +20,7 @@ import type { TestsGrader as TestsSpec } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { parserNamed } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
-import { diffWork } from "./work.ts";
+import { diffWork, placeWork } from "./work.ts";
 
 type Spec = z.infer<typeof TestsSpec>;
 
@@ -41,7 +41,7 @@ export const tests: Grader<Spec> = {
     const parser = parserNamed(spec.parser);
     const hidden = await readFolder(spec.tests);
     await using sandbox = await context.fresh();
-    await sandbox.writeFiles(placeTests(spec, context, hidden));
+    await placeWork(sandbox, context.base, placeTests(spec, context, hidden), context.signal);
     const key = randomBytes(32).toString("hex");
     const known = [...hidden, ...context.base].map(({ path }) => path);
     const input = parser.sealed ? `${key}\n${JSON.stringify(known)}\n` : "";

@@ -47,6 +47,26 @@ export async function takeWork(sandbox: Sandbox, task: Task): Promise<SandboxFil
   return files.filter((file) => !matchesAny(file.path, ignored));
 }
 
+/** Arguments of one `rm`: of the longest paths that there are this many fit into a command. */
+const mostRemoved = 400;
+
+/**
+ * Puts `files` into a workdir that holds `base`, or what the image has of it: what is no longer among them is removed,
+ * for a deletion is work too.
+ */
+export async function placeWork(sandbox: Sandbox, base: SandboxFile[], files: SandboxFile[], signal: AbortSignal): Promise<void> {
+  const kept = new Set(files.map((file) => file.path));
+  const gone = base.map((file) => file.path).filter((path) => !kept.has(path));
+  for (let at = 0; at < gone.length; at += mostRemoved) {
+    const { exit_code, stderr } = await sandbox.exec(["rm", "-f", "--", ...gone.slice(at, at + mostRemoved)], {
+      signal,
+      timeout_ms: 30_000,
+    });
+    if (exit_code !== 0) throw new AlidadeError("sandbox_error", `could not remove what the work deleted: ${stderr.slice(-500)}`);
+  }
+  await sandbox.writeFiles(files);
+}
+
 export function diffWork(base: SandboxFile[], work: SandboxFile[]): WorkDiff {
   const before = new Map(base.map((file) => [file.path, file]));
   const after = new Map(work.map((file) => [file.path, file]));

@@ -1,0 +1,45 @@
+/** From an agent's container to a verdict, where only a container shows it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { freshSandbox, grade } from "../../graders/grade.ts";
+import { takeWork } from "../../graders/work.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { currentOwner } from "../../sandboxes/owner.ts";
+import { specOf } from "../../sandboxes/task-spec.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import { Task } from "../../schema/task.ts";
+import { need } from "../needs.ts";
+
+const signal = AbortSignal.timeout(240_000);
+const owner = { run_id: "grade", owner: await currentOwner() };
+
+/** A task whose work is in the image: the base image has two files there. */
+const inImage = (script: string) =>
+  Task.parse({
+    task_id: "in-image",
+    instruction: "i",
+    environment: { workdir: "/usr/share/base-passwd" },
+    limits: { memory_mb: 256, disk_mb: 64 },
+    grader: { kind: "script", command: ["sh", "-c", script] },
+  });
+
+/** The verdict on what `command` leaves behind. */
+async function gradeAfter(command: string, task: Task): Promise<Verdict> {
+  const { base, work } = await (async () => {
+    await using sandbox = await docker.create(specOf(task, owner), signal);
+    const delivered = await takeWork(sandbox, task);
+    await sandbox.exec(["sh", "-c", command]);
+    await sandbox.freeze();
+    return { base: delivered, work: await takeWork(sandbox, task) };
+  })();
+  const context = { task, base, work, signal };
+  return grade({ ...context, fresh: freshSandbox(context, docker, owner) });
+}
+
+test("a file of the image that the agent deleted is not there when its work is graded", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const task = inImage(`ls >&2; test -e passwd.master; echo "{\\"reward\\":$?}"`);
+  const verdict = await gradeAfter("rm passwd.master", task);
+  assert.deepEqual([verdict.reward, verdict.error], [1, null], JSON.stringify(verdict));
+  assert.match(String(verdict.evidence.output_tail), /group\.master/);
+});
