@@ -154,7 +154,7 @@ export class DockerSandbox implements Sandbox {
     try {
       return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#disk);
     } finally {
-      // Whatever came of it, of a container that is gone it says nothing.
+      // Throws for a container that is gone, whatever was found in it or not.
       await this.#checkRunning(`files were read below ${folder}`);
     }
   }

@@ -171,6 +171,19 @@ test("a JUnit report is read from its file", async () => {
   assert.equal((await gradeWork(gold, { task: withGrader({ ...writes("<testsuite><testcase name='a'/>"), ...required }) })).reward, 0);
 });
 
+test("a work that takes the report's folder away, or fills it, has no report and gets 0", async () => {
+  const folder = "require('path').dirname(process.argv[1])";
+  for (const code of [
+    `fs.rmSync(${folder}, { recursive: true })`,
+    `for (let i = 0; i < 101; i++) fs.writeFileSync(${folder} + "/" + i, "")`,
+  ]) {
+    const command = ["node", "-e", `const fs = require("fs"); ${code}`, "{report}"];
+    const verdict = await gradeWork(gold, { task: withGrader({ parser: "junit", command }) });
+    assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null]);
+    assert.equal(verdict.evidence.report_problem, "there is no report");
+  }
+});
+
 test("a work with a path that leaves the workdir is not written anywhere", async () => {
   const verdict = await gradeWork([...gold, file("../../escaped.txt", "x")]);
   assert.equal(verdict.reward, null);
