@@ -34,13 +34,21 @@ export function noOutput(task: Task, error: AlidadeError, duration_ms = 0): Verd
   return { ...ungraded(task, error, duration_ms), reward: 0, status: "no_output" };
 }
 
+/**
+ * The agent may have filled its disk to the last byte, and the tests have to stand beside its work: else a full disk
+ * would be a way to get no reward instead of the one that it deserves.
+ */
+const diskShare = 2;
+
 /** A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. */
 export function freshSandbox(
   context: Pick<GradeContext, "task" | "signal">,
   backend: SandboxBackend,
   owner: { run_id: string; owner: string },
 ) {
-  return () => backend.create(specOf(context.task, owner), context.signal);
+  const { limits } = context.task;
+  const task = { ...context.task, limits: { ...limits, disk_mb: diskShare * limits.disk_mb } };
+  return () => backend.create(specOf(task, owner), context.signal);
 }
 
 function timeoutError({ task }: GradeContext): AlidadeError {

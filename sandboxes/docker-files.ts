@@ -61,7 +61,7 @@ export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[
 
 /**
  * Regular files below `folder`, sorted by path. Links, devices and what lies below `skip` are left out. `disk`: bytes
- * that the sandbox's writable places hold.
+ * that the writable places there hold.
  */
 export async function getFiles(
   container: Docker.Container,

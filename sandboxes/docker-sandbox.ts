@@ -75,9 +75,8 @@ export class DockerSandbox implements Sandbox {
   readonly #container: Docker.Container;
   readonly #spec: SandboxSpec;
   readonly #path: string;
-  readonly #writable: string[];
-  /** Bytes that all of these hold. */
-  readonly #disk: number;
+  /** The innermost first. */
+  readonly #writable: WritablePlace[];
   readonly #doorKind: DoorKind;
   readonly #doors = new Set<Door>();
   #commands = 0;
@@ -94,8 +93,7 @@ export class DockerSandbox implements Sandbox {
     this.#container = docker.getContainer(id);
     this.#spec = spec;
     this.#path = path;
-    this.#writable = writable.map((place) => place.target).sort((a, b) => b.length - a.length);
-    this.#disk = writable.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
+    this.#writable = writable.toSorted((a, b) => b.target.length - a.target.length);
     this.#doorKind = door;
   }
 
@@ -134,29 +132,35 @@ export class DockerSandbox implements Sandbox {
 
   async writeFiles(files: SandboxFile[], folder = this.#spec.workdir): Promise<void> {
     const target = posix.resolve(this.#spec.workdir, folder);
-    const place = this.#writable.find((path) => target === path || target.startsWith(`${path}/`));
+    const place = this.#writable.find((one) => isBelow(target, one.target));
     if (place === undefined) {
       throw new AlidadeError(
         "request_invalid",
-        `Nothing can be written below ${folder}: only ${this.#writable.join(", ")} are writable in the sandbox.`,
+        `Nothing can be written below ${folder}: only ${this.#writable.map((one) => one.target).join(", ")} are writable in the sandbox.`,
         {
           param: "folder",
         },
       );
     }
     if (files.length === 0) return;
-    await putFiles(this.#container, place, target, files);
+    await putFiles(this.#container, place.target, target, files);
     await this.#checkRunning(`files were written below ${folder}`);
   }
 
   async readFiles(folder: string, bounds: Bounds = {}): Promise<SandboxFile[]> {
     const inside = posix.resolve(this.#spec.workdir, folder);
     try {
-      return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#disk);
+      return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#diskOf(inside));
     } finally {
       // Throws for a container that is gone, whatever was found in it or not.
       await this.#checkRunning(`files were read below ${folder}`);
     }
+  }
+
+  /** Bytes that can have been written below a folder. What lies in no writable place is the image's own. */
+  #diskOf(folder: string): number {
+    const places = this.#writable.filter(({ target }) => isBelow(folder, target) || isBelow(target, folder));
+    return places.length === 0 ? Number.POSITIVE_INFINITY : places.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
   }
 
   async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
@@ -270,6 +274,10 @@ export class DockerSandbox implements Sandbox {
     const command: Command = { argv, user, cwd: "/", env: {}, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
     return runCommand(this.#docker, this.id, command);
   }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
 }
 
 /** Removes the volumes with these labels that no container uses; returns their labels. `wanted` picks among them. */

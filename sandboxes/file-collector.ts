@@ -19,7 +19,7 @@ export class FileCollector {
   #passed = 0;
 
   /**
-   * `skip`: absolute paths inside whose content is not the sandbox's own (mounts). `disk`: bytes that the sandbox's disk
+   * `skip`: absolute paths inside whose content is not the sandbox's own (mounts). `disk`: bytes that the folder's disk
    * can hold.
    */
   constructor(
@@ -58,7 +58,11 @@ export class FileCollector {
   passes(path: string, size: number): void {
     if (this.#isSkipped(path)) return;
     this.#passed += size;
-    if (this.#passed > this.#disk) throw this.#tooLarge(`the ${this.#disk} bytes of its disk`);
+    this.#checkDisk();
+  }
+
+  #checkDisk(): void {
+    if (this.#bytes + this.#passed > this.#disk) throw this.#tooLarge(`the ${this.#disk} bytes of its disk`);
   }
 
   /** Counts a file that is about to be read. Throws `output_too_large` before a byte of it is. */
@@ -67,6 +71,8 @@ export class FileCollector {
     this.#bytes += size;
     if (this.#files.size >= this.#maxFiles) throw this.#tooLarge(`${this.#maxFiles} files`);
     if (this.#bytes > this.#maxBytes) throw this.#tooLarge(`${this.#maxBytes} bytes`);
+    // Holes and second names are bytes too where they are written again.
+    this.#checkDisk();
     return true;
   }
 

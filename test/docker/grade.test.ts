@@ -43,3 +43,19 @@ test("a file of the image that the agent deleted is not there when its work is g
   assert.deepEqual([verdict.reward, verdict.error], [1, null], JSON.stringify(verdict));
   assert.match(String(verdict.evidence.output_tail), /group\.master/);
 });
+
+test("a work that fills its disk is graded like any other", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  // The whole of the workdir's half; the grader's own files come on top.
+  const task = inImage(`stat -c %s full >&2; echo '{"reward":0}'`);
+  const files = "examples/demo/tasks/parse-duration";
+  const graded = { ...task, grader: { ...task.grader, files } as Task["grader"] };
+  const verdict = await gradeAfter("head -c 40M /dev/zero > full", graded);
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict));
+});
+
+test("a hole or a second name that is more than the disk is too large, and not the grader's to write", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  for (const command of ["truncate -s 40M hole", "head -c 12M /dev/zero > one; ln one two; ln one three"])
+    await assert.rejects(gradeAfter(command, inImage("true")), { code: "output_too_large", message: /33554432 bytes of its disk/ });
+});
