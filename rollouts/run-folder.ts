@@ -97,11 +97,18 @@ export function attemptKey(record: { rollout_id: string | null; attempt: number 
 
 async function dropOrphans(path: string): Promise<void> {
   const file = join(path, "trajectories.jsonl");
-  const trajectories = await readTrajectories(path);
   const done = new Set((await readRollouts(path)).filter((record) => record.state === "done").map(attemptKey));
-  const kept = trajectories.filter((trajectory) => done.has(attemptKey(trajectory)));
-  if (kept.length === trajectories.length) return;
+  if (!(await hasOrphan(path, done))) return;
+  // Of a process that was killed right here.
+  await rm(`${file}.new`, { force: true });
   await using copy = await Appender.open(`${file}.new`);
-  for (const trajectory of kept) await copy.append(`${JSON.stringify(trajectory)}\n`);
+  for await (const trajectory of eachTrajectory(path)) {
+    if (done.has(attemptKey(trajectory))) await copy.append(`${JSON.stringify(trajectory)}\n`);
+  }
   await rename(`${file}.new`, file);
+}
+
+async function hasOrphan(path: string, done: Set<string>): Promise<boolean> {
+  for await (const trajectory of eachTrajectory(path)) if (!done.has(attemptKey(trajectory))) return true;
+  return false;
 }

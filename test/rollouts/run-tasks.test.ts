@@ -1,10 +1,11 @@
 /** A run whose infrastructure fails: what it broke is done again, by the next attempt or by whoever goes on with the run. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
+import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { runner } from "../fakes/small-run.ts";
@@ -40,6 +41,25 @@ test("a run that is stopped while it grades is not done with that rollout", asyn
   assert.notEqual(first.at(-1)?.verdict?.reward, 1);
   const last = await run(await failingAt(0, t.signal));
   assert.deepEqual([last.at(-1)?.attempt, last.at(-1)?.verdict?.reward], [2, 1]);
+});
+
+test("a process that is killed while it takes out orphans leaves no trajectory twice", async (t) => {
+  const place = await mkdtemp(join(tmpdir(), "alidade-run-tasks-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const path = join(place, "run");
+  const run = await runner(t, place, { path, retries: 0 });
+  await run(await failingAt(0, t.signal));
+  const file = join(path, "trajectories.jsonl");
+  const kept = await readFile(file, "utf8");
+  const orphan = JSON.stringify({ ...JSON.parse(kept), attempt: 9 });
+  await writeFile(file, `${kept}${orphan}\n`);
+  await writeFile(`${file}.new`, kept);
+  await run(await failingAt(0, t.signal));
+  assert.deepEqual(
+    (await readTrajectories(path)).map(({ attempt }) => attempt),
+    [1],
+  );
 });
 
 /** The process sandbox, which cannot make the `number`-th one. */
