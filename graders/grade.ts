@@ -40,7 +40,10 @@ export function noOutput(task: Task, error: AlidadeError, duration_ms = 0): Verd
  */
 const diskShare = 2;
 
-/** A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. */
+/**
+ * A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. One
+ * that cannot be released is left to it: the verdict is what it is.
+ */
 export function freshSandbox(
   context: Pick<GradeContext, "task" | "signal">,
   backend: SandboxBackend,
@@ -48,7 +51,12 @@ export function freshSandbox(
 ) {
   const { limits } = context.task;
   const task = { ...context.task, limits: { ...limits, disk_mb: diskShare * limits.disk_mb } };
-  return () => backend.create(specOf(task, owner), context.signal);
+  return async () => {
+    const sandbox = await backend.create(specOf(task, owner), context.signal);
+    const release = sandbox[Symbol.asyncDispose].bind(sandbox);
+    sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
+    return sandbox;
+  };
 }
 
 function timeoutError({ task }: GradeContext): AlidadeError {

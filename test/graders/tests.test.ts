@@ -209,6 +209,18 @@ test("work that fills the grader's own sandbox, or takes its memory, is no outpu
   }
 });
 
+test("a sandbox that cannot be released costs no verdict", async () => {
+  const create: typeof localProcess.create = async (spec, signal) => {
+    const sandbox = await localProcess.create(spec, signal);
+    const release = sandbox[Symbol.asyncDispose].bind(sandbox);
+    sandbox[Symbol.asyncDispose] = () => release().then(() => Promise.reject(new Error("device or resource busy")));
+    return sandbox;
+  };
+  const context = { task, signal: new AbortController().signal };
+  const verdict = await grade({ ...context, base, work: gold, fresh: freshSandbox(context, { ...localProcess, create }, owner) });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error], [1, "graded", null]);
+});
+
 test("a backend that fails gives a verdict without a reward, and so does a cancelled grading", async () => {
   const fresh = () => Promise.reject(new Error("the engine is gone"));
   const signal = new AbortController().signal;
