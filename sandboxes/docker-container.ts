@@ -30,8 +30,14 @@ const waitForever = ["sh", "-c", "while :; do sleep 3600 & wait; done"];
 /** Everything a rollout may take, and a day for queues and pauses that are charged to nobody. */
 const leaseSlackMs = 24 * 3600_000;
 
-/** Files and folders of each writable place. They cost kernel memory, which no other limit counts. */
-const maxInodes = 500_000;
+/** Files and folders of a writable place: one for each 4 KiB. */
+const inodesPerMegabyte = 256;
+/** Megabytes of kernel memory that a megabyte of place costs with all its inodes, names of 255 letters, and pages. */
+const memoryPerMegabyte = 1.5;
+/** Memory file systems beside the writable places, in megabytes. Programs expect them. */
+const otherPlaces = { "/run": 16, "/var/tmp": 16, "/dev/shm": 64 };
+/** Shared memory segments of System V in megabytes: they stay, and are charged, when their process is gone. */
+const sharedMegabytes = 16;
 
 export type WritablePlace = { target: string; megabytes: number; mode: string; owner: number };
 
@@ -70,10 +76,12 @@ export function containerOptions(
   const { limits } = spec;
   const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
   const places = writablePlaces(spec.workdir, limits.disk_mb, files.imageVolumes);
-  const writable = places.reduce((sum, place) => sum + place.megabytes, 0);
+  const others = Object.values(otherPlaces).reduce((sum, megabytes) => sum + megabytes, sharedMegabytes);
+  const writable = places.reduce((sum, place) => sum + place.megabytes, others);
   // What is written counts as memory of the container, so that a full disk must fit in beside the processes; else a
-  // large file would end in the out-of-memory killer and not in "no space left".
-  const memory = (limits.memory_mb + writable) * 1024 * 1024;
+  // large file would end in the out-of-memory killer and not in "no space left", and where files alone take all of the
+  // memory, the killer's last prey is the process that keeps the container.
+  const memory = Math.ceil(limits.memory_mb + memoryPerMegabyte * writable) * 1024 * 1024;
   return {
     name,
     Image: image,
@@ -95,7 +103,8 @@ export function containerOptions(
       NanoCpus: Math.round(limits.cpus * 1e9),
       ReadonlyRootfs: true,
       Mounts: [...places.map((place) => volume(place, ownLabels)), ...readOnly({ ...spec.mounts, ...files.mounts })],
-      Tmpfs: { "/run": "size=16m,mode=1777", "/var/tmp": "size=16m,mode=1777" },
+      Tmpfs: Object.fromEntries(Object.entries(otherPlaces).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`])),
+      Sysctls: { "kernel.shmall": String(sharedMegabytes * 256) }, // in pages of 4 KiB
       LogConfig: { Type: "none", Config: {} },
       Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       RestartPolicy: { Name: "no" },
@@ -119,7 +128,7 @@ export function leaseDeadline(limits: Limits): number {
 
 /** Anonymous: the engine makes it with the container and removes it with the container. */
 function volume(place: WritablePlace, ownLabels: Record<string, string>): Docker.MountSettings {
-  const options = `size=${place.megabytes}m,nr_inodes=${maxInodes},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
+  const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
   return {
     Type: "volume",
     Target: place.target,
@@ -130,6 +139,10 @@ function volume(place: WritablePlace, ownLabels: Record<string, string>): Docker
       DriverConfig: { Name: "local", Options: { type: "tmpfs", device: "tmpfs", o: options } },
     },
   } as Docker.MountSettings;
+}
+
+function sizeOf(megabytes: number): string {
+  return `size=${megabytes}m,nr_inodes=${megabytes * inodesPerMegabyte}`;
 }
 
 function readOnly(mounts: Record<string, string>): Docker.MountSettings[] {

@@ -90,6 +90,31 @@ test("a full disk is told in words, and there is room again after removing", { t
   await sandbox.writeFiles([large]);
 });
 
+test("a policy that writes all that it can, files without content too, does not end its container", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec({ memory_mb: 48 }), signal);
+  const fill = `import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+while True:
+  segment = libc.shmget(0, 1 << 20, 0o600)
+  if segment < 0: break
+  libc.memset(ctypes.c_void_p(libc.shmat(segment, None, 0)), 1, 1 << 20)
+for place in ("/work", "/home/agent", "/tmp", "/run", "/var/tmp", "/dev/shm"):
+  try:
+    while True: os.symlink("x" * 120, place + "/" + os.urandom(120).hex())
+  except OSError: pass
+  try:
+    for name in os.listdir(place)[:2]: os.unlink(place + "/" + name)
+    with open(place + "/full", "wb", 0) as file:
+      while True: file.write(bytes(1 << 16))
+  except OSError: pass
+print("full")`;
+  const { stdout, stderr } = await sandbox.exec(["python3", "-c", fill], { timeout_ms: 60_000 });
+  assert.equal(stdout, "full\n", stderr);
+  assert.equal((await sandbox.exec(["true"])).exit_code, 0);
+});
+
 test("a file that is all hole is not read to its end, also where it is left out", { timeout: 60_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
