@@ -1,5 +1,5 @@
 /** A folder of records has one owner process at a time: two would cut each other's lines. */
-import { mkdir, open, readFile, rename, rm, stat, utimes } from "node:fs/promises";
+import { mkdir, open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
@@ -58,10 +58,7 @@ async function take(path: string): Promise<boolean> {
 
 const lookAgainMs = 50;
 
-/**
- * Moved away before it is removed, so that of two that see a dead lock one moves it and the other looks again. Returns
- * what to say where the holder lives.
- */
+/** Returns what to say where the holder lives. */
 async function removeDead(path: string, folder: string): Promise<AlidadeError | null> {
   const holder = await readFile(path, "utf8").catch(() => null);
   if (holder === null) return null;
@@ -74,8 +71,26 @@ async function removeDead(path: string, folder: string): Promise<AlidadeError | 
     const who = `process ${owner.split(":")[0] || "unknown"}${isHere || holder === "" ? "" : " of another machine or container"}`;
     return new AlidadeError("config_invalid", `${who} is at work in ${folder}: wait for it, or name another folder`, { param: "out" });
   }
-  const aside = `${path}.${process.pid}`;
-  await rename(path, aside).catch(() => undefined);
-  await rm(aside, { force: true });
+  await removeIfStill(path, holder);
   return null;
+}
+
+/**
+ * Of several that see a dead lock one at a time may remove it, and only while it is that one: by then it may be the lock
+ * of whoever removed it first.
+ */
+async function removeIfStill(path: string, holder: string): Promise<void> {
+  const claim = `${path}.removing`;
+  if (await take(claim)) {
+    try {
+      if ((await readFile(path, "utf8").catch(() => null)) === holder) await rm(path, { force: true });
+    } finally {
+      await rm(claim, { force: true });
+    }
+    return;
+  }
+  // Held for a moment; one that stays was left by a process that died in it.
+  const { mtimeMs } = await stat(claim).catch(() => ({ mtimeMs: Date.now() }));
+  if (Date.now() - mtimeMs > emptyForMs) await rm(claim, { force: true });
+  await sleep(lookAgainMs);
 }
