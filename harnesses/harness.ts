@@ -44,6 +44,8 @@ export interface Harness {
   program?(platform: PackPlatform): string;
   /** Folders below the pack that no headless run needs: they are left out of it. */
   unneeded?(platform: PackPlatform): readonly string[];
+  /** The file below HOME that its pack hands to it as standard input. Absent: an empty one, for harnesses append it to the prompt. */
+  readonly input?: string;
   /** The context window, in tokens, that it goes by whatever it is told. */
   readonly fixedWindow?: number;
   /** Basenames of commands that are this harness, for `alidade record -- codex …`. */

@@ -1,6 +1,6 @@
 /**
- * opencode (npm `opencode-ai`), over the Chat dialect: one native binary for each platform. Its message is a list of words
- * that it joins with spaces, and one with a space in it would arrive in quotation marks: so it gets them word by word.
+ * opencode (npm `opencode-ai`), over the Chat dialect: one native binary for each platform. It reads its message from
+ * standard input, for on the command line a word with a space arrives in quotation marks and one that is a number ends it.
  */
 import type { Harness, HarnessContext, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
@@ -10,6 +10,7 @@ import { lastLine } from "./last-line.ts";
 const packageName = "opencode-ai";
 const version = "1.18.33";
 const provider = "alidade";
+const input = ".alidade-instruction";
 
 /** Sent as `max_tokens`; the proxy's own limits decide what is really sampled. */
 const maxOutputTokens = 8192;
@@ -25,13 +26,18 @@ export const opencode: Harness = {
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.
   program: (platform) => `node_modules/opencode-${platform}${baseline(platform)}/bin/opencode`,
   unneeded: (platform) => (baseline(platform) === "" ? [] : [`node_modules/opencode-${platform}`]),
+  input,
 
   launch(context) {
     return {
       // A title of our own saves the call that would ask the model for one.
-      argv: [`${context.pack}/bin/opencode`, "run", "--format", "json", "--title", "task", "--", ...words(context.instruction)],
+      argv: [`${context.pack}/bin/opencode`, "run", "--format", "json", "--title", "task"],
       env: { HOME: context.home, ...environment(context) },
-      files: { [`${folder}/opencode.json`]: json(config(context)), ...nothingToInstall },
+      files: {
+        [input]: checkedInstruction(context.instruction),
+        [`${folder}/opencode.json`]: json(config(context)),
+        ...nothingToInstall,
+      },
     };
   },
 
@@ -61,10 +67,6 @@ const nothingToInstall = {
 
 function baseline(platform: PackPlatform): string {
   return platform.endsWith("-x64") ? "-baseline" : "";
-}
-
-function words(instruction: string): string[] {
-  return checkedInstruction(instruction).split(" ");
 }
 
 function environment(context: Pick<HarnessContext, "home">): Record<string, string> {

@@ -97,6 +97,8 @@ function plannedPack(harness: Harness, platform: PackPlatform): Pack {
     packages: harness.packages,
     program: harness.program(platform),
     unneeded: harness.unneeded?.(platform) ?? [],
+    // Left out by JSON where there is none.
+    input: harness.input,
   };
   const hash = createHash("sha256").update(JSON.stringify(pins)).digest("hex");
   const pack = { folder: "", hash, version: harness.version, platform };
@@ -189,7 +191,7 @@ function linuxNode(platform: PackPlatform, options: PackOptions): Promise<string
 
 /**
  * A few lines of shell that find their own folder, so that a pack may be mounted anywhere. The image's own Node stays
- * first on the PATH, for the task's tests want that one; standard input is closed, for harnesses append it to the prompt.
+ * first on the PATH, for the task's tests want that one; standard input is what the harness names, else empty.
  */
 async function writeLauncher(folder: string, harness: Harness, platform: PackPlatform): Promise<void> {
   const program = harness.program?.(platform) ?? "";
@@ -204,6 +206,7 @@ async function writeLauncher(folder: string, harness: Harness, platform: PackPla
     `pack=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 127`,
     `PATH="\${PATH:-/usr/local/bin:/usr/bin:/bin}:$pack/node/bin"`,
     "export PATH",
+    ...(harness.input === undefined ? [] : [`[ ! -r "$HOME/${harness.input}" ] || exec ${started} "$@" <"$HOME/${harness.input}"`]),
     `exec ${started} "$@" </dev/null`,
   ];
   await mkdir(join(folder, "bin"), { recursive: true });

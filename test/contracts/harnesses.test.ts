@@ -40,12 +40,12 @@ for (const harness of harnesses) {
     }
   });
 
-  test(`${harness.name} starts from its pack, with the instruction as its last argument or words`, () => {
-    const { argv, env } = harness.launch(context);
+  test(`${harness.name} starts from its pack, with the instruction as its last argument or as its input`, () => {
+    const { argv, env, files } = harness.launch(context);
     assert.ok(argv[0]?.startsWith(`${context.pack}/`));
-    // Either way nothing in an instruction is taken for an option.
-    const words = argv.includes("--") ? argv.slice(argv.indexOf("--") + 1) : [argv.at(-1)?.replace(/^--[a-z]+=/, "")];
-    assert.equal(words.join(" "), context.instruction);
+    // Each way nothing in an instruction is taken for an option.
+    const argument = argv.at(-2) === "--" ? argv.at(-1) : argv.at(-1)?.replace(/^--[a-z]+=/, "");
+    assert.equal(harness.input === undefined ? argument : files[harness.input], context.instruction);
     assert.equal(env.HOME, context.home);
   });
 
