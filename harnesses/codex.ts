@@ -6,6 +6,7 @@ import type { Harness, HarnessContext, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
+import { tomlString } from "./toml-string.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
@@ -117,9 +118,8 @@ function toml(top: Line[], provider: Line[], features: Line[]): string {
   ].join("\n");
 }
 
-/** A JSON string is a TOML basic string but for DEL, which TOML wants escaped. */
 function table(name: string | null, lines: Line[]): string {
-  const body = lines.map(([key, value]) => `${key} = ${JSON.stringify(value).replaceAll("\u007f", "\\u007F")}\n`).join("");
+  const body = lines.map(([key, value]) => `${key} = ${typeof value === "string" ? tomlString(value) : value}\n`).join("");
   return name === null ? body : `[${name}]\n${body}`;
 }
 

@@ -5,6 +5,7 @@
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
+import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@google/gemini-cli";
 const version = "0.61.0";
@@ -21,6 +22,7 @@ export const geminiCli: Harness = {
   program: () => `node_modules/${packageName}/bundle/gemini.js`,
 
   launch(context) {
+    const { prompt, files } = wordForWord(checkedInstruction(context.instruction), folder);
     return {
       argv: [
         `${context.pack}/bin/gemini-cli`,
@@ -31,10 +33,11 @@ export const geminiCli: Harness = {
         "--model",
         context.model,
         // It knows no `--` in front of words; behind an equals sign nothing is taken for an option.
-        `--prompt=${checkedInstruction(asMessage(context.instruction))}`,
+        `--prompt=${prompt}`,
       ],
       env: { HOME: context.home, ...pointedAtUs(context) },
       files: {
+        ...files,
         [`${folder}/settings.json`]: json({
           ...settings(context),
           // The proxy tries again where that is right, and an answer of ours is never to be judged by another call.
@@ -58,11 +61,6 @@ export const geminiCli: Harness = {
 };
 
 const folder = ".gemini";
-
-/** A slash in front is a command to Gemini CLI (`/init …`); a line break before it makes it text. */
-function asMessage(instruction: string): string {
-  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
-}
 
 function pointedAtUs(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model" | "home">): Record<string, string> {
   return {

@@ -5,6 +5,7 @@
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
+import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@qwen-code/qwen-code";
 const version = "0.24.4";
@@ -27,6 +28,7 @@ export const qwenCode: Harness = {
   unneeded: () => ["web-shell", "examples", "bundled"].map((folder) => `node_modules/${packageName}/${folder}`),
 
   launch(context) {
+    const { prompt, files } = wordForWord(checkedInstruction(context.instruction), folder);
     return {
       argv: [
         `${context.pack}/bin/qwen-code`,
@@ -36,10 +38,11 @@ export const qwenCode: Harness = {
         "--output-format",
         "text",
         // Behind an equals sign nothing is taken for an option.
-        `--prompt=${checkedInstruction(asMessage(context.instruction))}`,
+        `--prompt=${prompt}`,
       ],
       env: { HOME: context.home, ...pointedAtUs(context) },
       files: {
+        ...files,
         [`${folder}/settings.json`]: json(
           settings(context, {
             skipLoopDetection: true,
@@ -62,11 +65,6 @@ export const qwenCode: Harness = {
 };
 
 const folder = ".qwen";
-
-/** A slash in front is a command to Qwen Code (`/init …`); a line break before it makes it text. */
-function asMessage(instruction: string): string {
-  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
-}
 
 function pointedAtUs(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model" | "home">): Record<string, string> {
   return {

@@ -40,12 +40,14 @@ for (const harness of harnesses) {
     }
   });
 
-  test(`${harness.name} starts from its pack, with the instruction as its last argument or as its input`, () => {
+  test(`${harness.name} starts from its pack, with the instruction as its last argument, its input or its command`, () => {
     const { argv, env, files } = harness.launch(context);
     assert.ok(argv[0]?.startsWith(`${context.pack}/`));
     // Each way nothing in an instruction is taken for an option.
     const argument = argv.at(-2) === "--" ? argv.at(-1) : argv.at(-1)?.replace(/^--[a-z]+=/, "");
-    assert.equal(harness.input === undefined ? argument : files[harness.input], context.instruction);
+    const prompts = Object.values(files).flatMap((text) => /^prompt = (".*")$/m.exec(text)?.[1] ?? []);
+    const told = prompts.length === 1 ? JSON.parse(prompts[0] ?? "") : harness.input === undefined ? argument : files[harness.input];
+    assert.equal(told, context.instruction);
     assert.equal(env.HOME, context.home);
   });
 

@@ -68,7 +68,14 @@ for (const harness of harnesses) {
   });
 
   // What looks like an option, a file, a command or a number.
-  for (const instruction of ["--version", "@add.js is wrong", "/init is broken", "- a list\n- of 'two' \"lines\"  $HOME", "add -5 to 1.5"])
+  for (const instruction of [
+    "--version",
+    "@add.js is wrong",
+    "mail me@example.com:\n@Test\n@dd of (@add.js) is 'wrong'",
+    "/init is broken",
+    "- a list\n- of 'two' \"lines\"  $HOME",
+    "add -5 to 1.5",
+  ])
     test(`${harness.name} takes the instruction ${JSON.stringify(instruction)} as words`, { timeout }, async (t) => {
       const run = await launched(t, harness, [{ text: "I see." }], { instruction });
       if (run === null) return;
