@@ -2,6 +2,7 @@
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { currentOwner, isOwnerAlive } from "../sandboxes/owner.ts";
 
 /** An install takes several seconds, so a look five times a second costs nothing and delays nobody. */
 const lookAgainMs = 200;
@@ -34,7 +35,8 @@ export async function withProcessLock<T>(
 async function taken(path: string): Promise<boolean> {
   try {
     await using file = await open(path, "wx");
-    await file.writeFile(String(process.pid));
+    // With the moment it started: in a container every process in turn is number 1.
+    await file.writeFile(await currentOwner());
     return true;
   } catch (error) {
     if (isCode(error, "EEXIST")) return false;
@@ -46,7 +48,7 @@ async function taken(path: string): Promise<boolean> {
 async function removedDead(path: string): Promise<boolean> {
   const holder = await readFile(path, "utf8").catch(() => null);
   if (holder === null) return true;
-  if (holder === "" ? await isYoung(path) : isAlive(Number(holder))) return false;
+  if (holder === "" ? await isYoung(path) : await isOwnerAlive(holder)) return false;
   const aside = `${path}.${process.pid}`;
   await rename(path, aside).catch(() => undefined);
   await rm(aside, { force: true });
@@ -57,15 +59,6 @@ async function removedDead(path: string): Promise<boolean> {
 async function isYoung(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   return found !== null && Date.now() - found.mtimeMs < 5000;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return isCode(error, "EPERM");
-  }
 }
 
 function isCode(error: unknown, code: string): boolean {

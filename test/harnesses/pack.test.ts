@@ -90,7 +90,7 @@ test("what a killed install left behind, lock and draft, is cleared away", async
   await rm(target, { recursive: true });
   const draft = `${target}.draft-dead`;
   await mkdir(draft);
-  await writeFile(`${target}.lock`, String(await deadPid()));
+  await writeFile(`${target}.lock`, `${await deadPid()}:1`);
   assert.equal((await ensured(folder, path)).folder, target);
   assert.deepEqual([existsSync(target), existsSync(draft), existsSync(`${target}.lock`)], [true, false, false]);
 });
