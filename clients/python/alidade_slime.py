@@ -26,18 +26,26 @@ def write_debug_dump(file, out, rollout_id):
 
 
 def post_process_rewards(args, samples):
-    """GRPO rewards with one baseline entry a rollout, however many samples it has. Returns (raw, normalised), in order."""
-    groups = {}
+    """What slime makes of rewards, with one baseline entry a rollout, however many samples it has. Returns (raw, normalised), in order."""
+    raw, groups = [sample.get_reward_value(args) for sample in samples], {}
+    # slime asks this function whatever the estimator is, and by itself would leave the rewards of the others as they are.
+    if _estimator(args) not in ("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline") or not getattr(args, "rewards_normalization", True):
+        return raw, raw
     for sample in samples:
         groups.setdefault(sample.group_index, {})[sample.rollout_id] = float(sample.get_reward_value(args))
-    return [sample.get_reward_value(args) for sample in samples], [
+    return raw, [
         _centred(list(groups[sample.group_index].values()), float(sample.get_reward_value(args)), args) for sample in samples
     ]
 
 
 def _centred(rewards, reward, args):
     mean = sum(rewards) / len(rewards)
-    if not getattr(args, "grpo_std_normalization", True) or len(rewards) < 2:
+    by_deviation = getattr(args, "grpo_std_normalization", True) and _estimator(args) != "reinforce_plus_plus_baseline"
+    if not by_deviation or len(rewards) < 2:
         return reward - mean
     deviation = (sum((each - mean) ** 2 for each in rewards) / (len(rewards) - 1)) ** 0.5
     return (reward - mean) / (deviation + 1e-6)
+
+
+def _estimator(args):
+    return getattr(args, "advantage_estimator", "grpo")

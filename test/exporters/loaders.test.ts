@@ -55,6 +55,23 @@ print(json.dumps([plain, post_process_rewards(SimpleNamespace(), samples)[1]]))`
   for (const [at, want] of [one, one, one, -one].entries()) assert.ok(Math.abs((normalised[at] ?? 0) - want) < 1e-12);
 });
 
+test("slime: rewards that it would not normalise by itself stay as they are", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const { bytes } = await exported(exporterNamed("slime"), [goldenTrajectory(), goldenSibling()]);
+  const script = `
+from types import SimpleNamespace
+from alidade_slime import post_process_rewards, read
+class Sample(SimpleNamespace):
+    def get_reward_value(self, args): return self.reward
+samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]
+settings = [{"advantage_estimator": "ppo"}, {"rewards_normalization": False}, {"advantage_estimator": "reinforce_plus_plus_baseline"}]
+given = {"advantage_estimator": "grpo", "rewards_normalization": True, "grpo_std_normalization": True}
+print(json.dumps([post_process_rewards(SimpleNamespace(**{**given, **each}), samples)[1] for each in settings]))`;
+  const whole = [1, 1, 1, 0];
+  // The last one centres, and divides by no deviation.
+  assert.deepEqual(await python(script, { "slime.jsonl": bytes }), [whole, whole, [0.5, 0.5, 0.5, -0.5]]);
+});
+
 test("TRL: each prompt gets its own group's rows, in order, and again in the next epoch", async (t) => {
   if (!(await need(t, "python"))) return;
   const { bytes } = await exported(exporterNamed("trl-grpo"), [goldenTrajectory(), goldenSibling()]);
