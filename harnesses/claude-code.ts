@@ -39,6 +39,9 @@ export const claudeCode: Harness = {
         "--output-format",
         "json",
         "--dangerously-skip-permissions",
+        // Variables in the settings of the task's own folder would stand above those of the process.
+        "--settings",
+        JSON.stringify({ env: pointedAtUs(context) }),
         "--tools",
         tools,
         "--",

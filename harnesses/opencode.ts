@@ -33,16 +33,12 @@ export const opencode: Harness = {
       // A title of our own saves the call that would ask the model for one.
       argv: [`${context.pack}/bin/opencode`, "run", "--format", "json", "--title", "task"],
       env: { HOME: context.home, ...environment(context) },
-      files: {
-        [input]: checkedInstruction(context.instruction),
-        [`${folder}/opencode.json`]: json(config(context)),
-        ...nothingToInstall,
-      },
+      files: { [input]: checkedInstruction(context.instruction), ...nothingToInstall },
     };
   },
 
   configure(context) {
-    return { env: environment(context), files: { [`${folder}/opencode.json`]: json(config(context)) } };
+    return { env: environment(context), files: {} };
   },
 
   end({ exit_code, stdout, stderr }) {
@@ -69,9 +65,10 @@ function baseline(platform: PackPlatform): string {
   return platform.endsWith("-x64") ? "-baseline" : "";
 }
 
-function environment(context: Pick<HarnessContext, "home">): Record<string, string> {
+function environment(context: Omit<HarnessContext, "instruction" | "pack">): Record<string, string> {
   return {
-    OPENCODE_CONFIG: `${context.home}/${folder}/opencode.json`,
+    // Not as a file: an opencode.json in the task's own folder would stand above it.
+    OPENCODE_CONFIG_CONTENT: JSON.stringify(config(context)),
     XDG_DATA_HOME: `${context.home}/.local/share`,
     XDG_STATE_HOME: `${context.home}/.local/state`,
     XDG_CACHE_HOME: `${context.home}/.cache`,

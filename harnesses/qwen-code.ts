@@ -72,6 +72,8 @@ function pointedAtUs(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model
     OPENAI_API_KEY: context.apiKey,
     OPENAI_MODEL: context.model,
     QWEN_HOME: `${context.home}/${folder}`,
+    // As the system's settings too, for those of the task's own folder stand above the user's.
+    QWEN_CODE_SYSTEM_SETTINGS_PATH: `${context.home}/${folder}/settings.json`,
     QWEN_CODE_MAX_OUTPUT_TOKENS: String(maxOutputTokens),
     QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
   };
@@ -87,6 +89,8 @@ function settings(context: Pick<HarnessContext, "contextWindow" | "model">, unat
     // It would send its own agent after each finished turn, to remember what its user likes.
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false },
     security: { auth: { selectedType: "openai" } },
+    // Said, so that a list in the task's own folder does not count: it may give our model another address.
+    modelProviders: { openai: [] },
     model: {
       name: context.model,
       ...model,

@@ -29,6 +29,32 @@ const personally: Record<string, string[]> = {
 /** No setting keeps these from asking again after a server's error, for minutes; the proxy knows a retry for what it is. */
 const triesAgain: ReadonlySet<string> = new Set(["qwen-code", "opencode"]);
 
+/** What a project's own folder may hold for the harness: another model at another address. */
+const elsewhere = "http://127.0.0.1:1/v1";
+const ownSettings: Record<string, Record<string, string>> = {
+  pi: { ".pi/settings.json": JSON.stringify({ defaultProvider: "openai", defaultModel: "other" }) },
+  codex: {
+    ".codex/config.toml": `model = "other"\nmodel_provider = "openai"\n[model_providers.alidade]\nname = "x"\nbase_url = "${elsewhere}"\n`,
+  },
+  "claude-code": {
+    ".claude/settings.json": JSON.stringify({ model: "opus", env: { ANTHROPIC_BASE_URL: elsewhere, ANTHROPIC_MODEL: "other" } }),
+  },
+  "gemini-cli": {
+    ".gemini/settings.json": JSON.stringify({ model: { name: "other" } }),
+    ".env": `GOOGLE_GEMINI_BASE_URL=${elsewhere}\nGEMINI_MODEL=other\n`,
+  },
+  "qwen-code": {
+    ".qwen/settings.json": JSON.stringify({
+      model: { name: "other" },
+      modelProviders: { openai: [{ id: "org/practice:free", baseUrl: elsewhere, envKey: "OPENAI_API_KEY" }] },
+    }),
+    ".env": `OPENAI_BASE_URL=${elsewhere}\nOPENAI_MODEL=other\n`,
+  },
+  opencode: {
+    "opencode.json": JSON.stringify({ model: "alidade/other", provider: { alidade: { options: { baseURL: elsewhere } } } }),
+  },
+};
+
 for (const harness of harnesses) {
   for (const mix of ["right", "wrong"] as const) {
     test(`${harness.name} plays the ${mix} fix with its own tools, and the tests say so`, { timeout }, async (t) => {
@@ -93,6 +119,13 @@ for (const harness of harnesses) {
     for (const tool of toolsOfPlays(harness)) assert.ok(offered.includes(`"name":"${tool}"`), `${tool} in ${offered}`);
   });
 
+  test(`${harness.name} calls us whatever model and address the task's own folder names`, { timeout }, async (t) => {
+    const run = await launched(t, harness, [{ text: "I see." }], {}, ownSettings[harness.name] ?? assert.fail());
+    if (run === null) return;
+    assert.equal(run.requests.length, 1, run.ended.stderr);
+    assert.equal(run.requests[0]?.body.model, "org/practice:free");
+  });
+
   test(`a person's own ${harness.name} command reaches us without a flag of ours`, { timeout }, async (t) => {
     const pack = await installedPack(t, harness);
     if (pack === null) return;
@@ -132,13 +165,20 @@ function toolsOfPlays(harness: Harness): Set<string> {
   return new Set(choices.flatMap((choice) => hermesTurn(choice).calls.map((call) => call.name)));
 }
 
-async function launched(t: TestContext, harness: Harness, script: ScriptedTurn[], changed: Partial<HarnessContext> = {}) {
+async function launched(
+  t: TestContext,
+  harness: Harness,
+  script: ScriptedTurn[],
+  changed: Partial<HarnessContext> = {},
+  more: Record<string, string> = {},
+) {
   const pack = await installedPack(t, harness);
   if (pack === null) return null;
   await using place = await gitPlace();
   await using api = await scriptedHarnessApi(script);
   const launch: HarnessLaunch = harness.launch({ ...contextOf(place, api.url, pack.folder), ...changed });
   await writeBelow(place.home, launch.files);
+  await writeBelow(place.workdir, more);
   // No Node on this PATH: a harness and its commands find the pack's.
   const env = { PATH: "/usr/sbin:/usr/bin:/bin", ...launch.env };
   const ended = await runCommand(launch.argv, { cwd: place.workdir, env, signal: t.signal });
