@@ -144,9 +144,12 @@ class TapReader {
   }
 }
 
+/** tap and vitest write behind a name how long it took, and vitest opens the block of its children there: no part of the name. */
+const took = /(?<!\\) # time=[\d.]+m?s(?: \{)?$/;
+
 function readDescription(text: string): { name: string; directive: "skip" | "todo" | null } {
   const found = /^(.*?)(?:^|(?<!\\)\s)# *(skip|todo)\b.*$/is.exec(text);
-  const name = unescapeTap((found ? (found[1] as string) : text).replace(/^- /, "").trim());
+  const name = unescapeTap((found ? (found[1] as string) : text).replace(/^- /, "").replace(took, "").trim());
   return { name, directive: found ? ((found[2] as string).toLowerCase() as "skip" | "todo") : null };
 }
 

@@ -62,6 +62,12 @@ const cases: { title: string; text: string; outcomes: Record<string, Outcome>; p
     outcomes: { first: "failed", windows: "skipped", last: "passed" },
     problem: null,
   },
+  {
+    title: "vitest's times behind the names",
+    text: "TAP version 13\n1..2\nok 1 - a.test.js > adds # time=6.48ms\nnot ok 2 - a.test.js > s \\# 1 > bad # time=4.62ms\n",
+    outcomes: { "a.test.js > adds": "passed", "a.test.js > s # 1 > bad": "failed" },
+    problem: null,
+  },
   { title: "nothing", text: "", outcomes: {}, problem: /no plan/ },
 ];
 
