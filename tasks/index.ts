@@ -15,15 +15,22 @@ export const taskFormats = [native, sweRow] as const satisfies readonly TaskForm
  *     const tasks = await loadTasks("examples/tasks/swe-npm.jsonl#minimist-constructor-pollution");
  */
 export async function loadTasks(path: string, options: LoadOptions = {}): Promise<Task[]> {
-  const [place, id] = splitId(path);
-  if (!(await stat(place).catch(() => null)))
-    throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
+  const [place, id] = (await exists(path)) ? [resolve(path), null] : splitId(path);
+  if (!(await exists(place))) throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
   const format = await formatOf(place);
   const tasks = await format.load(place, id === null ? options : { ...options, only: new Set([id]) });
   if (id !== null && tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no task ${id}`, { param: "tasks" });
   const twice = tasks.find((task, index) => tasks.some((other, at) => at < index && other.task_id === task.task_id));
   if (twice) throw new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${twice.task_id}`, { param: "task_id" });
   return tasks;
+}
+
+/** A `#` may be part of a path too. */
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 function splitId(path: string): [string, string | null] {

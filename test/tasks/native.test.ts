@@ -87,6 +87,17 @@ test("a file that is no YAML or no JSON says so", async (t) => {
   assert.match((await loadFailure(join(folder, "x.json"))).message, /is not JSON/);
 });
 
+test("a folder with a # in its name is a path, with and without a task's id behind it", async (t) => {
+  const folder = join(await folderOf(t), "c#");
+  for (const inner of ["files", "tests"]) await mkdir(join(folder, inner), { recursive: true });
+  await writeFile(join(folder, "task.yaml"), stringify(good));
+  for (const path of [folder, `${folder}#fix-it`])
+    assert.deepEqual(
+      (await loadTasks(path)).map((task) => task.task_id),
+      ["fix-it"],
+    );
+});
+
 test("an unknown format, a missing path, an unknown id and a task_id that occurs twice are named", async (t) => {
   const folder = await folderOf(t);
   await writeFile(join(folder, "tasks.toml"), "");
