@@ -184,6 +184,19 @@ test("a work that takes the report's folder away, or fills it, has no report and
   }
 });
 
+test("a report that is too large, or lies among too many files, is graded with 0: it is no way out of a verdict", async () => {
+  const writes = (code: string) => ({ parser: "junit" as const, command: ["node", "-e", code, "{report}"] });
+  const report = "require('fs').writeFileSync(process.argv[1]";
+  for (const code of [
+    `for (let i = 0; i < 120; i++) require('fs').writeFileSync(process.argv[1] + i, '')`,
+    `${report}, 'x'.repeat(40e6))`,
+    `${report}, '<testsuite' + ' a="b"'.repeat(4e6) + '/>')`,
+  ]) {
+    const verdict = await gradeWork(gold, { task: withGrader(writes(code)) });
+    assert.deepEqual([verdict.reward, verdict.status, verdict.evidence.report_complete], [0, "graded", false], verdict.error?.message);
+  }
+});
+
 test("a work with a path that leaves the workdir is not written anywhere", async () => {
   const verdict = await gradeWork([...gold, file("../../escaped.txt", "x")]);
   assert.equal(verdict.reward, null);
