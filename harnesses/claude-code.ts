@@ -16,6 +16,9 @@ const tools = "Bash,Edit,Read,Write";
 
 const maxOutputTokens = 8192;
 
+/** Below HOME, and no argument: what stands there holds the key. */
+const settings = ".alidade-settings.json";
+
 /** A slash in front is a command to Claude Code (`/init …`); a line break before it makes it text. */
 function asMessage(instruction: string): string {
   return instruction.startsWith("/") ? `\n${instruction}` : instruction;
@@ -41,14 +44,14 @@ export const claudeCode: Harness = {
         "--dangerously-skip-permissions",
         // Variables in the settings of the task's own folder would stand above those of the process.
         "--settings",
-        JSON.stringify({ env: pointedAtUs(context) }),
+        `${context.home}/${settings}`,
         "--tools",
         tools,
         "--",
         checkedInstruction(asMessage(context.instruction)),
       ],
       env: { HOME: context.home, ...pointedAtUs(context), ...lean, ...limits(context) },
-      files: {},
+      files: { [settings]: JSON.stringify({ env: pointedAtUs(context) }) },
     };
   },
 
