@@ -8,6 +8,9 @@ import { readJsonLines } from "./json-lines.ts";
 import type { SessionLog, Store } from "./store.ts";
 import { toStoreError } from "./store-error.ts";
 
+/** Ids are ours, but paths are made of them. */
+const sessionIds = /^[A-Za-z0-9_-]{1,80}$/;
+
 export class DiskStore implements Store {
   readonly name = "disk";
   readonly folder: string;
@@ -43,12 +46,13 @@ export class DiskStore implements Store {
       if (error.code === "ENOENT") return [];
       throw error;
     });
-    return names.filter((name) => name.endsWith(".jsonl")).map((name) => name.slice(0, -".jsonl".length));
+    const ids = names.filter((name) => name.endsWith(".jsonl")).map((name) => name.slice(0, -".jsonl".length));
+    // What somebody put beside the logs ("notes (copy).jsonl") is no session of ours.
+    return ids.filter((id) => sessionIds.test(id));
   }
 
   #path(sessionId: string): string {
-    // Ids are ours, but a path is made of this one.
-    if (!/^[A-Za-z0-9_-]{1,80}$/.test(sessionId)) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
+    if (!sessionIds.test(sessionId)) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
     return join(this.folder, `${sessionId}.jsonl`);
   }
 }
