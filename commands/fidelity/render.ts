@@ -4,9 +4,9 @@ import { causeAdvice, reasonAdvice } from "./advice.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
-  const { rollouts, in_loss, calls, rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
+  const { rollouts, attempts, in_loss, calls, rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
   const lines = [
-    `${number(rollouts)} rollouts (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
+    `${number(rollouts)} rollouts${attempts > rollouts ? ` in ${number(attempts)} attempts` : ""} (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)

@@ -13,6 +13,8 @@ export type CauseSummary = {
 
 export type FidelitySummary = {
   rollouts: number;
+  /** As many as rollouts, or more where the infrastructure broke some: their calls and tokens are counted too. */
+  attempts: number;
   in_loss: number;
   calls: number;
   /** Under the selection that was asked for. */
@@ -31,7 +33,8 @@ export type FidelitySummary = {
 
 export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
-  readonly #summary = { rollouts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  readonly #rollouts = new Set<string>();
+  readonly #summary = { attempts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
   readonly #causes = new Map<EdgeCause, CauseSummary>();
@@ -43,7 +46,8 @@ export class FidelitySummarizer {
   add(trajectory: Trajectory): void {
     const selected = selectRows(trajectory, this.#options);
     const tolerant = selectRows(trajectory, { ...this.#options, strategy: "tolerant" });
-    this.#summary.rollouts++;
+    this.#rollouts.add(trajectory.rollout_id ?? trajectory.session_id);
+    this.#summary.attempts++;
     if (selected.standing.in_loss) this.#summary.in_loss++;
     this.#summary.calls += trajectory.calls.length;
     this.#summary.rows += selected.row_count;
@@ -55,6 +59,7 @@ export class FidelitySummarizer {
 
   get summary(): FidelitySummary {
     return {
+      rollouts: this.#rollouts.size,
       ...this.#summary,
       tokens: this.#tokens,
       row_inflation: rowInflationOf(this.#tokens),

@@ -11,8 +11,8 @@ import { namedCases } from "../../reconstruct/named-cases.ts";
 test("a run of all named cases: tokens add up, and every cause is named with its number, the most frequent first", () => {
   const summarizer = new FidelitySummarizer({});
   const expected: Record<string, number> = {};
-  for (const { log, edges } of namedCases) {
-    summarizer.add(reconstruct(log().entries));
+  for (const [index, { log, edges }] of namedCases.entries()) {
+    summarizer.add({ ...reconstruct(log().entries), rollout_id: `roll${index}` });
     for (const cause of edges.flatMap((edge) => edge.split(" ")[3] ?? [])) expected[cause] = (expected[cause] ?? 0) + 1;
   }
   const { summary } = summarizer;
@@ -43,6 +43,17 @@ test("the example is one that shows both sides, and the price of a cause is what
   assert.deepEqual([cause?.cause, cause?.calls, cause?.example.turn, cause?.example.now], ["reasoning_dropped", 2, 3, "\u001b[2J"]);
   assert.equal(cause?.repeated_tokens, 2 * (cause?.example.position ?? 0));
   assert.match(renderSummary(summarizer.summary), /before: "<think> well"\n +now: +"\\\\x1b\[2J"/);
+});
+
+test("a rollout that was tried again is one rollout, in two attempts", () => {
+  const log = new LogBuilder();
+  log.call({ messages: [user("u")], says: assistant("ok") });
+  const summarizer = new FidelitySummarizer({});
+  summarizer.add(reconstruct(log.entries, { attempt: 1, in_loss: false }));
+  summarizer.add(reconstruct(log.entries, { attempt: 2 }));
+  const { rollouts, attempts, in_loss, calls } = summarizer.summary;
+  assert.deepEqual([rollouts, attempts, in_loss, calls], [1, 2, 1, 2]);
+  assert.match(renderSummary(summarizer.summary), /^1 rollouts in 2 attempts \(1 in the loss\), 2 calls/);
 });
 
 test("a run without calls is summed up as what it is", () => {
