@@ -9,7 +9,10 @@ import type { LogEntry, SessionSpec } from "../schema/session-log.ts";
 import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/index.ts";
 
-/** The run folder itself, or the newest below `runs/`. Throws `not_found`. */
+/**
+ * The run folder itself, or the newest below `runs/` in which anything was recorded: a run that was refused at its start
+ * (no engine, no task) leaves a folder too, and nobody means that one. Throws `not_found`.
+ */
 export async function runFolderOf(folder: string | undefined): Promise<string> {
   if (folder !== undefined) {
     if (await isRun(folder)) return folder;
@@ -19,16 +22,25 @@ export async function runFolderOf(folder: string | undefined): Promise<string> {
     });
   }
   const names = await readdir("runs").catch((): string[] => []);
-  const runs = await Array.fromAsync(names, async (name) => ((await isRun(join("runs", name))) ? [join("runs", name)] : []));
+  const runs = await Array.fromAsync(names, async (name) => ((await hasRecords(join("runs", name))) ? [join("runs", name)] : []));
   const dated = await Promise.all(runs.flat().map(async (path) => ({ path, time: (await stat(path)).mtimeMs })));
   const newest = dated.sort((a, b) => b.time - a.time)[0];
-  if (!newest) throw new AlidadeError("not_found", "there is no run below runs/ here: name its folder with --run", { param: "run" });
+  if (!newest)
+    throw new AlidadeError("not_found", "there is no run below runs/ here that recorded anything: name its folder with --run", {
+      param: "run",
+    });
   return newest.path;
 }
 
 async function isRun(folder: string): Promise<boolean> {
   for (const name of ["sessions", "trajectories.jsonl"]) if (await stat(join(folder, name)).catch(() => null)) return true;
   return false;
+}
+
+async function hasRecords(folder: string): Promise<boolean> {
+  const written = await stat(join(folder, "trajectories.jsonl")).catch(() => null);
+  const sessions = await readdir(join(folder, "sessions")).catch((): string[] => []);
+  return sessions.length > 0 || (written !== null && written.size > 0);
 }
 
 /** The last attempt of a rollout, a session, or the only trajectory whose id begins so. Throws `not_found` with what there is. */
