@@ -1,5 +1,6 @@
 /** What the verbs of the command line share: how they end, how they speak, and when they stop. */
 import { asAlidadeError } from "../errors.ts";
+import { visibleText } from "./show/visible-text.ts";
 
 /** One Ctrl-C can arrive twice: from the terminal and from the launcher that passes it on. */
 const sameStopMs = 500;
@@ -20,9 +21,12 @@ export function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** People read stderr; stdout is for the result, so that it can be piped. */
+/**
+ * People read stderr; stdout is for the result, so that it can be piped. What is said may quote a grader, an engine or an
+ * agent, so it is written out: it must not act on the terminal.
+ */
 export function say(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${visibleText(text)}\n`);
 }
 
 export function print(text: string): void {
@@ -38,9 +42,9 @@ export function fail(error: unknown, json: boolean): number {
   return ours.owner === "user" ? 2 : 1;
 }
 
-/** Columns padded to their widest cell; numbers are set to the right. */
+/** Columns padded to their widest cell; numbers are set to the right. Cells may quote a stranger, and are one line each. */
 export function table(head: string[], rows: (string | number | null)[][]): string {
-  const cells = [head, ...rows.map((row) => row.map((cell) => (cell === null ? "–" : String(cell))))];
+  const cells = [head, ...rows.map((row) => row.map((cell) => (cell === null ? "–" : visibleText(String(cell)).replaceAll("\n", "\\n"))))];
   const widths = head.map((_, column) => Math.max(...cells.map((row) => (row[column] ?? "").length)));
   const numeric = head.map((_, column) => rows.every((row) => typeof row[column] === "number" || row[column] === null));
   const line = (row: string[]): string =>

@@ -6,6 +6,7 @@ import type { EngineFacts } from "../engines/index.ts";
 import { probeEngine } from "../proxy/probe-engine.ts";
 import { print, say, stopSignal, table } from "./command-line.ts";
 import { openEngines } from "./open-engine.ts";
+import { visibleText } from "./show/visible-text.ts";
 
 export function doctor(program: Command): void {
   program
@@ -52,7 +53,7 @@ function printLooked({ name, facts, findings }: Looked): void {
       findings.map((one) => [marks[one.status], one.what, one.found]),
     ),
   );
-  for (const { what, todo } of findings.filter(hasTodo)) print(`\n${what}: ${todo}`);
+  for (const { what, todo } of findings.filter(hasTodo)) print(`\n${visibleText(`${what}: ${todo}`)}`);
   say(facts.missing === null ? `\n${name} can be trained on.\n` : `\nNothing can be trained on what ${name} returns: ${facts.missing}\n`);
 }
 

@@ -55,7 +55,12 @@ const inked: Ink = {
 
 function table(rows: [string, string][], ink: Ink): string {
   const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `  ${ink.faint(visibleText(name).padEnd(width))}  ${visibleText(value)}`).join("\n");
+  return rows.map(([name, value]) => `  ${ink.faint(visibleText(name).padEnd(width))}  ${hung(value, width + 4)}`).join("\n");
+}
+
+/** Further lines of a stranger's text are set in, so that none of them looks like a line of ours. */
+function hung(text: string, indent: number): string {
+  return visibleText(text).replaceAll("\n", `\n${" ".repeat(indent)}`);
 }
 
 function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
@@ -64,7 +69,7 @@ function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
   const head = `Turn ${turn.number}  ${visibleText(what.filter((word) => word !== "").join(", "))}`;
   const edge = `  ${describeEdge(turn)}; ${describeTokens(turn.tokens)}`;
   const lines = [ink.title(head), call.match === "exact" || call.match === "root" ? ink.faint(edge) : ink.alert(edge)];
-  if (call.error !== null) lines.push(ink.alert(`  error ${visibleText(`${call.error.code}: ${call.error.message}`)}`));
+  if (call.error !== null) lines.push(ink.alert(`  error ${hung(`${call.error.code}: ${call.error.message}`, indent)}`));
   const repeated = describeRepeated(turn);
   if (repeated !== "") lines.push(ink.faint(`  (${repeated})`));
   for (const block of [...turn.added, ...turn.said]) lines.push(renderBlock(block, options, ink));

@@ -3,16 +3,18 @@
  * cursor, and a direction mark must not turn a line round. Everything invisible is written out.
  */
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
-const invisible = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+/** All but line ends, tabs, and the two signs that only choose between a character's text and picture forms. */
+const invisible = /(?!\n|\t|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 export function visibleText(text: string): string {
   return text.replace(/\r\n/g, "\n").toWellFormed().replace(invisible, writeOut);
 }
 
 function writeOut(character: string): string {
-  const code = character.charCodeAt(0);
-  return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  const code = character.codePointAt(0) as number;
+  const digits = code.toString(16);
+  if (code < 0x100) return `\\x${digits.padStart(2, "0")}`;
+  return code < 0x1_0000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
 }
 
 /** The first `lines` lines and `characters` characters, with what is missing said in words. */

@@ -51,13 +51,22 @@ test("long results are shortened, and --full shows them whole", () => {
 });
 
 test("escape sequences and direction marks are written out, in the terminal and on the page", () => {
-  const hostile = "\u001b[2J\u001b]0;owned\u0007 \u202etxt.exe \u0000 \ud800 end";
+  const hostile = "\u001b[2J\u001b]0;owned\u0007 \u202etxt.exe \u0000 \u061c \u00ad \u{e0041} \ud800 end";
   for (const rendered of [renderText(session({ text: hostile })), renderHtml(session({ text: hostile }))]) {
-    assert.match(rendered, /\\x1b\[2J\\x1b\]0;owned\\x07 \\u202etxt\.exe \\x00/);
+    assert.match(rendered, /\\x1b\[2J\\x1b\]0;owned\\x07 \\u202etxt\.exe \\x00 \\u061c \\xad \\u\{e0041\}/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: that there are none is the point
     assert.doesNotMatch(rendered, /[\u0000-\u0008\u000b-\u001f\u202e]/);
     assert.ok(rendered.isWellFormed());
   }
+});
+
+test("further lines of an error are set in: none of them looks like a line of the report", () => {
+  const log = new LogBuilder();
+  const error = { code: "engine_error", message: "no\nTurn 2  main, delivered, stop\n  reward    1", status: 500 };
+  log.call({ messages: [user("hi")], delivery: "error", error });
+  const text = renderText(reconstruct(log.entries));
+  assert.match(text, /error engine_error: no\n {11}Turn 2/);
+  assert.doesNotMatch(text, /^ {0,2}(Turn 2|reward +1$)/m);
 });
 
 test("without colour there is no escape sequence at all, with colour only ours", () => {
