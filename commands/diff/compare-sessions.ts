@@ -3,11 +3,10 @@
  * prompts and samples part, and the whole of their longest conversations aligned token by token.
  */
 import { TokenPaths } from "../../reconstruct/index.ts";
-import { canonicalJson } from "../../schema/ids.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import { alignTokens, type Stretch } from "../../tokens/align.ts";
 import { commonPrefix } from "../../tokens/prefix.ts";
-import { whyTheyPart } from "./why-they-part.ts";
+import { whyTheyPart, withoutIds } from "./why-they-part.ts";
 
 export type Lengths = { a: number; b: number; shared: number };
 
@@ -133,8 +132,11 @@ function lengthsOf(a: number[] | null, b: number[] | null): Lengths | null {
 const isSame = ({ a, b, shared }: Lengths): boolean => shared === a && shared === b;
 
 function sameMessages(a: (string | null)[], b: (string | null)[], left: Side, right: Side): boolean {
-  const words = (ids: (string | null)[], side: Side) => canonicalJson(ids.map((id) => (id === null ? null : side.trajectory.messages[id])));
-  return words(a, left) === words(b, right);
+  const words = (id: string | null | undefined, side: Side): string | null => {
+    const message = id == null ? undefined : side.trajectory.messages[id];
+    return message === undefined ? null : withoutIds(message);
+  };
+  return a.length === b.length && a.every((id, at) => words(id, left) === words(b[at], right));
 }
 
 function partingOf(pair: PairedCall, left: Side, right: Side): SessionDiff["parting"] {

@@ -7,7 +7,7 @@ import type { Lengths, PairedCall, SessionDiff } from "./compare-sessions.ts";
 const mostListed = 40;
 
 export function renderDiff({ same, calls, parting, alignment }: SessionDiff): string {
-  if (same) return `The two sessions are the same, token by token: ${calls.length} calls.`;
+  if (same) return `The two sessions are the same, ${howCompared(calls)}: ${calls.length} calls.`;
   const sections = [];
   if (parting !== null) {
     const at = parting.where === "missing" ? "" : `, ${parting.where}${positionOf(parting.pair[parting.where])}`;
@@ -18,6 +18,15 @@ export function renderDiff({ same, calls, parting, alignment }: SessionDiff): st
   sections.push(table(["turn of A", "turn of B", "prompt", "sample"], calls.map(toRow)));
   if (alignment !== null) sections.push(renderAlignment(alignment));
   return sections.join("\n\n");
+}
+
+/** Where one of the two has no token ids, only what was said could be compared. */
+function howCompared(calls: PairedCall[]): string {
+  const inWords = calls.filter(({ prompt, sample }) => prompt === null || sample === null).length;
+  if (inWords === 0) return "token by token";
+  return inWords === calls.length
+    ? "by their messages (no token ids)"
+    : `token by token, ${inWords} of them by their messages (no token ids)`;
 }
 
 function positionOf(lengths: Lengths | null): string {

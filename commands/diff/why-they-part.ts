@@ -25,8 +25,8 @@ export function whyTheyPart(a: CallRecord, b: CallRecord, where: "prompt" | "sam
   return { why: settings === "" ? why : `${why}; different: ${settings}`, a: null, b: null };
 }
 
-/** Tool-call ids are other ones in every session. */
-function withoutIds(message: Message): string {
+/** What a message says, for comparing: tool-call ids are other ones in every session. */
+export function withoutIds(message: Message): string {
   const parts = message.parts.map((part) => {
     if (part.type === "tool_call") return { ...part, id: "" };
     return part.type === "tool_result" ? { ...part, call_id: "" } : part;

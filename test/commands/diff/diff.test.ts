@@ -84,6 +84,14 @@ test("sessions without token ids are compared by their messages", () => {
   assert.deepEqual(parting(session({ ids: false }), session({ ids: false, second: "no" })), [3, "sample", "they say different things"]);
 });
 
+test("tool calls of sessions without token ids are the same under other ids, and nobody says that tokens were compared", () => {
+  const found = compareSessions(session({ ids: false }), session({ ids: false, id: "2" }));
+  assert.deepEqual([found.same, found.parting], [true, null]);
+  assert.match(renderDiff(found), /the same, by their messages \(no token ids\): 3 calls/);
+  const mixed = compareSessions(session(), session({ ids: false }));
+  assert.match(renderDiff(mixed), /the same, by their messages/);
+});
+
 test("what is printed cannot act on the terminal", () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that there are none is the point
   assert.doesNotMatch(renderDiff(compareSessions(session(), session({ second: "\u001b[2J" }))), /\u001b/);
