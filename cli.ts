@@ -13,15 +13,17 @@ import { record } from "./commands/record.ts";
 import { run } from "./commands/run.ts";
 import { serve } from "./commands/serve.ts";
 import { show } from "./commands/show.ts";
+import { toStoreError } from "./store/index.ts";
 import { version } from "./version.ts";
 
 const verbs = [serve, record, run, doctor, check, show, diff, fidelity, audit, exportCommand, reap, config] as const;
 
-// A reader that has seen enough (`alidade export | head`) is no failure.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(0);
-});
+// A reader that has seen enough (`alidade export | head`) is no failure; a full disk is one, in a sentence.
+process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+  process.exit(error.code === "EPIPE" ? 0 : fail(toStoreError("standard output", error), false)),
+);
+// Progress that nobody reads any more (`alidade run 2>&1 | head`, a terminal that was closed) ends no run.
+process.stderr.on("error", () => undefined);
 
 const program = new Command("alidade")
   .description(

@@ -1,7 +1,20 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
 import { table } from "../../commands/command-line.ts";
-import { cli } from "../fakes/cli.ts";
+import { cli, root, startCli } from "../fakes/cli.ts";
+import { ScriptedEngine } from "../fakes/scripted-engine.ts";
+import { chatHarness } from "../fakes/small-task.ts";
+
+async function fresh(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-command-line-"));
+  t.after(() => rm(folder, { recursive: true }));
+  return folder;
+}
 
 const hostile = "\u001b[2J\u001b]0;owned\u0007";
 
@@ -10,4 +23,25 @@ test("what strangers wrote cannot act on the terminal: neither in what is said n
   assert.match(stderr, /there is no folder \\x1b\[2J\\x1b\]0;owned\\x07\n$/);
   const lines = table(["task", "reward"], [[`${hostile}\nb/0`, 1]]).split("\n");
   assert.deepEqual([lines.length, lines[2]], [3, "\\x1b[2J\\x1b]0;owned\\x07\\nb/0       1"]);
+});
+
+test("progress that nobody reads ends nothing: the work is done, and its exit code is its own", async (t) => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "done" }));
+  const command = ["--", process.execPath, chatHarness];
+  await using running = startCli(["record", "-e", engine.url, "-o", await fresh(t), ...command], { env: { HARNESS_EXIT: "7" } });
+  running.child.stderr?.destroy();
+  const { code, stdout } = await running.ended;
+  assert.equal(code, 7, stdout);
+});
+
+test("a full disk behind standard output is a sentence and a failure", async (t) => {
+  if (!existsSync("/dev/full")) return t.skip("there is no /dev/full here");
+  const { code, stderr } = await new Promise<{ code: unknown; stderr: string }>((resolve) => {
+    const command = ["-c", '"$0" "$1" config > /dev/full', process.execPath, join(root, "cli.ts")];
+    execFile("sh", command, (error, _stdout, stderr) => resolve({ code: error?.code, stderr }));
+  });
+  assert.deepEqual(
+    [code, stderr],
+    [1, "alidade: no space left to record at standard output: free some space; nothing recorded so far is lost\n"],
+  );
 });
