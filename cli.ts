@@ -40,5 +40,10 @@ try {
   await program.parseAsync(process.argv);
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
-  else process.exitCode = fail(error, process.argv.includes("--json"));
+  // Asked of the verb, for a `--json` behind `record --` is the program's own.
+  else
+    process.exitCode = fail(
+      error,
+      program.commands.some((command) => command.opts().json === true),
+    );
 }

@@ -45,3 +45,10 @@ test("a full disk behind standard output is a sentence and a failure", async (t)
     [1, "alidade: no space left to record at standard output: free some space; nothing recorded so far is lost\n"],
   );
 });
+
+test("a --json of the program that is recorded is not ours: the error is a sentence", async (t) => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "done" }));
+  const { code, stdout, stderr } = await cli(["record", "-e", engine.url, "-o", await fresh(t), "--", "no-such-program-here", "--json"]);
+  assert.deepEqual([code, stdout], [2, ""]);
+  assert.match(stderr, /there is no program "no-such-program-here"/);
+});
