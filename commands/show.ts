@@ -1,6 +1,7 @@
 /** `alidade show <rollout>`: a session as a person wants to read it. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
+import { toStoreError } from "../store/index.ts";
 import { print, say } from "./command-line.ts";
 import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
 import { renderHtml } from "./show/render-html.ts";
@@ -22,13 +23,16 @@ export function show(program: Command): void {
     .action(async (name: string, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
       const trajectory = await findTrajectory(await runFolderOf(flags.run), name);
       if (flags.html !== undefined) {
-        await writeFile(flags.html, renderHtml(trajectory));
-        say(`alidade: wrote ${flags.html}`);
-      } else
-        print(
-          flags.json
-            ? JSON.stringify(trajectory)
-            : renderText(trajectory, { full: flags.full === true, color: process.stdout.isTTY === true }),
-        );
+        const { html } = flags;
+        await writeFile(html, renderHtml(trajectory)).catch((error: unknown) => {
+          throw toStoreError(html, error);
+        });
+        say(`alidade: wrote ${html}`);
+      } else print(flags.json ? JSON.stringify(trajectory) : renderText(trajectory, { full: flags.full === true, color: hasColors() }));
     });
+}
+
+/** A terminal that shows them, and a reader who wants them: Node asks NO_COLOR and TERM too. */
+function hasColors(): boolean {
+  return process.stdout.isTTY === true && process.stdout.hasColors();
 }
