@@ -31,6 +31,14 @@ test("check proves a demo task in the process sandbox, and says when a task does
   assert.match(failed.stdout, /merge-ranges +0 +0 +DOES NOT HOLD/);
 });
 
+test("a file or folder without a task is a mistake, not a proof that everything holds", async () => {
+  const empty = join(scratch, "empty.jsonl");
+  await writeFile(empty, "\n");
+  const checked = await cli(["check", empty, "--sandbox", "process", "--unsafe-host"]);
+  assert.deepEqual([checked.code, checked.stdout], [2, ""]);
+  assert.match(checked.stderr, /empty\.jsonl holds no tasks/);
+});
+
 test("check runs nothing as the user without the user's word, and names a wrong --times", async () => {
   const refused = await cli(["check", task, "--sandbox", "process", "--json"]);
   assert.equal(refused.code, 2);
