@@ -5,20 +5,17 @@ import { examine, type Finding } from "../engines/examine.ts";
 import type { EngineFacts } from "../engines/index.ts";
 import { probeEngine } from "../proxy/probe-engine.ts";
 import { print, say, stopSignal, table } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
 
 export function doctor(program: Command): void {
-  program
-    .command("doctor")
+  addEngineFlags(program.command("doctor"))
     .summary("look at an inference server before training on it")
     .description(
       "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Ends with 1 where nothing can be trained on what it returns.",
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
-    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
-    .option("-k, --kind <name>", "what server it is: see engine.kind in `alidade config --schema`")
-    .option("--api-key-env <name>", "variable that holds the server's key")
     .option("--json", "print one JSON object: facts and findings")
     .addHelpText(
       "after",
@@ -26,13 +23,8 @@ export function doctor(program: Command): void {
     )
     .action(async (flags: DoctorFlags) => {
       const signal = stopSignal();
-      const config = await loadConfig({
-        file: flags.config,
-        overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
-      });
-      // A URL on the command line is the one that is asked about, whatever the file lists.
-      const asked = flags.engine === undefined ? config : { ...config, engines: undefined };
-      await using opened = await openEngines(asked, signal);
+      const config = await loadConfig({ file: flags.config, overrides: enginesOf(flags) });
+      await using opened = await openEngines(config, signal);
       const looked: Looked[] = [];
       for (const { name, engine } of opened.engines) {
         const facts = await probeEngine(engine, signal);
@@ -64,4 +56,4 @@ function hasTodo(finding: Finding): boolean {
   return finding.todo !== null && !(finding.status === "gap" && (finding.what === "token ids" || finding.what === "logprobs"));
 }
 
-type DoctorFlags = { config?: string; engine?: string; kind?: string; apiKeyEnv?: string; json?: boolean };
+type DoctorFlags = EngineFlags & { config?: string; json?: boolean };

@@ -15,19 +15,18 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function record(program: Command): void {
-  program
-    .command("record")
+  addEngineFlags(program.command("record"))
     .summary("run a program through the proxy and keep its trajectory")
     .description(
       "Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (pi, codex, claude) is\nconfigured in a temporary home. Leaves <out>/trajectories.jsonl.",
     )
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
-    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
     .addOption(restoreOption())
     .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl (default: a new one below runs/)")
@@ -46,7 +45,7 @@ export function record(program: Command): void {
     });
 }
 
-type RecordFlags = SessionFlags & { config?: string; engine?: string; out?: string; purpose?: string; json?: boolean };
+type RecordFlags = SessionFlags & EngineFlags & { config?: string; out?: string; purpose?: string; json?: boolean };
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
   const signal = stopSignal();
@@ -54,7 +53,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     file: flags.config,
     defaults: { purpose: "live" },
     overrides: {
-      engine: { url: flags.engine },
+      ...enginesOf(flags),
       out: flags.out,
       purpose: flags.purpose,
       restore: flags.restore,

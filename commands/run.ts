@@ -20,20 +20,19 @@ import { DiskStore } from "../store/index.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { rolloutTable } from "./rollout-table.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function run(program: Command): void {
-  program
-    .command("run")
+  addEngineFlags(program.command("run"))
     .summary("run tasks through a harness and grade them")
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
-    .option("-e, --engine <url>", "URL of the inference server, or `practice`")
     .option("--harness <name>", "pi, codex, claude-code, gemini-cli, qwen-code, opencode; one's own command stands in the run file")
     .option("-n, --samples <number>", "rollouts of each task", Number)
     .option("--sandbox <name>", "auto, docker or process")
@@ -65,19 +64,19 @@ export function run(program: Command): void {
     });
 }
 
-type RunFlags = SessionFlags & {
-  config?: string;
-  engine?: string;
-  harness?: string;
-  samples?: number;
-  sandbox?: string;
-  unsafeHost?: boolean;
-  purpose?: string;
-  concurrency?: number;
-  out?: string;
-  resume?: string;
-  json?: boolean;
-};
+type RunFlags = SessionFlags &
+  EngineFlags & {
+    config?: string;
+    harness?: string;
+    samples?: number;
+    sandbox?: string;
+    unsafeHost?: boolean;
+    purpose?: string;
+    concurrency?: number;
+    out?: string;
+    resume?: string;
+    json?: boolean;
+  };
 
 type Started = { config: Config; path: string; runId: string };
 
@@ -87,7 +86,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   const config = await loadConfig({
     file: flags.config,
     overrides: {
-      engine: { url: flags.engine },
+      ...enginesOf(flags),
       harness: flags.harness,
       samples: flags.samples,
       sandbox: flags.sandbox,
@@ -110,7 +109,11 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
 }
 
 /** What was asked for when the run began; only the engine may have moved meanwhile. */
-async function resumed(path: string, tasks: string[], { resume: _resume, json: _json, engine, ...others }: RunFlags): Promise<Started> {
+async function resumed(
+  path: string,
+  tasks: string[],
+  { resume: _resume, json: _json, engine, kind, apiKeyEnv, ...others }: RunFlags,
+): Promise<Started> {
   const [other] = [...Object.keys(others), ...(tasks.length > 0 ? ["tasks"] : [])];
   if (other !== undefined)
     throw new AlidadeError("config_invalid", `--resume goes on with the run's own configuration: ${other} cannot be given as well`, {
@@ -123,8 +126,11 @@ async function resumed(path: string, tasks: string[], { resume: _resume, json: _
   if (!described.success)
     throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param: "resume" });
   const { run_id, config } = described.data;
-  const moved = engine === undefined ? {} : { engine: { ...config.engine, url: engine }, engines: undefined };
-  return { runId: run_id, path, config: await loadConfig({ env: {}, overrides: { ...config, ...moved } }) };
+  return {
+    runId: run_id,
+    path,
+    config: await loadConfig({ env: {}, defaults: config, overrides: enginesOf({ engine, kind, apiKeyEnv }) }),
+  };
 }
 
 const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });

@@ -8,18 +8,17 @@ import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 
 export function serve(program: Command): void {
-  program
-    .command("serve")
+  addEngineFlags(program.command("serve"))
     .summary("run the proxy and print how to point at it")
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
-    .option("-e, --engine <url>", "URL of the inference server, or `practice`; several times for several servers", collect, [])
     .option("--host <address>", "address to listen on")
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", Number)
     .option("--control-port <number>", "port of the control listener; 0 takes a free one", Number)
@@ -36,7 +35,7 @@ export function serve(program: Command): void {
       const config = await loadConfig({
         file: flags.config,
         overrides: {
-          ...enginesOf(flags.engine),
+          ...enginesOf(flags),
           host: flags.host,
           port: flags.port,
           control_port: flags.controlPort,
@@ -99,22 +98,12 @@ export function serve(program: Command): void {
     });
 }
 
-function collect(url: string, urls: string[]): string[] {
-  return [...urls, url];
-}
-
-/** One URL is the engine, several are engines with numbers for names. */
-function enginesOf(urls: string[]): Record<string, unknown> {
-  if (urls.length < 2) return { engine: { url: urls[0] } };
-  return { engines: urls.map((url, index) => ({ name: `engine-${index + 1}`, url })) };
-}
-
-type ServeFlags = SessionFlags & {
-  config?: string;
-  engine: string[];
-  host?: string;
-  port?: number;
-  controlPort?: number;
-  out?: string;
-  json?: boolean;
-};
+type ServeFlags = SessionFlags &
+  EngineFlags & {
+    config?: string;
+    host?: string;
+    port?: number;
+    controlPort?: number;
+    out?: string;
+    json?: boolean;
+  };
