@@ -41,6 +41,7 @@ async function* wholeLines(path: string): AsyncGenerator<string> {
       if (start < block.length) pieces.push(block.subarray(start));
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw new AlidadeError("store_error", `cannot read ${path}: ${messageOf(error)}`, { cause: error });
   }
 }
