@@ -150,6 +150,8 @@ async function readConfigFile(file: string): Promise<Record<string, unknown>> {
   }
   if (value === null || value === undefined) return {};
   if (!isPlain(value)) throw new AlidadeError("config_invalid", `${file} holds no mapping of keys to values`, { param: "config" });
+  if (isPlain(value.engine) && value.engine.url !== undefined && value.engines !== undefined)
+    throw new AlidadeError("config_invalid", `${file} has engine.url and engines: give the one engine, or the list`, { param: "engines" });
   return value;
 }
 

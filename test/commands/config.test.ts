@@ -34,6 +34,7 @@ test("every kind of wrong value is named with its key, and no value makes it cra
     ["harness: { command: [] }", {}, /harness\.command is \[\]/],
     ["sampling: [{ temperature: hot }]", {}, /sampling\.0\.temperature is "hot"/],
     ["engine: http://127.0.0.1:8000", {}, /engine is "http:\/\/127\.0\.0\.1:8000"/],
+    ["engine: { url: http://one:1 }\nengines: [{ name: a, url: http://two:2 }]", {}, /has engine\.url and engines: give the one/],
     ["- a list", {}, /holds no mapping/],
     ["a: [", {}, /is no YAML/],
   ];
