@@ -53,7 +53,7 @@ export const Config = z.strictObject({
     .max(86_400)
     .default(300)
     .describe("a call waits so long for the end of a weight update before it is told to try again"),
-  host: z.string().default("127.0.0.1").describe("address on which `serve` listens for harnesses"),
+  host: z.string().min(1).default("127.0.0.1").describe("address on which `serve` listens for harnesses"),
   port: z.number().int().min(0).max(65535).default(4000).describe("port on which `serve` listens for harnesses; 0 takes a free one"),
   control_port: z.number().int().min(0).max(65535).default(4001).describe("port of the control listener, on loopback; 0 takes a free one"),
   control_token_env: z

@@ -8,7 +8,7 @@ import { pickBackend } from "../sandboxes/index.ts";
 import { currentOwner } from "../sandboxes/owner.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
-import { print, say, stopSignal, table } from "./command-line.ts";
+import { print, say, stopSignal, table, toNumber } from "./command-line.ts";
 
 export function check(program: Command): void {
   program
@@ -16,7 +16,7 @@ export function check(program: Command): void {
     .summary("prove that tasks grade their gold patch 1 and no change 0")
     .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
-    .option("--times <number>", "gradings of each", Number, 3)
+    .option("--times <number>", "gradings of each", toNumber, 3)
     .option("--sandbox <name>", "auto, docker or process", "auto")
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
     .option("--json", "print one JSON object")

@@ -42,6 +42,11 @@ export function fail(error: unknown, json: boolean): number {
   return ours.owner === "user" ? 2 : 1;
 }
 
+/** A flag's number. An empty text is none: of an unset variable (`--port "$PORT"`) `Number` makes 0. */
+export function toNumber(text: string): number {
+  return text.trim() === "" ? Number.NaN : Number(text);
+}
+
 /** Columns padded to their widest cell; numbers are set to the right. Cells may quote a stranger, and are one line each. */
 export function table(head: string[], rows: (string | number | null)[][]): string {
   const cells = [head, ...rows.map((row) => row.map((cell) => (cell === null ? "–" : visibleText(String(cell)).replaceAll("\n", "\\n"))))];

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import { type Exporter, exporters } from "../exporters/index.ts";
+import { toNumber } from "./command-line.ts";
 
 type OwnOption = { key: string; type: string; description: string; values: string[] | null; formats: string[] };
 
@@ -25,7 +26,7 @@ export function ownOptionsOf(exporter: Exporter, flags: Record<string, unknown>)
       throw new AlidadeError("config_invalid", `--${key.replaceAll("_", "-")} is for ${formats.join(", ")}, not for ${exporter.name}`, {
         param: key,
       });
-    own[key] = type === "number" || type === "integer" ? Number(given) : given;
+    own[key] = type === "number" || type === "integer" ? toNumber(String(given)) : given;
   }
   return own;
 }

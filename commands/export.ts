@@ -7,7 +7,7 @@ import { type ExportReport, exporterNamed, exporters, exportTrajectories } from 
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { RequestClass } from "../schema/session-log.ts";
 import { toStoreError } from "../store/index.ts";
-import { print, say } from "./command-line.ts";
+import { print, say, toNumber } from "./command-line.ts";
 import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
@@ -35,11 +35,11 @@ export function exportCommand(program: Command): void {
     .option("-f, --format <name>", exporters.map((one) => one.name).join(", "), "flat")
     .option("-o, --out <file>", "file to write (default: standard output)")
     .addOption(new Option("--select <name>", "which paths of the token tree become rows").choices(selections.map((one) => one.name)))
-    .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", Number)
+    .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", toNumber)
     .option(
       "--temperature <number>",
       "of the trainer: calls that were sampled at another are left out; also that of calls of which nobody recorded one (default: 1, and those are left out)",
-      Number,
+      toNumber,
     )
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
     .option("--cut-off <rule...>", "CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER for rollouts that were cut off")

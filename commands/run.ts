@@ -19,7 +19,7 @@ import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { version } from "../version.ts";
-import { print, say, stopSignal } from "./command-line.ts";
+import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { rolloutTable } from "./rollout-table.ts";
@@ -34,13 +34,13 @@ export function run(program: Command): void {
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
     .option("--harness <name>", "pi, codex, claude-code, gemini-cli, qwen-code, opencode; one's own command stands in the run file")
-    .option("-n, --samples <number>", "rollouts of each task", Number)
+    .option("-n, --samples <number>", "rollouts of each task", toNumber)
     .option("--sandbox <name>", "auto, docker or process")
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
     .option("--purpose <purpose>", "train, eval or live")
     .addOption(restoreOption())
     .addOption(continuityOption())
-    .option("--concurrency <number>", "harnesses running at once", Number)
+    .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
     .option("--json", "print one JSON object with the run's folder and its rollouts")

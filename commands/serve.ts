@@ -7,7 +7,7 @@ import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
-import { print, say, stopSignal } from "./command-line.ts";
+import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
@@ -20,8 +20,8 @@ export function serve(program: Command): void {
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
     .option("--host <address>", "address to listen on")
-    .option("-p, --port <number>", "port to listen on; 0 takes a free one", Number)
-    .option("--control-port <number>", "port of the control listener; 0 takes a free one", Number)
+    .option("-p, --port <number>", "port to listen on; 0 takes a free one", toNumber)
+    .option("--control-port <number>", "port of the control listener; 0 takes a free one", toNumber)
     .addOption(restoreOption())
     .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for what is recorded")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -32,6 +32,23 @@ test("progress that nobody reads ends nothing: the work is done, and its exit co
   running.child.stderr?.destroy();
   const { code, stdout } = await running.ended;
   assert.equal(code, 7, stdout);
+});
+
+test("an empty flag, as of a variable that is not set, is no 0 and no address of all interfaces", async (t) => {
+  const wrong: [string[], RegExp][] = [
+    [["serve", "--port", ""], /port is NaN/],
+    [["serve", "--control-port", " "], /control_port is NaN/],
+    [["serve", "--host", ""], /host is ""/],
+    [["export", "--format", "trl-dpo", "--min-gap", ""], /min_gap/],
+  ];
+  const run = await fresh(t);
+  await writeFile(join(run, "trajectories.jsonl"), "");
+  for (const [args, message] of wrong) {
+    const place = args[0] === "export" ? ["--run", run] : ["-e", "http://127.0.0.1:1", "-o", run];
+    const { code, stderr } = await cli([...args, ...place]);
+    assert.deepEqual([args, code], [args, 2]);
+    assert.match(stderr, message);
+  }
 });
 
 test("a full disk behind standard output is a sentence and a failure", async (t) => {
