@@ -1,6 +1,7 @@
 /** `alidade export`: a run's trajectories in a trainer's form. */
 import { createWriteStream } from "node:fs";
-import { dirname } from "node:path";
+import { stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
@@ -67,6 +68,7 @@ async function writeExport(flags: Flags): Promise<void> {
   if (flags.out === undefined && exporter.extension !== "jsonl" && process.stdout.isTTY)
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
   const folder = await runFolderOf(flags.run);
+  if (flags.out !== undefined) await refuseRecords(folder, flags.out);
   const trajectories = trajectoriesOf(folder, (message) => say(`alidade: ${message}`));
   const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
@@ -80,6 +82,16 @@ async function writeExport(flags: Flags): Promise<void> {
   );
   if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
   else say(`alidade: ${inWords(report)}`);
+}
+
+/** To open one of the files that rows are made of, by whatever name, would empty it. */
+async function refuseRecords(folder: string, out: string): Promise<void> {
+  const pairs = ["run.json", "rollouts.jsonl", "trajectories.jsonl"].map((name) => [out, join(folder, name)] as const);
+  for (const [one, other] of [...pairs, [dirname(out), join(folder, "sessions")] as const]) {
+    const [a, b] = await Promise.all([one, other].map((path) => stat(path).catch(() => null)));
+    if (a && b && a.dev === b.dev && a.ino === b.ino)
+      throw new AlidadeError("config_invalid", `${out} is a record of the run itself: name another file with --out`, { param: "out" });
+  }
 }
 
 function inWords(report: ExportReport): string {

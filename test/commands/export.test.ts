@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -37,6 +37,20 @@ test("a format's own options are flags, and the report says what was left out of
   assert.deepEqual((await readdir(run)).toSorted(), ["grpo.jsonl", "sessions", "trajectories.jsonl"]);
   const said = await cli(["export", "--run", run, "--format", "nemo-rl", "--group-size", "3", "--out", "/dev/null"]);
   assert.match(said.stderr, /0 rows of 2 trajectories; left out: .*2 rollouts group_left_out, 1 groups incomplete/);
+});
+
+test("no export is written over the records that it is made of", async (t) => {
+  const run = await runFolder(t);
+  await writeFile(join(run, "sessions", "ses1.jsonl"), "");
+  await symlink("trajectories.jsonl", join(run, "rows.jsonl"));
+  const before = await readFile(join(run, "trajectories.jsonl"), "utf8");
+  for (const name of ["trajectories.jsonl", "rows.jsonl", "sessions/ses1.jsonl"]) {
+    const out = join(run, name);
+    const { code, stderr } = await cli(["export", "--run", run, "--format", "canonical", "--out", out]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /is a record of the run itself: name another file/);
+  }
+  assert.equal(await readFile(join(run, "trajectories.jsonl"), "utf8"), before);
 });
 
 test("Parquet is a binary file, whole from its first magic to its last", async (t) => {
