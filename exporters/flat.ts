@@ -25,6 +25,7 @@ export const flat = defineExporter({
     for await (const trajectory of source.trajectories()) {
       for (const row of rowsOf(trajectory, options, report, options.own)) {
         report.rows++;
+        if (row.dummy) report.dummy_rows++;
         yield JSON.stringify(row);
       }
     }

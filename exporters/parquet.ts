@@ -28,6 +28,7 @@ export const parquet = defineExporter({
     for await (const trajectory of source.trajectories()) {
       for (const row of rowsOf(trajectory, options, report, options.own)) {
         report.rows++;
+        if (row.dummy) report.dummy_rows++;
         file.add(row);
         if (file.isFull) yield file.takeGroup();
       }

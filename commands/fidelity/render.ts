@@ -4,14 +4,14 @@ import { causeAdvice, reasonAdvice } from "./advice.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
-  const { rollouts, attempts, in_loss, calls, rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
+  const { rollouts, attempts, in_loss, calls, rows, dummy_rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
   const lines = [
     `${number(rollouts)} rollouts${attempts > rollouts ? ` in ${number(attempts)} attempts` : ""} (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)
       .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${hint(reason)}`),
-    `${number(rows)} rows${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
+    `${number(rows)} rows${dummy_rows > 0 ? ` (${number(dummy_rows)} of them dummies)` : ""}${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
   ];
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
   lines.push(`edges: ${list(matches)}`);

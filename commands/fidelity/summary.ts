@@ -17,8 +17,10 @@ export type FidelitySummary = {
   attempts: number;
   in_loss: number;
   calls: number;
-  /** Under the selection that was asked for. */
+  /** Under the selection that was asked for, dummy rows included. */
   rows: number;
+  /** Rows with a mask of zeros that only keep the place of a rollout of which nothing is trained. */
+  dummy_rows: number;
   tokens: TokenAccount;
   row_inflation: number | null;
   /** Rows and inflation if the same text in other tokens were taken as one sequence. */
@@ -34,7 +36,7 @@ export type FidelitySummary = {
 export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
   readonly #rollouts = new Set<string>();
-  readonly #summary = { attempts: 0, in_loss: 0, calls: 0, rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  readonly #summary = { attempts: 0, in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
   readonly #causes = new Map<EdgeCause, CauseSummary>();
@@ -51,6 +53,7 @@ export class FidelitySummarizer {
     if (selected.standing.in_loss) this.#summary.in_loss++;
     this.#summary.calls += trajectory.calls.length;
     this.#summary.rows += selected.row_count;
+    if (selected.tokens.trained === 0) this.#summary.dummy_rows += selected.row_count;
     this.#tokens = addAccounts([this.#tokens, selected.tokens]);
     this.#tolerant = { rows: this.#tolerant.rows + tolerant.row_count, tokens: addAccounts([this.#tolerant.tokens, tolerant.tokens]) };
     for (const [how, calls] of Object.entries(trajectory.fidelity.continuity)) count(this.#summary.continuity, how, calls);

@@ -61,6 +61,16 @@ test("Parquet is a binary file, whole from its first magic to its last", async (
   assert.deepEqual([report.rows, bytes.subarray(0, 4).toString(), bytes.subarray(-4).toString()], [4, "PAR1", "PAR1"]);
 });
 
+test("rows that only keep the place of a rollout are counted as dummies", async (t) => {
+  const run = await runFolder(t);
+  for (const format of ["flat", "parquet"]) {
+    const out = join(run, format);
+    const flags = ["--format", format, "--max-tokens", "1", "--out", out, "--json"];
+    const { rows, dummy_rows } = jsonOf<ExportReport>(await cli(["export", "--run", run, ...flags]));
+    assert.deepEqual([format, rows, dummy_rows], [format, 2, 2]);
+  }
+});
+
 test("selection, length, cut-offs and classes reach the rows", async (t) => {
   const run = await runFolder(t);
   const rows = async (...flags: string[]) => {

@@ -56,6 +56,15 @@ test("a rollout that was tried again is one rollout, in two attempts", () => {
   assert.match(renderSummary(summarizer.summary), /^1 rollouts in 2 attempts \(1 in the loss\), 2 calls/);
 });
 
+test("a rollout that is too long for a row has a dummy in its place, and the sum says so", () => {
+  const log = new LogBuilder();
+  log.call({ messages: [user("u")], says: assistant("ok") });
+  const summarizer = new FidelitySummarizer({ maxTokens: 1 });
+  summarizer.add(reconstruct(log.entries));
+  assert.deepEqual([summarizer.summary.rows, summarizer.summary.dummy_rows], [1, 1]);
+  assert.match(renderSummary(summarizer.summary), /1 rows \(1 of them dummies\): 0 tokens/);
+});
+
 test("a run without calls is summed up as what it is", () => {
   const summarizer = new FidelitySummarizer({});
   assert.match(renderSummary(summarizer.summary), /0 rollouts.*\n0 sampled tokens, 0 trained\n0 rows/);
