@@ -43,7 +43,10 @@ export function exportCommand(program: Command): void {
       toNumber,
     )
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
-    .option("--cut-off <rule...>", "CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER for rollouts that were cut off")
+    .option(
+      "--cut-off <rule...>",
+      "CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER for rollouts that were cut off (`grader_timeout=zero`: whose tests hang)",
+    )
     .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)
     .option("--json", "with --out: print the report as one JSON object")
     .addHelpText(

@@ -10,11 +10,16 @@ import type { Trajectory } from "../schema/trajectory.ts";
 /**
  * train: with the reward it got (the default for a budget or a full context: running out is the policy's own doing).
  * mask: in neither loss nor baseline (the default where the clock ran out while the engine was slow: that says nothing
- * about the policy). baseline: the others are compared with it, and it is not trained itself. penalise: trained with `by` taken off its reward, for a policy that must learn to finish.
+ * about the policy). baseline: the others are compared with it, and it is not trained itself. penalise: trained with `by`
+ * taken off its reward, for a policy that must learn to finish. zero: trained as a failure, with the reward 0.
  */
-export type CutOffRule = { action: "train" } | { action: "mask" } | { action: "baseline" } | { action: "penalise"; by: number };
+export type CutOffRule = { action: "train" | "mask" | "baseline" | "zero" } | { action: "penalise"; by: number };
 
-/** By cause: a `mask_reason` or `stop_reason` of a cut rollout, such as `budget_spent` or `harness_timeout`. */
+/**
+ * By cause: a `mask_reason` or `stop_reason` of a cut rollout, such as `budget_spent` or `harness_timeout`, or
+ * `grader_timeout`: work that hangs its tests has no reward, for a slow machine may have been at fault, but whoever knows
+ * the machine need not let a policy hide there.
+ */
 export type CutOffRules = Record<string, CutOffRule>;
 
 export type LossRules = {
@@ -40,6 +45,7 @@ export function standingOf(trajectory: Outcome, cutOff: CutOffRules): Standing {
   if (rule === null) return { in_loss, in_baseline, reward, rule };
   if (rule.action === "baseline") return { in_loss: false, in_baseline: trajectory.purpose !== "eval" && reward !== null, reward, rule };
   if (rule.action === "mask") return { in_loss: false, in_baseline: false, reward, rule };
+  if (rule.action === "zero" && trajectory.purpose !== "eval") return { in_loss: true, in_baseline: true, reward: 0, rule };
   // Evaluations are never trained, and what was not graded has no reward to train with.
   if (trajectory.purpose === "eval" || reward === null) return { in_loss, in_baseline, reward, rule: null };
   return { in_loss: true, in_baseline: true, reward: rule.action === "penalise" ? reward - rule.by : reward, rule };
@@ -51,8 +57,9 @@ export function underRules(trajectory: Trajectory, cutOff: CutOffRules): Traject
   return { ...trajectory, ...standing };
 }
 
-/** Why the rollout was cut off; null where it was not. */
+/** Why the rollout, or its grading, was cut off; null where it was not. */
 export function cutOffCause({ status, mask_reason, stop_reason }: Pick<Outcome, "status" | "mask_reason" | "stop_reason">): string | null {
+  if (mask_reason === "grader_timeout") return mask_reason;
   return status === "cut" ? (mask_reason ?? stop_reason) : null;
 }
 
@@ -65,7 +72,7 @@ export function parseCutOffRules(words: readonly string[]): CutOffRules {
     if (cause === "" || rule === null || rest.length > 0)
       throw new AlidadeError(
         "config_invalid",
-        `"${word}" is no cut-off rule: write CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER`,
+        `"${word}" is no cut-off rule: write CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER`,
         {
           param: "cut_off",
         },
@@ -76,7 +83,7 @@ export function parseCutOffRules(words: readonly string[]): CutOffRules {
 }
 
 function toRule(action: string): CutOffRule | null {
-  if (action === "train" || action === "mask" || action === "baseline") return { action };
+  if (action === "train" || action === "mask" || action === "baseline" || action === "zero") return { action };
   const by = /^penalise:(\d+(?:\.\d+)?)$/.exec(action)?.[1];
   return by === undefined ? null : { action: "penalise", by: Number(by) };
 }

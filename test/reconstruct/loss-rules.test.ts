@@ -53,6 +53,21 @@ test("one masked for a slow engine can be taken after all, but not what of it ha
   assert.deepEqual(selectRows(cut, { cutOff: { [slow]: { action: "train" } } }).tokens.excluded, { no_logprob: 2 });
 });
 
+test("a rollout whose tests hang is masked, or a failure where a rule says so, and never a success", () => {
+  const hung: TrajectoryFacts = { status: "failed", stop_reason: "exited", reward: null, in_loss: false, mask_reason: "grader_timeout" };
+  assert.deepEqual(under(rollout(hung)), [0, null, false, false]);
+  assert.deepEqual(under(rollout(hung), "grader_timeout=zero"), [3, 0, true, true]);
+  assert.deepEqual(under(rollout(hung), "grader_timeout=train"), [0, null, false, false]);
+  assert.deepEqual(under(rollout(hung, "eval"), "grader_timeout=zero"), [0, null, false, false]);
+  // A rule for hanging tests lifts no failure of the infrastructure.
+  assert.deepEqual(under(rollout({ ...hung, mask_reason: "engine_error" }), "grader_timeout=zero", "engine_error=zero"), [
+    0,
+    null,
+    false,
+    false,
+  ]);
+});
+
 test("no rule trains what failed, what was not graded, or an evaluation", () => {
   for (const action of ["train", "penalise:1"]) {
     const rules = [`budget_spent=${action}`, `engine_error=${action}`];
@@ -84,5 +99,5 @@ test("imitation takes calls without logprobs and calls under a grammar, and stil
 
 test("a rule that is none is refused with the words that there are", () => {
   for (const word of ["budget_spent", "budget_spent=skip", "=mask", "budget_spent=penalise", "budget_spent=penalise:-1", "a=b=c"])
-    assert.throws(() => parseCutOffRules([word]), /write CAUSE=train, CAUSE=mask, CAUSE=baseline or CAUSE=penalise:NUMBER/);
+    assert.throws(() => parseCutOffRules([word]), /write CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER/);
 });
