@@ -36,6 +36,7 @@ type NeedKind = {
 const kinds = {
   docker: { missing: dockerMissing, add: "install Docker and start it: sudo systemctl start docker" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
+  git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
@@ -86,6 +87,11 @@ async function dockerMissing(): Promise<string | null> {
 async function pythonMissing(): Promise<string | null> {
   const { ok } = await run("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"]);
   return ok ? null : "no python3 of version 3.9 or newer on the path";
+}
+
+async function gitMissing(): Promise<string | null> {
+  const { ok } = await run("git", ["--version"]);
+  return ok ? null : "no git on the path";
 }
 
 async function mountMissing(): Promise<string | null> {
