@@ -37,6 +37,8 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
       stdin: "",
       timeout_ms: task.limits.grade_seconds * 1_000,
       max_output_bytes: task.limits.output_bytes,
+      // However much the work prints before it, the script's last line is there.
+      keep_output: "end",
       signal,
     });
     const { patch_sha256, tree_sha256, no_change } = diffWork(base, work);
@@ -46,7 +48,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
       tier: sandbox.facts.isolation === "none" ? "T0" : "T1",
       isolation: sandbox.facts.isolation,
       grader: "script",
-      evidence: { patch_sha256, tree_sha256, no_change, exit_code: result.exit_code, output_tail },
+      evidence: { patch_sha256, tree_sha256, no_change, exit_code: result.exit_code, dropped_bytes: result.dropped_bytes, output_tail },
       duration_ms: performance.now() - started,
     } as const;
     if (result.timed_out)

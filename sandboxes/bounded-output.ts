@@ -1,30 +1,49 @@
-/** Keeps the first `limit` bytes of a stream and counts the rest: what a command prints is untrusted and may be endless. */
+/**
+ * Keeps `limit` bytes of a stream, its first or its last ones, and counts the rest: what a command prints is untrusted and
+ * may be endless.
+ */
 export class BoundedOutput {
   readonly #limit: number;
-  readonly #chunks: Buffer[] = [];
-  #kept = 0;
-  dropped = 0;
+  readonly #keep: "start" | "end";
+  #chunks: Buffer[] = [];
+  #held = 0;
+  #lost = 0;
 
-  constructor(limit: number) {
+  constructor(limit: number, keep: "start" | "end" = "start") {
     this.#limit = limit;
+    this.#keep = keep;
   }
 
   push(chunk: Buffer): void {
-    const room = Math.min(chunk.length, this.#limit - this.#kept);
+    const room = this.#keep === "end" ? chunk.length : Math.min(chunk.length, this.#limit - this.#held);
     if (room > 0) this.#chunks.push(chunk.subarray(0, room));
-    this.#kept += room;
-    this.dropped += chunk.length - room;
+    this.#held += room;
+    this.#lost += chunk.length - room;
+    // Not at every chunk: twice the memory buys that each byte is moved once, however small the pieces are.
+    if (this.#held > 2 * this.#limit) this.#cut();
+  }
+
+  get dropped(): number {
+    return this.#lost + Math.max(0, this.#held - this.#limit);
   }
 
   /** Everything kept so far, which is then no longer here. */
   take(): Buffer {
-    const bytes = Buffer.concat(this.#chunks.splice(0));
-    this.#kept = 0;
-    return bytes;
+    this.#cut();
+    this.#held = 0;
+    return Buffer.concat(this.#chunks.splice(0));
   }
 
   /** UTF-8; bytes that are none become U+FFFD. */
   toString(): string {
+    this.#cut();
     return Buffer.concat(this.#chunks).toString("utf8");
+  }
+
+  #cut(): void {
+    if (this.#held <= this.#limit) return;
+    this.#chunks = [Buffer.concat(this.#chunks).subarray(this.#held - this.#limit)];
+    this.#lost += this.#held - this.#limit;
+    this.#held = this.#limit;
   }
 }

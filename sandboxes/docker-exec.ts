@@ -23,6 +23,7 @@ export type Command = {
   timeout_ms?: number;
   deadline?: AbortSignal;
   max_output_bytes: number;
+  keep_output?: "start" | "end";
   signal?: AbortSignal;
   /** Ends the command with its process tree; called on time-out and abort. */
   kill: () => Promise<void>;
@@ -45,8 +46,8 @@ export async function runCommand(docker: Docker, containerId: string, command: C
   command.signal?.throwIfAborted();
   const started = performance.now();
   const { exec, stream } = await start(docker, containerId, command);
-  const stdout = new BoundedOutput(command.max_output_bytes);
-  const stderr = new BoundedOutput(command.max_output_bytes);
+  const stdout = new BoundedOutput(command.max_output_bytes, command.keep_output);
+  const stderr = new BoundedOutput(command.max_output_bytes, command.keep_output);
   const heard = { at: performance.now() };
   const ended = drain(stream, stdout, stderr, heard);
   try {

@@ -124,6 +124,7 @@ export class DockerSandbox implements Sandbox {
       timeout_ms: options.timeout_ms,
       deadline: options.deadline,
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
+      keep_output: options.keep_output,
       signal: options.signal,
       kill: () => this.#killTree(user, mark),
     });

@@ -50,8 +50,8 @@ export class ProcessSandbox implements Sandbox {
     const mark = `${treeVariable}=${this.id}.${this.#commands}.`;
     const started = performance.now();
     const limit = options.max_output_bytes ?? this.#spec.limits.output_bytes;
-    const stdout = new BoundedOutput(limit);
-    const stderr = new BoundedOutput(limit);
+    const stdout = new BoundedOutput(limit, options.keep_output);
+    const stderr = new BoundedOutput(limit, options.keep_output);
     const child = this.#spawn(argv, options, mark);
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));

@@ -27,6 +27,8 @@ export type ExecOptions = {
   deadline?: AbortSignal;
   /** Bytes kept of stdout and stderr each; the rest is counted and dropped. */
   max_output_bytes?: number;
+  /** Which part of each is kept when it is more than that. Default: the start. */
+  keep_output?: "start" | "end";
   stdin?: string;
   signal?: AbortSignal;
 };

@@ -153,6 +153,14 @@ for (const backend of backends) {
     assert.equal(result.dropped_bytes, 2_999_000 + 1_000);
   });
 
+  of("of output over the bound the end is kept where it is asked for", async (sandbox) => {
+    const script = "head -c 3000000 /dev/zero | tr '\\0' x; echo last; head -c 2000 /dev/zero | tr '\\0' y >&2";
+    const result = await sandbox.exec(["sh", "-c", script], { max_output_bytes: 1_000, keep_output: "end" });
+    assert.equal(result.stdout, `${"x".repeat(995)}last\n`);
+    assert.equal(result.stderr, "y".repeat(1_000));
+    assert.equal(result.dropped_bytes, 2_999_005 + 1_000);
+  });
+
   of("files go in and come out as they are", async (sandbox) => {
     const large = randomBytes(3_000_000);
     const files = [

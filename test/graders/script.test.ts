@@ -1,22 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { freshSandbox, grade } from "../../graders/grade.ts";
+import { backends } from "../../sandboxes/index.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
+import { need } from "../needs.ts";
 
 const owner = { run_id: "run-test-script", owner: await currentOwner() };
 const work = [{ path: "answer.txt", content: Buffer.from("0.75\n"), mode: 0o644 }];
 
 function gradeWith(program: string, grade_seconds = 20) {
-  const task = Task.parse({
-    task_id: "s",
-    instruction: "i",
-    limits: { grade_seconds },
-    grader: { kind: "script", command: ["node", "-e", program] },
-  });
+  return gradeBy(["node", "-e", program], { grade_seconds });
+}
+
+function gradeBy(command: string[], limits: Record<string, number>, backend: SandboxBackend = localProcess) {
+  const task = Task.parse({ task_id: "s", instruction: "i", limits, grader: { kind: "script", command } });
   const context = { task, signal: new AbortController().signal };
-  return grade({ ...context, base: [], work, fresh: freshSandbox(context, localProcess, owner) });
+  return grade({ ...context, base: [], work, fresh: freshSandbox(context, backend, owner) });
 }
 
 test("the last line is the reward, with its components", async () => {
@@ -44,3 +46,15 @@ test("a script that hangs ends as grader_timeout", async () => {
   const verdict = await gradeWith("while (true);", 1);
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_timeout"]);
 });
+
+for (const backend of backends) {
+  test(`work that prints more than is kept hides no verdict: ${backend.name}`, async (t) => {
+    if (backend.name === "docker" && !(await need(t, "docker"))) return;
+    const flood = "yes noise | head -c 300000";
+    const script = `${flood}; ${flood} >&2; echo '{"reward": 0.25}'; echo why >&2`;
+    const verdict = await gradeBy(["sh", "-c", script], { output_bytes: 10_000 }, backend);
+    assert.deepEqual([verdict.reward, verdict.status], [0.25, "graded"]);
+    assert.equal(verdict.evidence.dropped_bytes, 2 * 290_000 + '{"reward": 0.25}\n'.length + "why\n".length);
+    assert.match(String(verdict.evidence.output_tail), /noise\nwhy\n$/);
+  });
+}
