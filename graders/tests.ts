@@ -93,6 +93,8 @@ async function runTests(
     stdin: input,
     timeout_ms: task.limits.grade_seconds * 1_000,
     max_output_bytes: task.limits.output_bytes,
+    // A report on stdout begins with the runner's own word that it was started; of other output people want the end.
+    keep_output: parser.source === "stdout" ? "start" : "end",
     signal,
   });
 }

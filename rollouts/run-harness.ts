@@ -42,6 +42,8 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
       env: { ...envInside(environment, sandbox), ...launch.env },
       deadline: late.signal,
       max_output_bytes: limits.output_bytes,
+      // How it ended stands in its last lines.
+      keep_output: "end",
       signal,
     });
   } catch (error) {

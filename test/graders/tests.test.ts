@@ -171,6 +171,12 @@ test("a JUnit report is read from its file", async () => {
   assert.equal((await gradeWork(gold, { task: withGrader({ ...writes("<testsuite><testcase name='a'/>"), ...required }) })).reward, 0);
 });
 
+test("of output beside a report in a file the end is kept", async () => {
+  const command = ["node", "-e", "console.log('x'.repeat(5_000)); console.log('last')", "{report}"];
+  const verdict = await gradeWork(gold, { task: withGrader({ parser: "junit", command }, { output_bytes: 1_000 }) });
+  assert.match(String(verdict.evidence.output_tail), /^x{994}\nlast\n$/);
+});
+
 test("a work that takes the report's folder away, or fills it, has no report and gets 0", async () => {
   const folder = "require('path').dirname(process.argv[1])";
   for (const code of [

@@ -1,4 +1,4 @@
-/** The agent's clock, with a real command in a process sandbox and a real proxy in front of a scripted engine. */
+/** The agent's clock and its last words, with a real command in a process sandbox and a real proxy in front of a scripted engine. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,8 +13,9 @@ import { Limits } from "../../schema/task.ts";
 import { enginesAt } from "../fakes/engines-at.ts";
 import { until } from "../fakes/until.ts";
 
-/** Asks once, and stays for so many milliseconds afterwards. */
+/** Prints some noise, asks once, and stays for so many milliseconds afterwards. */
 const agent = (stayMs: number): string => `
+console.log("noise ".repeat(1_000));
 const answer = await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
   method: "POST",
   headers: { "content-type": "application/json", authorization: "Bearer " + process.env.OPENAI_API_KEY },
@@ -30,7 +31,7 @@ async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
   await using scope = new AsyncDisposableStack();
   const at = scope.use(await enginesAt(() => ({ text: "hello" }), { a: {} }));
   const { session, key } = await at.proxy.openSession({});
-  const limits = Limits.parse({ agent_seconds: agentSeconds });
+  const limits = Limits.parse({ agent_seconds: agentSeconds, output_bytes: 2_000 });
   const sandbox = scope.use(
     await localProcess.create(
       {
@@ -68,4 +69,9 @@ test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, as
 test("the agent's own seconds end it all the same", { timeout: 60_000 }, async () => {
   const ended = await run(6, 500, 120_000);
   assert.deepEqual([ended.stop_reason, ended.cut_by_clock], ["harness_timeout", true]);
+});
+
+test("of a harness that prints more than is kept the last words are known", { timeout: 60_000 }, async () => {
+  const ended = await run(60, 0, 0);
+  assert.deepEqual([ended.stop_reason, ended.output_tail.split("\n").at(-2)], ["exited", "hello"]);
 });
