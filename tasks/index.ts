@@ -21,7 +21,8 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
   const tasks = await format.load(place, id === null ? options : { ...options, only: new Set([id]) });
   if (id !== null && tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no task ${id}`, { param: "tasks" });
   if (tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no tasks`, { param: "tasks" });
-  const twice = tasks.find((task, index) => tasks.some((other, at) => at < index && other.task_id === task.task_id));
+  const seen = new Set<string>();
+  const twice = tasks.find(({ task_id }) => seen.size === seen.add(task_id).size);
   if (twice) throw new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${twice.task_id}`, { param: "task_id" });
   return tasks;
 }

@@ -96,13 +96,26 @@ export const sweRow: TaskFormat = {
   },
 
   async load(path, options) {
-    const rows = await readRows(path);
-    const tasks: Task[] = [];
-    // One after the other: they share a registry and a cache.
-    for (const { row, where } of rows) if (options.only?.has(row.instance_id) ?? true) tasks.push(await toTask(row, path, where, options));
-    return tasks;
+    const rows = (await readRows(path)).filter(({ row }) => options.only?.has(row.instance_id) ?? true);
+    const tasks = new Map<Row, Task>();
+    // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
+    const trees = Map.groupBy(rows, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
+    const reading = { ...options, read: rereading() };
+    for (const { row, where } of [...trees.values()].flat()) tasks.set(row, await toTask(row, path, where, reading));
+    return rows.map(({ row }) => tasks.get(row) as Task);
   },
 };
+
+/** How a load reads: a folder that is asked for again at once is not read again, and one is held at a time. */
+type Reading = LoadOptions & { read: (folder: string) => Promise<SandboxFile[]> };
+
+function rereading(): Reading["read"] {
+  let last: { folder: string; files: Promise<SandboxFile[]> } | null = null;
+  return (folder) => {
+    if (last?.folder !== folder) last = { folder, files: readFolder(folder) };
+    return last.files;
+  };
+}
 
 async function readRows(path: string): Promise<{ row: Row; where: string }[]> {
   const text = await readFile(path, "utf8");
@@ -133,8 +146,8 @@ function parseJson(text: string, where: string): unknown {
   }
 }
 
-async function toTask(row: Row, path: string, where: string, options: LoadOptions): Promise<Task> {
-  const trees = row.source.kind === "npm" ? await npmTrees(row.source, options) : await folderTrees(row.source, row, path, where);
+async function toTask(row: Row, path: string, where: string, options: Reading): Promise<Task> {
+  const trees = row.source.kind === "npm" ? await npmTrees(row.source, options) : await folderTrees(row.source, row, path, where, options);
   const environment = await environmentOf(row.source, trees.base, path, where, options);
   return {
     task_id: row.instance_id,
@@ -161,16 +174,22 @@ async function toTask(row: Row, path: string, where: string, options: LoadOption
 /** Folders on the host. */
 type Trees = { base: string; tests: string; gold: string | null };
 
-async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: LoadOptions): Promise<Trees> {
+async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: Reading): Promise<Trees> {
   const base = await packageSource(source.package, source.base.version, source.base.integrity, options);
-  const fixed = await readFolder(await packageSource(source.package, source.fixed.version, source.fixed.integrity, options));
+  const fixed = await options.read(await packageSource(source.package, source.fixed.version, source.fixed.integrity, options));
   const isTest = (file: SandboxFile) => matchesAny(file.path, source.tests);
   return { base, tests: await keep(fixed.filter(isTest)), gold: await keep(fixed.filter((file) => !isTest(file))) };
 }
 
-async function folderTrees(source: Extract<Source, { kind: "folder" }>, row: Row, path: string, where: string): Promise<Trees> {
+async function folderTrees(
+  source: Extract<Source, { kind: "folder" }>,
+  row: Row,
+  path: string,
+  where: string,
+  { read }: Reading,
+): Promise<Trees> {
   const base = await folderBelow(dirname(path), source.path, where, "source.path");
-  const files = await readFolder(base);
+  const files = await read(base);
   const tested = row.test_patch === null ? files : applyPatch(files, row.test_patch);
   return { base, tests: await keep(tested.filter((file) => matchesAny(file.path, source.tests))), gold: null };
 }

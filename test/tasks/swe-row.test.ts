@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import fs, { cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { readFolder } from "../../sandboxes/file-tree.ts";
@@ -70,6 +71,27 @@ test("a .json list of rows is read like lines", async (t) => {
     tasks.map((task) => task.task_id),
     ["row-1", "row-2"],
   );
+});
+
+test("a tree is read once, however its rows are mixed with others', and tasks keep the order of the rows", async (t) => {
+  const rows = Array.from({ length: 20 }, (_, index) => {
+    const source = { ...row.source, path: index % 2 === 0 ? "tree" : "other" };
+    return { ...row, instance_id: `row-${index}`, test_patch: testPatch.replace("second", `second ${index}`), source };
+  });
+  const path = await fileOf(t, rows, "rows.json");
+  const folder = await realpath(dirname(path));
+  await cp(join(folder, "tree"), join(folder, "other"), { recursive: true });
+  const read = t.mock.method(fs, "readFile");
+  t.after(syncBuiltinESMExports);
+  syncBuiltinESMExports();
+  const tasks = await loadTasks(path);
+  const readings = read.mock.calls.map((call) => String(call.arguments[0])).filter((name) => name.endsWith("index.js"));
+  assert.deepEqual(readings.sort(), [join(folder, "other/index.js"), join(folder, "tree/index.js")]);
+  for (const [index, task] of tasks.entries()) {
+    assert.ok(task.grader.kind === "tests");
+    assert.deepEqual([task.task_id, task.environment.files], [`row-${index}`, join(folder, index % 2 === 0 ? "tree" : "other")]);
+    assert.match(await readFile(join(task.grader.tests, "test/a.test.js"), "utf8"), new RegExp(`second ${index}\n`));
+  }
 });
 
 const npm = {
