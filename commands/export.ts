@@ -1,15 +1,16 @@
 /** `alidade export`: a run's trajectories in a trainer's form. */
-import { createWriteStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { RequestClass } from "../schema/session-log.ts";
 import { toStoreError } from "../store/index.ts";
-import { print, say, toNumber } from "./command-line.ts";
+import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
+import { openOutput } from "./export-output.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
 type Flags = {
@@ -73,18 +74,29 @@ async function writeExport(flags: Flags): Promise<void> {
   const folder = await runFolderOf(flags.run);
   if (flags.out !== undefined) await refuseRecords(folder, flags.out);
   const trajectories = trajectoriesOf(folder, (message) => say(`alidade: ${message}`));
-  const sink = flags.out === undefined ? process.stdout : createWriteStream(flags.out);
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
-  const report = await exportTrajectories(exporter, trajectories, sink, { ...options, ...scratch, attempts: attemptsOf(folder) }).catch(
-    (error: NodeJS.ErrnoException) => {
-      // Of the system's own errors only the output can be the cause: reading names its file itself.
-      throw error.syscall === undefined ? error : toStoreError(flags.out ?? "standard output", error);
-    },
+  const report = await writeTo(flags.out, (stream, stop) =>
+    exportTrajectories(exporter, trajectories, stream, { ...options, ...scratch, ...stop, attempts: attemptsOf(folder) }),
   );
   if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
   else say(`alidade: ${inWords(report)}`);
+}
+
+/** Of the system's own errors only the output can be the cause: reading names its file itself. */
+async function writeTo<T>(out: string | undefined, write: (stream: Writable, options: { signal?: AbortSignal }) => Promise<T>): Promise<T> {
+  // To standard output there is nothing to tidy up: a signal ends it at once.
+  const signal = out === undefined ? null : stopSignal();
+  try {
+    await using output = await openOutput(out);
+    const written = await write(output.stream, signal === null ? {} : { signal });
+    await output.keep();
+    return written;
+  } catch (error) {
+    if (signal?.aborted) throw new AlidadeError("cancelled", `the export to ${out} was stopped`, { cause: error });
+    throw (error as NodeJS.ErrnoException).syscall === undefined ? error : toStoreError(out ?? "standard output", error);
+  }
 }
 
 /** To open one of the files that rows are made of, by whatever name, would empty it. */

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import type { ExportReport } from "../../exporters/index.ts";
 import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
+import { cli, jsonOf, startCli } from "../fakes/cli.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
 import { LogBuilder, user } from "../fakes/log-builder.ts";
 
@@ -51,6 +53,46 @@ test("no export is written over the records that it is made of", async (t) => {
     assert.match(stderr, /is a record of the run itself: name another file/);
   }
   assert.equal(await readFile(join(run, "trajectories.jsonl"), "utf8"), before);
+});
+
+test("an export that fails half-way, is refused or is stopped leaves the older file as it was, and nothing beside it", async (t) => {
+  const run = await runFolder(t);
+  const out = join(run, "rows.jsonl");
+  await writeFile(out, "older\n");
+  const line = `${JSON.stringify(goldenTrajectory())}\n`;
+  const isUntouched = async (): Promise<void> => {
+    assert.equal(await readFile(out, "utf8"), "older\n");
+    assert.deepEqual((await readdir(run)).toSorted(), ["rows.jsonl", "sessions", "trajectories.jsonl"]);
+  };
+  const refused = await cli(["export", "--run", run, "--format", "verl", "--select", "tree", "--out", out]);
+  assert.equal(refused.code, 2, refused.stderr);
+  await isUntouched();
+  await writeFile(join(run, "trajectories.jsonl"), `${line}{}\n`);
+  const failed = await cli(["export", "--run", run, "--format", "canonical", "--out", out]);
+  assert.equal(failed.code, 1, failed.stderr);
+  await isUntouched();
+  await writeFile(join(run, "trajectories.jsonl"), line.repeat(3_000));
+  await using stopped = startCli(["export", "--run", run, "--format", "canonical", "--out", out]);
+  await stopped.until(async () => (await readdir(run)).length > 3);
+  const { code, stderr } = await stopped.kill("SIGINT");
+  assert.deepEqual([code, stderr.includes(`the export to ${out} was stopped`)], [1, true], stderr);
+  await isUntouched();
+});
+
+test("an export takes the place of the file that is meant, with its mode, and writes into what is no file", async (t) => {
+  const run = await runFolder(t);
+  const [real, link, pipe] = ["real.jsonl", "link.jsonl", "pipe"].map((name) => join(run, name)) as [string, string, string];
+  await writeFile(real, "older\n");
+  await chmod(real, 0o600);
+  await symlink("real.jsonl", link);
+  const linked = await cli(["export", "--run", run, "--out", link]);
+  assert.equal(linked.code, 0, linked.stderr);
+  const rows = await readFile(real, "utf8");
+  assert.equal(rows.trim().split("\n").length, 4);
+  assert.deepEqual([(await lstat(link)).isSymbolicLink(), (await stat(real)).mode & 0o777], [true, 0o600]);
+  await promisify(execFile)("mkfifo", [pipe]);
+  const [piped, read] = await Promise.all([cli(["export", "--run", run, "--out", pipe]), readFile(pipe, "utf8")]);
+  assert.deepEqual([piped.code, read === rows, (await stat(pipe)).isFIFO()], [0, true, true]);
 });
 
 test("Parquet is a binary file, whole from its first magic to its last", async (t) => {

@@ -1,0 +1,38 @@
+/**
+ * Where an export goes. A file is written beside its place and takes it when it is whole, so that an export that fails
+ * half-way costs nobody the older file. A pipe or a device is written into as it is.
+ */
+import { createWriteStream, type Stats } from "node:fs";
+import { access, constants, lstat, open, realpath, rename, rm, stat } from "node:fs/promises";
+import type { Writable } from "node:stream";
+
+/** Its end removes what was not kept. */
+export type ExportOutput = AsyncDisposable & { readonly stream: Writable; keep(): Promise<void> };
+
+export async function openOutput(out: string | undefined): Promise<ExportOutput> {
+  if (out === undefined) return asItIs(process.stdout);
+  const [named, older] = await Promise.all([lstat(out).catch(() => null), stat(out).catch(() => null)]);
+  // `/dev/stdout` may be a file of the shell's (`>> rows.jsonl`), which nothing may take the place of; a link into nowhere stays a link.
+  if (/^\/(dev|proc)\//.test(out) || (named !== null && !older?.isFile())) return asItIs(createWriteStream(out));
+  return beside(older === null ? out : await realpath(out), older);
+}
+
+function asItIs(stream: Writable): ExportOutput {
+  return { stream, keep: async () => undefined, [Symbol.asyncDispose]: async () => undefined };
+}
+
+async function beside(place: string, older: Stats | null): Promise<ExportOutput> {
+  // Where it must not be written it must not be replaced either.
+  if (older !== null) await access(place, constants.W_OK);
+  // Of two exports to one place each is whole.
+  const draft = `${place}.${process.pid}.new`;
+  const file = await open(draft, "w", older === null ? 0o666 : older.mode & 0o777);
+  return {
+    stream: file.createWriteStream(),
+    keep: () => rename(draft, place),
+    async [Symbol.asyncDispose]() {
+      await file.close();
+      await rm(draft, { force: true });
+    },
+  };
+}
