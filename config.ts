@@ -10,6 +10,7 @@ import { AlidadeError, messageOf } from "./errors.ts";
 import { harnesses, harnessNamed } from "./harnesses/index.ts";
 import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
+import { complaintOf } from "./schema/complaint.ts";
 import { Sampling } from "./schema/message.ts";
 import { Budgets, ContinuityMode, Policy, Purpose, Restore, TrainClasses } from "./schema/session-log.ts";
 
@@ -216,39 +217,13 @@ function merge(base: Record<string, unknown>, over: Record<string, unknown>): Re
 }
 
 function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError {
-  const issue = error.issues[0] && innermost(error.issues[0]);
-  const path = (issue?.path ?? []).map(String);
-  if (issue?.code === "unrecognized_keys") {
-    const key = [...path, issue.keys[0]].join(".");
-    return new AlidadeError("config_invalid", `${where}: "${key}" is no key of the configuration; \`alidade config --schema\` lists them`, {
-      param: key,
-    });
-  }
-  const given = path.reduce<unknown>(
-    (at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined),
-    value,
-  );
+  const { path, given, message, unknownKey } = complaintOf(error, value);
   const key = path.join(".");
-  return new AlidadeError("config_invalid", `${where}: ${key} is ${shown(given)}: ${issue?.message ?? "invalid"}`, { param: key });
-}
-
-/** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
-function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
-  if (issue.code !== "invalid_union") return issue;
-  const [best] = issue.errors
-    .flat()
-    .map(innermost)
-    .toSorted((a, b) => depthOf(b) - depthOf(a));
-  return best ? { ...best, path: [...issue.path, ...best.path] } : issue;
-}
-
-/** An unknown key is one level below the object that it is reported on. */
-function depthOf(issue: z.core.$ZodIssue): number {
-  return 2 * issue.path.length + (issue.code === "unrecognized_keys" ? 3 : 0);
-}
-
-function shown(value: unknown): string {
-  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "not given").slice(0, 200);
+  const text =
+    unknownKey === null
+      ? `${key} is ${given}: ${message}`
+      : `"${key}" is no key of the configuration; \`alidade config --schema\` lists them`;
+  return new AlidadeError("config_invalid", `${where}: ${text}`, { param: key });
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,8 @@
 /** Reading what an appender wrote: one JSON value a line, one line in memory at a time. */
 import { createReadStream } from "node:fs";
+import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { complaintOf } from "../schema/complaint.ts";
 
 /** Large enough that a file of a gigabyte is a thousand reads. */
 const blockBytes = 1024 * 1024;
@@ -9,23 +11,44 @@ const newline = 10;
 /**
  * The values of a JSONL file; none where there is no file. What follows the last newline is the torn line of a killed
  * process and is left out; any other line that does not parse is an error that names the line, for silence there would
- * lose what was recorded.
+ * lose what was recorded. Where it is no record of ours, it says so in words, and which version wrote it.
  */
 export async function* readJsonLines<T>(path: string, parse: (value: unknown) => T): AsyncGenerator<T> {
   let number = 0;
+  let writer: string | undefined;
   for await (const line of wholeLines(path)) {
     number++;
     if (line === "") continue;
-    let value: T;
+    let value: unknown;
+    let record: T;
     try {
-      value = parse(JSON.parse(line));
+      value = JSON.parse(line);
+      if (number === 1) writer = writerOf(value);
+      record = parse(value);
     } catch (error) {
-      throw new AlidadeError("store_error", `${path} line ${number} is not a record of ours: ${messageOf(error).slice(0, 300)}`, {
-        cause: error,
-      });
+      const why = error instanceof z.ZodError ? foreign(error, value, writerOf(value) ?? writer) : messageOf(error).slice(0, 300);
+      throw new AlidadeError("store_error", `${path} line ${number} is not a record of ours: ${why}`, { cause: error });
     }
-    yield value;
+    yield record;
   }
+}
+
+/** Logs say it in their first line, trajectories among their fingerprints. */
+const Written = z.union([
+  z.object({ alidade_version: z.string() }).transform((log) => log.alidade_version),
+  z
+    .object({ fidelity: z.object({ fingerprints: z.object({ alidade: z.string() }) }) })
+    .transform((trajectory) => trajectory.fidelity.fingerprints.alidade),
+]);
+
+function writerOf(value: unknown): string | undefined {
+  return Written.safeParse(value).data;
+}
+
+function foreign(error: z.ZodError, value: unknown, writer: string | undefined): string {
+  const { path, given, message, unknownKey } = complaintOf(error, value);
+  const what = unknownKey === null ? `${path.join(".") || "it"} is ${given} (${message})` : `it has a ${path.join(".")}, which is ${given}`;
+  return `${what}; ${writer === undefined ? "another version of Alidade" : `Alidade ${writer}`} may have written it`;
 }
 
 async function* wholeLines(path: string): AsyncGenerator<string> {

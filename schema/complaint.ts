@@ -1,0 +1,35 @@
+/** What a schema refuses, in the words of a sentence: the field, its value, and what is wrong with it. */
+import type { z } from "zod";
+
+export type Complaint = { path: string[]; given: string; message: string; unknownKey: string | null };
+
+/** The first complaint about a value; its path is the key that is no key, where that is it. */
+export function complaintOf(error: z.ZodError, value: unknown): Complaint {
+  const issue = error.issues[0] && innermost(error.issues[0]);
+  const unknownKey = issue?.code === "unrecognized_keys" ? (issue.keys[0] ?? null) : null;
+  const path = [...(issue?.path ?? []).map(String), ...(unknownKey === null ? [] : [unknownKey])];
+  const given = path.reduce<unknown>(
+    (at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined),
+    value,
+  );
+  return { path, given: shown(given), message: issue?.message ?? "invalid", unknownKey };
+}
+
+/** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== "invalid_union") return issue;
+  const [best] = issue.errors
+    .flat()
+    .map(innermost)
+    .toSorted((a, b) => depthOf(b) - depthOf(a));
+  return best ? { ...best, path: [...issue.path, ...best.path] } : issue;
+}
+
+/** An unknown key is one level below the object that it is reported on. */
+function depthOf(issue: z.core.$ZodIssue): number {
+  return 2 * issue.path.length + (issue.code === "unrecognized_keys" ? 3 : 0);
+}
+
+function shown(value: unknown): string {
+  return typeof value === "number" ? String(value) : (JSON.stringify(value) ?? "not given").slice(0, 200);
+}
