@@ -46,7 +46,9 @@ export const Config = z.strictObject({
     )
     .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two engines have the same name")
     .optional()
-    .describe("several engines instead of the one; an empty list: they are added over the control listener"),
+    .describe(
+      "several engines instead of the one, whose kind and key hold for each that says nothing else; an empty list: they are added over the control listener",
+    ),
   routes: z.array(EngineRoute).default([]).describe("which engines a call may go to; the first rule whose conditions hold decides"),
   pause_wait_seconds: z
     .number()
@@ -127,7 +129,7 @@ export async function loadConfig(options: {
 }): Promise<Config> {
   const fromFile = options.file === undefined ? {} : await readConfigFile(options.file);
   const layers = [fromFile, fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
-  const merged = layers.reduce(mergeLayer, options.defaults ?? {});
+  const merged = withSharedEngine(layers.reduce(mergeLayer, options.defaults ?? {}));
   const result = Config.safeParse(merged);
   if (result.success) return result.data;
   if (typeof merged.harness === "string") harnessNamed(merged.harness);
@@ -204,6 +206,14 @@ function toScalar(text: string): unknown {
 function mergeLayer(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
   const { engines: _engines, ...withoutList } = base;
   return merge(isPlain(over.engine) && over.engine.url !== undefined ? withoutList : base, over);
+}
+
+/** What is said of the one engine holds for each of several that says nothing else. */
+function withSharedEngine(config: Record<string, unknown>): Record<string, unknown> {
+  const { engine, engines } = config;
+  if (!isPlain(engine) || !Array.isArray(engines)) return config;
+  const { kind, api_key_env } = engine;
+  return { ...config, engines: engines.map((each: unknown) => (isPlain(each) ? merge({ kind, api_key_env }, each) : each)) };
 }
 
 function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {

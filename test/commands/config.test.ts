@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parse } from "yaml";
+import { enginesOf } from "../../commands/engine-flags.ts";
 import { Config, loadConfig, scalarPaths } from "../../config.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
 
@@ -22,6 +23,23 @@ test("a flag goes over the environment, which goes over the file, key by key", a
   const printed = await cli(["config", "-c", file], { env });
   assert.equal(printed.code, 0, printed.stderr);
   assert.deepEqual(Config.parse(parse(printed.stdout)), await loadConfig({ file, env }));
+});
+
+test("what the environment or a file says of the one engine's kind and key holds for each of several that says nothing else", async () => {
+  const file = join(scratch, "several.yaml");
+  await writeFile(file, "engine: { kind: sglang, api_key_env: FILE_KEY }\n");
+  const engines = async (options: Parameters<typeof loadConfig>[0]) =>
+    (await loadConfig({ env: {}, ...options })).engines?.map(({ kind, api_key_env }) => [kind, api_key_env]);
+  const urls = ["http://a:1", "http://b:2"];
+  const env = { ALIDADE_ENGINE_KIND: "llama-cpp" };
+  assert.deepEqual(await engines({ file, overrides: enginesOf({ engine: urls }) }), Array(2).fill(["sglang", "FILE_KEY"]));
+  assert.deepEqual(await engines({ env, overrides: enginesOf({ engine: urls }) }), Array(2).fill(["llama-cpp", undefined]));
+  assert.deepEqual(await engines({ env, overrides: enginesOf({ engine: urls, kind: "vllm" }) }), Array(2).fill(["vllm", undefined]));
+  await writeFile(file, "engines: [{ name: a, url: http://a:1 }, { name: b, url: http://b:2, kind: sglang }]\n");
+  assert.deepEqual(await engines({ file, env }), [
+    ["llama-cpp", undefined],
+    ["sglang", undefined],
+  ]);
 });
 
 test("every kind of wrong value is named with its key, and no value makes it crash", async () => {
