@@ -9,6 +9,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, stopSignal, table } from "./command-line.ts";
 import { findTrajectory, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 import { openEngines } from "./open-engine.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function audit(program: Command): void {
   program
@@ -85,6 +86,7 @@ async function openScorer(flags: Flags, signal: AbortSignal): Promise<Scorer> {
     file: flags.config,
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
   });
+  sayUnknownVariables(config);
   // One model is asked, whatever the file lists beside it.
   const opened = await openEngines(flags.engine === undefined ? config : { ...config, engines: undefined }, signal);
   const first = opened.engines[0];

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { stringify } from "yaml";
 import { configSchema, loadConfig, scalarPaths } from "../config.ts";
 import { print } from "./command-line.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function config(program: Command): void {
   program
@@ -29,7 +30,9 @@ export function config(program: Command): void {
         );
         return;
       }
-      const value = flags.schema ? configSchema() : await loadConfig({ file: flags.config });
-      print(flags.json || flags.schema ? JSON.stringify(value, null, 2) : stringify(value).trimEnd());
+      if (flags.schema) return print(JSON.stringify(configSchema(), null, 2));
+      const config = await loadConfig({ file: flags.config });
+      sayUnknownVariables(config);
+      print(flags.json ? JSON.stringify(config, null, 2) : stringify(config).trimEnd());
     });
 }

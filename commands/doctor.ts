@@ -8,6 +8,7 @@ import { print, say, stopSignal, table } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function doctor(program: Command): void {
   addEngineFlags(program.command("doctor"))
@@ -24,6 +25,7 @@ export function doctor(program: Command): void {
     .action(async (flags: DoctorFlags) => {
       const signal = stopSignal();
       const config = await loadConfig({ file: flags.config, overrides: enginesOf(flags) });
+      sayUnknownVariables(config);
       await using opened = await openEngines(config, signal);
       const looked: Looked[] = [];
       for (const { name, engine } of opened.engines) {

@@ -18,6 +18,7 @@ import { print, say, stopSignal } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function record(program: Command): void {
   addEngineFlags(program.command("record"))
@@ -60,6 +61,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       continuity: flags.continuity,
     },
   });
+  sayUnknownVariables(config);
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "settled";
   await using opened = await openEngines(config, signal);

@@ -24,6 +24,7 @@ import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { rolloutTable } from "./rollout-table.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function run(program: Command): void {
   addEngineFlags(program.command("run"))
@@ -99,6 +100,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
     },
   });
+  sayUnknownVariables(config);
   // Paths in a run file are relative to it, wherever the command was called.
   const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config));
   config.tasks = config.tasks.map((path) => (isAbsolute(path) ? path : join(base, path)));

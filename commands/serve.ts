@@ -11,6 +11,7 @@ import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function serve(program: Command): void {
   addEngineFlags(program.command("serve"))
@@ -44,6 +45,7 @@ export function serve(program: Command): void {
           continuity: flags.continuity,
         },
       });
+      sayUnknownVariables(config);
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
       await using opened = await openEngines(config, signal);

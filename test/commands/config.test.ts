@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -40,6 +40,26 @@ test("what the environment or a file says of the one engine's kind and key holds
     ["llama-cpp", undefined],
     ["sglang", undefined],
   ]);
+});
+
+test("a variable of ours that nothing reads is named, with the one that was perhaps meant, and is no error", async () => {
+  const file = join(scratch, "named.yaml");
+  await writeFile(file, "engine: { api_key_env: ALIDADE_MY_KEY }\n");
+  const known = { ALIDADE_CACHE: "/c", ALIDADE_CONTROL_TOKEN: "t", ALIDADE_DOOR: "auto", ALIDADE_TEST_ALL: "1", ALIDADE_MY_KEY: "k" };
+  const slips = { ALIDADE_SAMPELS: "8", ALIDADE_TASKS: "x", ALIDADE_CONCURRENCY_RUNS: "", ALIDADE_ENGINE_ULR: "u", ALIDADE_SOMETHING: "y" };
+  const { code, stderr } = await cli(["config", "-c", file], { env: { ...known, ...slips, ALIDADE_SAMPLES: "5" } });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(stderr.trim().split("\n"), [
+    "alidade: the variable ALIDADE_SAMPELS is unknown and does nothing: was ALIDADE_SAMPLES meant?",
+    "alidade: the variable ALIDADE_TASKS is unknown and does nothing: tasks is no single value, so it stands in the run file",
+    "alidade: the variable ALIDADE_ENGINE_ULR is unknown and does nothing: was ALIDADE_ENGINE_URL meant?",
+    "alidade: the variable ALIDADE_SOMETHING is unknown and does nothing: `alidade config --variables` lists those that there are",
+  ]);
+  await mkdir(join(scratch, "sessions"));
+  for (const verb of [["serve"], ["record", "--", "true"], ["doctor"], ["run", "tasks"], ["audit", "--run", scratch]]) {
+    const said = await cli(verb, { env: { ALIDADE_SAMPELS: "8" } });
+    assert.equal(said.stderr.includes("was ALIDADE_SAMPLES meant?"), true, `${verb[0]}: ${said.stderr}`);
+  }
 });
 
 test("every kind of wrong value is named with its key, and no value makes it crash", async () => {

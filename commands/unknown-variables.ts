@@ -1,0 +1,42 @@
+/** Variables with our prefix that nobody reads: a slip there (`ALIDADE_SAMPELS=8`) would pass for obeyed. */
+import { Config, scalarPaths } from "../config.ts";
+import { say } from "./command-line.ts";
+
+/** What is read, or set for others, beside the configuration. */
+const others = ["API_KEY", "CACHE", "CONTROL_TOKEN", "DEBUG", "DOOR", "EXEC", "MODEL", "SANDBOX"];
+
+/** Those that the configuration itself names, for keys and tokens, are known too. */
+export function sayUnknownVariables(config: Config, env: Record<string, string | undefined> = process.env): void {
+  const keys = scalarPaths().map((path) => path.join("_").toUpperCase());
+  const known = new Set([...keys, ...others].map((name) => `ALIDADE_${name}`));
+  const named = [config.control_token_env, config.engine.api_key_env, ...(config.engines ?? []).map((engine) => engine.api_key_env)];
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith("ALIDADE_") || name.startsWith("ALIDADE_TEST_") || !value || known.has(name) || named.includes(name)) continue;
+    say(`alidade: the variable ${name} is unknown and does nothing: ${whatWasMeant(name, [...known])}`);
+  }
+}
+
+function whatWasMeant(name: string, known: string[]): string {
+  const key = name.slice("ALIDADE_".length).toLowerCase();
+  if (Object.hasOwn(Config.shape, key)) return `${key} is no single value, so it stands in the run file`;
+  const [near] = known
+    .map((other) => ({ other, distance: distance(name, other) }))
+    .filter((one) => one.distance <= mostSlips)
+    .toSorted((a, b) => a.distance - b.distance);
+  return near ? `was ${near.other} meant?` : "`alidade config --variables` lists those that there are";
+}
+
+/** Two letters in the wrong order are two. */
+const mostSlips = 3;
+
+/** How many letters have to be added, dropped or replaced. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries())
+      next.push(Math.min((row[j] ?? 0) + (letter === other ? 0 : 1), (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
