@@ -7,7 +7,7 @@ import { eachAttempt, eachTrajectory, readRollouts } from "../rollouts/index.ts"
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { LogEntry, SessionSpec } from "../schema/session-log.ts";
 import type { Attempt, Trajectory } from "../schema/trajectory.ts";
-import { DiskStore } from "../store/index.ts";
+import { DiskStore, hasTornEnd } from "../store/index.ts";
 
 /**
  * The run folder itself, or the newest below `runs/` in which anything was recorded: a run that was refused at its start
@@ -43,35 +43,53 @@ async function hasRecords(folder: string): Promise<boolean> {
   return sessions.length > 0 || (written !== null && written.size > 0);
 }
 
-/** The last attempt of a rollout, a session, or the only trajectory whose id begins so. Throws `not_found` with what there is. */
+/**
+ * The last attempt of a rollout, a session (also one that no trajectory was written of: of `serve`, or of a process that
+ * died), or what alone has an id that begins so. Throws `not_found` with what there is.
+ */
 export async function findTrajectory(folder: string, name: string): Promise<Trajectory> {
   let exact: Trajectory | null = null;
   let near: Trajectory | null = null;
-  let isOnly = true;
-  const known: string[] = [];
+  const alike = new Set<string>();
+  const known = new Set<string>();
+  const written = new Set<string>();
   for await (const one of eachTrajectory(folder)) {
     const ids = [one.rollout_id ?? "", one.session_id, one.trajectory_id, `${one.task.id}/${one.group.sample_index}`];
-    if (known.length < mostNamed) known.push(one.rollout_id ?? one.session_id);
+    known.add(one.rollout_id ?? one.session_id);
+    written.add(one.session_id);
+    const id = ids.find((each) => each.startsWith(name));
     if (ids.includes(name)) exact = one;
-    else if (ids.some((id) => id.startsWith(name))) {
-      isOnly &&= near === null;
+    else if (id !== undefined) {
+      alike.add(id);
       near = one;
     }
   }
   if (exact) return exact;
-  if (near && isOnly) return near;
-  // A session that no trajectory was written of: one of `serve`, or of a process that died.
   const store = new DiskStore(join(folder, "sessions"));
-  if ((await store.list()).includes(name)) return reconstruct(await store.read(name));
-  throw new AlidadeError(
-    "not_found",
-    `${folder} holds no rollout or session "${name}"${known.length > 0 ? `; it has ${known.join(", ")}` : ""}`,
-    { param: "rollout" },
-  );
+  const sessions = (await store.list()).filter((id) => !written.has(id)).toSorted();
+  if (sessions.includes(name)) return reconstruct(await store.read(name));
+  const begun = sessions.filter((id) => id.startsWith(name));
+  if (alike.size + begun.length === 1) return near ?? reconstruct(await store.read(begun[0] as string));
+  throw new AlidadeError("not_found", await whyNone(folder, name, { alike: [...alike, ...begun], known: [...known, ...sessions] }), {
+    param: "rollout",
+  });
 }
 
-/** What an error lists; a run may have thousands. */
+async function whyNone(folder: string, name: string, { alike, known }: { alike: string[]; known: string[] }): Promise<string> {
+  if (alike.length > 0) return `"${name}" is the beginning of ${listed(alike)}: write more of it`;
+  const what = known.length > 0 ? `; it has ${listed(known)}` : "";
+  const torn = await hasTornEnd(join(folder, "trajectories.jsonl"));
+  const lost = torn ? "; the last line of its trajectories.jsonl was cut off, so what it told is not here: name its session" : "";
+  return `${folder} holds no rollout or session "${name}"${what}${lost}`;
+}
+
+/** A run may have thousands. */
 const mostNamed = 20;
+
+function listed(names: string[]): string {
+  const more = names.length - mostNamed;
+  return `${names.slice(0, mostNamed).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
 
 /**
  * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. What is left out

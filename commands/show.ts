@@ -14,7 +14,7 @@ export function show(program: Command): void {
     .description(
       "Prints a session turn by turn: what was said and called, how many tokens were sampled and may be trained, where it branches and why.",
     )
-    .argument("<rollout>", "id of a rollout, session or trajectory, or <task>/<index>")
+    .argument("<rollout>", "id of a rollout, session or trajectory, or <task>/<index>; its beginning is enough")
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .option("--html <file>", "write the same as one static page")
     .option("--json", "print the canonical trajectory")

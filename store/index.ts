@@ -1,6 +1,6 @@
 export { Appender } from "./appender.ts";
 export { DiskStore } from "./disk.ts";
-export { readJsonLines } from "./json-lines.ts";
+export { hasTornEnd, readJsonLines } from "./json-lines.ts";
 export { MemoryStore } from "./memory.ts";
 export type { SessionLog, Store } from "./store.ts";
 export { isFull, toStoreError } from "./store-error.ts";

@@ -1,5 +1,6 @@
 /** Reading what an appender wrote: one JSON value a line, one line in memory at a time. */
 import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { complaintOf } from "../schema/complaint.ts";
@@ -31,6 +32,15 @@ export async function* readJsonLines<T>(path: string, parse: (value: unknown) =>
     }
     yield record;
   }
+}
+
+/** Does the file end with a torn line, which `readJsonLines` left out? */
+export async function hasTornEnd(path: string): Promise<boolean> {
+  await using file = await open(path).catch(() => null);
+  const { size } = (await file?.stat()) ?? { size: 0 };
+  if (file === null || size === 0) return false;
+  const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+  return buffer[0] !== newline;
 }
 
 /** Logs say it in their first line, trajectories among their fingerprints. */

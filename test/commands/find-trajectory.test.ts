@@ -3,8 +3,10 @@ import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { findTrajectory } from "../../commands/find-trajectory.ts";
 import { cli } from "../fakes/cli.ts";
 import { goldenTrajectory } from "../fakes/golden-session.ts";
+import { LogBuilder, user } from "../fakes/log-builder.ts";
 
 test("where no run is named the newest one that recorded anything is taken, not the folder of one that never began", async (t) => {
   const cwd = await mkdtemp(join(tmpdir(), "alidade-newest-"));
@@ -28,4 +30,26 @@ test("where no run is named the newest one that recorded anything is taken, not 
   assert.match(nothing.stderr, /no run below runs\/ here/);
   const named = await cli(["export", "--run", "runs/refused"], { cwd });
   assert.equal(named.code, 0, "a folder that is named is the one that is meant");
+});
+
+test("the beginning of a name finds a session of serve too, lists what it may be, and what a killed process cut off is told", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-find-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  const log = new LogBuilder();
+  log.call({ messages: [user("hi")] });
+  const lines = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
+  for (const id of ["sesaab", "sesabb"]) await writeFile(join(run, "sessions", `${id}.jsonl`), lines.replaceAll("sestest", id));
+  assert.equal((await findTrajectory(run, "sesaa")).session_id, "sesaab");
+  const wrong = (name: string, message: string | RegExp) => assert.rejects(findTrajectory(run, name), { code: "not_found", message });
+  await wrong("sesa", '"sesa" is the beginning of sesaab, sesabb: write more of it');
+  await wrong("x", `${run} holds no rollout or session "x"; it has sesaab, sesabb`);
+
+  const golden = goldenTrajectory();
+  const attempt = (rollout_id: string, attempt: number) => ({ ...golden, session_id: `ses${rollout_id}${attempt}`, rollout_id, attempt });
+  const written = [attempt("rolla", 1), attempt("rolla", 2), attempt("rollb", 1)].map((one) => `${JSON.stringify(one)}\n`).join("");
+  await writeFile(join(run, "trajectories.jsonl"), `${written}{"schema_ver`);
+  assert.equal((await findTrajectory(run, "rolla")).attempt, 2);
+  await wrong("roll", '"roll" is the beginning of rolla, rollb: write more of it');
+  await wrong("rollc", /it has rolla, rollb, sesaab, sesabb; the last line of its trajectories\.jsonl was cut off/);
 });
