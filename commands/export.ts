@@ -35,7 +35,7 @@ export function exportCommand(program: Command): void {
     )
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .option("-f, --format <name>", exporters.map((one) => one.name).join(", "), "flat")
-    .option("-o, --out <file>", "file to write (default: standard output)")
+    .option("-o, --out <file>", "file to write (default, and -: standard output)")
     .addOption(new Option("--select <name>", "which paths of the token tree become rows").choices(selections.map((one) => one.name)))
     .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", toNumber)
     .option(
@@ -54,7 +54,7 @@ export function exportCommand(program: Command): void {
       "after",
       "\nExamples:\n  alidade export --format flat --out rows.jsonl\n  alidade export --format trl-grpo --group-size 8 --max-tokens 32768 -o grpo.jsonl\n  alidade export --run runs/run1abc --format chat > sft.jsonl",
     )
-    .action(async (flags: Flags) => writeExport(flags));
+    .action(async ({ out, ...flags }: Flags) => writeExport(out === "-" ? flags : { ...flags, ...given("out", out) }));
   addOwnFlags(command);
 }
 

@@ -16,13 +16,14 @@ export function show(program: Command): void {
     )
     .argument("<rollout>", "id of a rollout, session or trajectory, or <task>/<index>; its beginning is enough")
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
-    .option("--html <file>", "write the same as one static page")
+    .option("--html <file>", "write the same as one static page; - prints it")
     .option("--json", "print the canonical trajectory")
     .option("--full", "do not shorten tool results and prompts")
     .addHelpText("after", "\nExamples:\n  alidade show slugify-accents/0\n  alidade show ses1a2b… --run runs/run1abc --html session.html")
     .action(async (name: string, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
       const trajectory = await findTrajectory(await runFolderOf(flags.run), name);
-      if (flags.html !== undefined) {
+      if (flags.html === "-") print(renderHtml(trajectory));
+      else if (flags.html !== undefined) {
         const { html } = flags;
         await writeFile(html, renderHtml(trajectory)).catch((error: unknown) => {
           throw toStoreError(html, error);

@@ -95,6 +95,15 @@ test("an export takes the place of the file that is meant, with its mode, and wr
   assert.deepEqual([piped.code, read === rows, (await stat(pipe)).isFIFO()], [0, true, true]);
 });
 
+test("a dash stands for standard output, for an export as for a page, and makes no file", async (t) => {
+  const cwd = await runFolder(t);
+  const rows = await cli(["export", "--run", cwd, "--out", "-"], { cwd });
+  assert.deepEqual([rows.code, rows.stdout.trim().split("\n").length], [0, 4], rows.stderr);
+  const page = await cli(["show", "sesgolden", "--run", cwd, "--html", "-"], { cwd });
+  assert.match(page.stdout, /^<!doctype html>/i);
+  assert.deepEqual((await readdir(cwd)).toSorted(), ["sessions", "trajectories.jsonl"]);
+});
+
 test("Parquet is a binary file, whole from its first magic to its last", async (t) => {
   const run = await runFolder(t);
   const out = join(run, "rows.parquet");
