@@ -1,6 +1,7 @@
 /**
  * Flat rows for RL: one token sequence a line with loss mask and logprobs at full length, unshifted, and segments.
- * Calls that cannot be trained by their logprobs are masked and reported; a row with nothing to train is not written.
+ * Calls that cannot be trained by their logprobs are masked and reported. A rollout with nothing to train is no row, but
+ * one of which nothing fits keeps its place by a dummy.
  * Shape: `reconstruct/flat-row.ts`.
  */
 import { z } from "zod";
@@ -16,7 +17,7 @@ export const flat = defineExporter({
   saysPackedRows: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches with trained tokens; nothing is padded. Logprobs are null where there is none.",
+    rows: "As many rows as a rollout has branches with trained tokens, or one dummy row (mask 0, `dummy: true`) where nothing of them fits; nothing is padded. Logprobs are null where there is none.",
     loader: "alidade_read.py",
     checked: "its own reader",
   },

@@ -18,7 +18,7 @@ export const parquet = defineExporter({
   saysPackedRows: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches with trained tokens; nothing is padded. Logprobs are null where there is none.",
+    rows: "As many rows as a rollout has branches with trained tokens, or one dummy row (mask 0, `dummy: true`) where nothing of them fits; nothing is padded. Logprobs are null where there is none.",
     loader: null,
     checked: "pyarrow 26.0.1",
   },
