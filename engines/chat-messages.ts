@@ -79,7 +79,7 @@ function formOf(role: string, { text_lists = [] }: Wording): Form {
 function toWire(message: Message, form: Form, reasoningField: "reasoning" | "reasoning_content" | null): Record<string, unknown>[] {
   if (message.role === "tool") return toToolMessages(message, form);
   if (message.role === "assistant") return [toAssistant(message, form, reasoningField)];
-  return [{ role: form.role, content: toContent(message.parts, form) }];
+  return [{ role: form.role, ...(message.name === undefined ? {} : { name: message.name }), content: toContent(message.parts, form) }];
 }
 
 function rolesSent(messages: Message[], roles: Record<string, string>): string[] {

@@ -5,6 +5,8 @@ import { schemaAsWritten } from "../wire/tool-schema.ts";
 
 export type ChatMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool";
+  /** Who speaks within the role. */
+  name?: string;
   content: string | ChatContent[] | null;
   reasoning_content?: string;
   tool_calls?: ChatToolCall[];
@@ -31,7 +33,7 @@ export function toChatMessages(message: Message): ChatMessage[] {
   }));
   if (rest.length > 0 || results.length === 0) {
     const role = message.role === "tool" ? "user" : message.role;
-    messages.push({ role, content: toContent(rest) });
+    messages.push({ role, ...(message.name === undefined ? {} : { name: message.name }), content: toContent(rest) });
   }
   return messages;
 }

@@ -46,7 +46,12 @@ export type ToolResultPart = z.infer<typeof ToolResultPart>;
 export const Role = z.enum(["system", "developer", "user", "assistant", "tool"]);
 export type Role = z.infer<typeof Role>;
 
-export const Message = z.strictObject({ role: Role, parts: z.array(Part) });
+export const Message = z.strictObject({
+  role: Role,
+  /** Who speaks within the role (system, developer and user), where the harness says it: some templates print it. */
+  name: z.string().optional(),
+  parts: z.array(Part),
+});
 export type Message = z.infer<typeof Message>;
 
 export const Tool = z.strictObject({

@@ -60,7 +60,7 @@ function parseMessage(value: unknown, at: string): Message {
   if (message.role === "assistant") return parseAssistant(message, content, at);
   if (message.role === "tool" || message.role === "function")
     return { role: "tool", parts: [{ type: "tool_result", call_id: "", content, is_error: false }] };
-  return { role: message.role, parts: content };
+  return { role: message.role, ...(message.name ? { name: message.name } : {}), parts: content };
 }
 
 /** A message of a result, of this call. */

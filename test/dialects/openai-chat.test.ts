@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiChat } from "../../dialects/openai-chat.ts";
+import { toChatMessages } from "../../engines/chat-messages.ts";
 import { AlidadeError } from "../../errors.ts";
+import { toChatMessages as toRows } from "../../exporters/chat-messages.ts";
+import { isSameMessage } from "../../proxy/call.ts";
 import type { Message, NeutralRequest } from "../../schema/message.ts";
 
 const hello = [{ role: "user", content: "Hi" }];
@@ -320,4 +323,27 @@ test("labels survive a body of any shape", () => {
 test("a field of the body under a name of ours says nothing", () => {
   const { native } = parse({ messages: [{ role: "user", content: "Hi" }], reasoning_field: "reasoning", omitted_tools: ["f"], user: "u" });
   assert.deepEqual(native, { user: "u" });
+});
+
+test("who speaks within a role reaches the model, and is a part of what was said", () => {
+  const sent = [
+    { role: "system", name: "policy", content: "be good" },
+    { role: "user", name: "anna", content: "hi" },
+    { role: "user", name: "", content: "hi" },
+    { role: "user", content: [{ type: "text", text: "hi" }], name: null },
+  ];
+  const messages = messagesOf(sent);
+  const told = toChatMessages(messages);
+  assert.deepEqual(
+    told.map(({ name, content }) => [name, content]),
+    [
+      ["policy", "be good"],
+      ["anna", "hi"],
+      [undefined, "hi"],
+      [undefined, "hi"],
+    ],
+  );
+  assert.deepEqual(messages.flatMap(toRows), told);
+  const [, named, unnamed, plain] = messages as [Message, Message, Message, Message];
+  assert.deepEqual([isSameMessage(named, unnamed), isSameMessage(unnamed, plain)], [false, true]);
 });
