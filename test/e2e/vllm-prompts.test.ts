@@ -30,6 +30,7 @@ const requests: [title: string, messages: unknown[], tools?: string][] = [
     ],
   ],
   ["no system prompt", [{ role: "user", content: "go" }]],
+  ["who speaks within a role", [{ role: "user", name: "bob", content: "go" }]],
   ["several texts a message", [{ role: "user", content: texts("one", "two ", "three") }]],
   [
     "several texts of a system prompt, and of an earlier turn",
@@ -60,8 +61,16 @@ const requests: [title: string, messages: unknown[], tools?: string][] = [
   ],
 ];
 
-/** The server's own, one with a system prompt of its own, those that print lists of texts themselves, one that takes strings. */
-const names = [null, "Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "GLM-4.6", "MiniMax-M2", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"];
+/** The server's own, one with a system prompt of its own, those that print lists of texts themselves, one that takes strings, one that prints names. */
+const names = [
+  null,
+  "Qwen-Qwen2.5-7B-Instruct",
+  "Qwen-Qwen3-0.6B",
+  "GLM-4.6",
+  "MiniMax-M2",
+  "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+  "Kimi-K3",
+];
 
 test("the prompt of a request is the same through the proxy and without it", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "vllm")) || !(await need(t, "templates"))) return;
