@@ -186,6 +186,12 @@ export class EnginePool implements AsyncDisposable {
     this.#left = Promise.withResolvers();
   }
 
+  /** Does an engine that takes calls answer? Looked at now: of one that no call went to nothing else would be known. */
+  async answers(signal: AbortSignal): Promise<boolean> {
+    const open = this.slots.filter((slot) => !slot.isDraining);
+    return (await Promise.all(open.map((slot) => isAlive(slot.engine.baseUrl, signal)))).includes(true);
+  }
+
   /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
   async drained(slot: EngineSlot, signal: AbortSignal): Promise<void> {
     while (slot.inFlight.size > 0) await unlessAborted(this.#left.promise, signal);

@@ -28,6 +28,8 @@ export type RunSetup = {
   samples: number;
   /** Attempts after an infrastructure failure, beside the first. */
   retries: number;
+  /** The time between two of them. Rejects when the signal fires. */
+  pause: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   folder: RunFolder;
   slots: Slots;
   onProgress: (event: ProgressEvent) => void;

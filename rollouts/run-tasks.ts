@@ -1,4 +1,5 @@
 /** The service: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { containerPlatform, ensurePack, hostPlatform } from "../harnesses/pack.ts";
@@ -13,6 +14,7 @@ import type { RolloutRecord } from "../schema/rollout.ts";
 import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { beforeNextAttempt } from "./before-next-attempt.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
 import type { ProgressEvent, RolloutPlan, RunSetup } from "./run-setup.ts";
@@ -34,6 +36,8 @@ export type RunOptions = {
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   concurrency: { init: number; run: number; post: number };
   retries: number;
+  /** The time between two attempts; by the clock where left out. */
+  pause?: RunSetup["pause"];
   onProgress: (event: ProgressEvent) => void;
 };
 
@@ -64,21 +68,21 @@ async function setUp(options: RunOptions, signal: AbortSignal): Promise<RunSetup
   if (inContainers && options.tasks.some((task) => task.environment.image === null)) await ensureBaseImage({ signal, progress });
   const platform = inContainers ? containerPlatform() : hostPlatform();
   const pack = Object.keys(harness.packages).length === 0 ? null : await ensurePack(harness, { signal, progress, platform });
-  return { ...options, owner: await currentOwner(), pack, slots: makeSlots(options.concurrency) };
+  return { pause: byTheClock, ...options, owner: await currentOwner(), pack, slots: makeSlots(options.concurrency) };
 }
 
-/** The next attempt follows while the infrastructure is to blame and attempts are left. */
+const byTheClock: RunSetup["pause"] = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });
+
+/** The next attempt follows, after a pause, while the infrastructure is to blame and attempts are left. */
 async function untilDone(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<void> {
   for (let next = plan; !signal.aborted; next = { ...next, attempt: next.attempt + 1 }) {
     const { record } = await runRollout(setup, next, signal);
     setup.onProgress({ type: "done", record });
-    if (!isInfrastructure(record) || next.attempt - plan.attempt >= setup.retries) return;
+    const code = brokenBy(record);
+    const failures = next.attempt - plan.attempt + 1;
+    if (code === null || code === "cancelled" || failures > setup.retries) return;
+    await beforeNextAttempt(setup, { ...next, attempt: next.attempt + 1 }, { code, failures }, signal);
   }
-}
-
-function isInfrastructure(record: RolloutRecord): boolean {
-  const code = brokenBy(record);
-  return code !== null && code !== "cancelled";
 }
 
 /** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */

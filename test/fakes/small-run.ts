@@ -10,24 +10,27 @@ import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import { DiskStore } from "../../store/index.ts";
 import { loadTasks } from "../../tasks/index.ts";
-import { ScriptedEngine } from "./scripted-engine.ts";
+import { ScriptedEngine, type ScriptedReply, type WireRequest } from "./scripted-engine.ts";
 import { chatHarness, solve } from "./small-task.ts";
 
 type SmallRun = {
   /** The run's folder. */
   path: string;
   retries: number;
-  reply?: Parameters<typeof ScriptedEngine.start>[0];
+  reply?: (request: WireRequest, index: number, engine: ScriptedEngine) => ScriptedReply;
   env?: Record<string, string>;
+  /** Instead of the time between two attempts. */
+  onPause?: (milliseconds: number, engine: ScriptedEngine) => void;
+  onNote?: (text: string) => void;
 };
 
 /** Runs what is not done in the folder. `place` is where the task `small` was written. */
 export async function runner(
   t: TestContext,
   place: string,
-  { path, retries, reply = solve, env = {} }: SmallRun,
+  { path, retries, reply = solve, env = {}, onPause = () => undefined, onNote = () => undefined }: SmallRun,
 ): Promise<(backend: SandboxBackend, signal?: AbortSignal) => Promise<RolloutRecord[]>> {
-  const engine = await ScriptedEngine.start(reply);
+  const engine: ScriptedEngine = await ScriptedEngine.start((request, index) => reply(request, index, engine));
   t.after(() => engine[Symbol.asyncDispose]());
   const tasks = await loadTasks(join(place, "small"));
   return async (backend: SandboxBackend, signal = t.signal) => {
@@ -50,7 +53,8 @@ export async function runner(
           samplingOf: () => ({}),
           concurrency: { init: 1, run: 1, post: 1 },
           retries,
-          onProgress: () => undefined,
+          pause: async (milliseconds) => onPause(milliseconds, engine),
+          onProgress: (event) => event.type === "note" && onNote(event.text),
         },
         signal,
       );

@@ -1,0 +1,38 @@
+/**
+ * The time between two attempts at a rollout. What broke one would break the next at once: an engine that restarts is
+ * away for as long as it loads its weights, and all attempts of all rollouts would be spent on it. Nobody's slot is held.
+ */
+import type { ErrorCode } from "../errors.ts";
+import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+
+/** A daemon's hiccup is over after it; it doubles, so that what takes longer is not asked all the time. */
+const firstPauseMs = 1_000;
+/** How much later than possible an attempt may begin: little beside the minutes that it takes. */
+const longestPauseMs = 15_000;
+/** Large weights are loaded in a few minutes. An engine that is away for longer is one that nobody starts again. */
+const mostMinutes = 10;
+
+/** What an engine that is away looks like; the others of its failures are answers of one that is there. */
+const engineAway: ReadonlySet<ErrorCode> = new Set(["engine_unreachable", "engine_error", "engine_aborted", "engine_paused"]);
+
+/** `failures`: how many attempts have failed in a row. Resolves early when the run is stopped. */
+export async function beforeNextAttempt(
+  { proxy, pause, onProgress }: RunSetup,
+  { rollout_id, attempt }: Pick<RolloutPlan, "rollout_id" | "attempt">,
+  failure: { code: ErrorCode; failures: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const note = (text: string): void => onProgress({ type: "note", text: `${rollout_id}: ${text}` });
+  const isAway = engineAway.has(failure.code);
+  let next = Math.min(firstPauseMs * 2 ** (failure.failures - 1), longestPauseMs);
+  const when = isAway ? "when an engine answers again" : `in ${next / 1000} s`;
+  note(`${failure.code}; attempt ${attempt} begins ${when}`);
+  for (let waited = 0; ; next = Math.min(2 * next, longestPauseMs)) {
+    await pause(next, signal).catch(() => undefined);
+    waited += next;
+    if (signal.aborted || !isAway || (await proxy.pool.answers(signal))) return;
+    if (waited < mostMinutes * 60_000) continue;
+    note(`no engine answers after ${mostMinutes} minutes; attempt ${attempt} begins all the same`);
+    return;
+  }
+}
