@@ -16,14 +16,18 @@ const treeVariable = "ALIDADE_EXEC";
 
 /**
  * Ends every process of the user that carries the mark $1. Where the mark cannot be looked for, or processes keep
- * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. Only builtins and grep.
+ * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. That none was found says
+ * something only where no process came or went meanwhile: of a chain of them each may begin behind the look and end
+ * before it. Only builtins and grep.
  */
 const killTree = `
 command -v grep >/dev/null || kill -9 -1
 round=0
 while [ $round -lt 50 ]; do
+  set -- "$1" /proc/[0-9]*; before=$*
   files=$(grep -lzxF -e "$1" /proc/[0-9]*/environ 2>/dev/null)
-  [ -z "$files" ] && exit 0
+  set -- "$1" /proc/[0-9]*
+  [ -z "$files" ] && [ "$before" = "$*" ] && exit 0
   for file in $files; do pid=\${file#/proc/}; kill -9 "\${pid%/environ}" 2>/dev/null; done
   round=$((round + 1))
 done
