@@ -22,10 +22,13 @@ export const home = "/home/agent";
 export const doorInside = "/opt/alidade/door";
 
 /**
- * Reaps what its children leave, and `kill -9 -1` from inside leaves it alone; as root it can also not be traced by the
- * agent. `sleep infinity` would keep zombies, and an init that waits for one child would end with it.
+ * One process that never starts another, for where the limit of pids is reached a shell ends with "Cannot fork" and the
+ * container with it. The kernel reaps what its children leave, as SIGCHLD is ignored; `kill -9 -1` from inside leaves it
+ * alone, and as root it can also not be traced by the agent. An init that waits for one child would end with it.
  */
-const waitForever = ["sh", "-c", "while :; do sleep 3600 & wait; done"];
+const ignoring = "env --ignore-signal=CHLD";
+/** Images without that (coreutils before 8.31, BusyBox) get a shell, which reaps while it waits and forks once an hour. */
+const waitForever = ["sh", "-c", `${ignoring} true && exec ${ignoring} sleep infinity; while :; do sleep 3600 & wait; done`];
 
 /** Everything a rollout may take, and a day for queues and pauses that are charged to nobody. */
 const leaseSlackMs = 24 * 3600_000;

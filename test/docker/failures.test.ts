@@ -10,6 +10,7 @@ import { doorInside } from "../../sandboxes/docker-container.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
+import { until } from "../fakes/until.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(240_000);
@@ -165,6 +166,26 @@ test("a command may kill everything it can: the sandbox stays", { timeout: 60_00
   for (const user of ["agent", "root"] as const) await sandbox.exec(["sh", "-c", "kill -9 -1; kill -9 1"], { user });
   const script = `import socket; print(socket.create_connection(("127.0.0.1", ${new URL(door.url).port})).recv(100).decode())`;
   assert.equal((await sandbox.exec(["python3", "-c", script])).stdout, "still here\n");
+});
+
+test("the sandbox stays where no process can be started any more, whatever was killed in it", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  const killing = sandbox.exec(["sh", "-c", "until [ -e go ]; do :; done; kill -9 -1"], { user: "root" });
+  killing.catch(() => {});
+  await untilRunning(sandbox.id, "until [ -e go ]");
+  await run("docker", ["update", "--pids-limit", "1", sandbox.id]);
+  await sandbox.writeFiles([{ path: "go", content: Buffer.alloc(0), mode: 0o644 }]);
+  await killing;
+  await run("docker", ["update", "--pids-limit", "64", sandbox.id]);
+  assert.equal((await sandbox.exec(["true"])).exit_code, 0);
+});
+
+test("processes whose parent ended before them leave nothing behind when they end", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec(), signal);
+  await sandbox.exec(["python3", "-c", "import os\nfor _ in range(20):\n  if not os.fork(): os.execvp('sleep', ['sleep', '0.2'])"]);
+  await until(async () => !/sleep 0\.2|defunct/.test((await sandbox.exec(["ps", "-A", "-o", "args="])).stdout));
 });
 
 test("the door opens again after its forwarder was killed", { timeout: 60_000 }, async (t) => {
