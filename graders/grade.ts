@@ -2,6 +2,7 @@
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
+import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import type { GradeContext } from "./grader.ts";
@@ -61,14 +62,6 @@ export function freshSandbox(
 
 function timeoutError({ task }: GradeContext): AlidadeError {
   return new AlidadeError("grader_timeout", `grading was not finished after ${task.limits.grade_seconds + aroundSeconds} seconds`);
-}
-
-/** A backend that ignores its signal must not hold the rollout; what it still does is released by its own scope. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
 function unmeasured({ task, signal }: GradeContext, error: AlidadeError, duration_ms: number): Verdict {

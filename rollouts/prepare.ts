@@ -7,6 +7,7 @@ import { readFolder } from "../sandboxes/file-tree.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
+import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
 export type Prepared = AsyncDisposable & {
@@ -29,8 +30,9 @@ const dummyKey = "sk-local";
 export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
   const { init_seconds } = plan.task.limits;
   const limit = AbortSignal.timeout(init_seconds * 1000);
+  const within = AbortSignal.any([signal, limit]);
   try {
-    return await prepareWithin(setup, plan, AbortSignal.any([signal, limit]));
+    return await soonAfterAbort(prepareWithin(setup, plan, within), within);
   } catch (error) {
     if (!limit.aborted || signal.aborted) throw error;
     const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
@@ -38,13 +40,31 @@ export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortS
   }
 }
 
+/** What a sandbox takes to go on a loaded machine. An engine that needs longer stalls, and may for ever. */
+const releaseMs = 10_000;
+
+/** Waits for the work, and when it is aborted for what it releases, but not for long. */
+async function soonAfterAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const late = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (): void => {
+    timer = setTimeout(() => late.abort(signal.reason), releaseMs);
+  };
+  signal.addEventListener("abort", wait, { once: true });
+  try {
+    return await untilAborted(work, late.signal);
+  } finally {
+    signal.removeEventListener("abort", wait);
+    clearTimeout(timer);
+  }
+}
+
 async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
   const { task } = plan;
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), signal));
-  if (task.environment.files !== null) await sandbox.writeFiles(await readFolder(task.environment.files));
-  const base = await takeWork(sandbox, task);
-  signal.throwIfAborted();
+  if (task.environment.files !== null) await untilAborted(sandbox.writeFiles(await readFolder(task.environment.files)), signal);
+  const base = await untilAborted(takeWork(sandbox, task), signal);
 
   const { session } = await setup.proxy.openSession({
     task_id: task.task_id,
@@ -74,7 +94,8 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     contextWindow: setup.proxy.facts.max_model_len,
   });
   const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
-  if (files.length > 0) await sandbox.writeFiles(files, home);
+  if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), signal);
+  signal.throwIfAborted();
 
   const release = scope.move();
   return {
