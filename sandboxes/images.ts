@@ -12,6 +12,7 @@ import { pack } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { dockerClient, isNotFound } from "./docker-client.ts";
+import { SharedWork } from "./shared-work.ts";
 
 /** libstdc++6 is what the Node binaries of the packs need beside glibc. */
 const packages = [
@@ -46,16 +47,16 @@ export type BaseImageOptions = {
   progress?: (line: string) => void;
 };
 
-let building: Promise<void> | null = null;
+const building = new SharedWork<void>();
 
-/** Makes the base image unless it is there; returns its tag. 25 to 60 s once per machine. */
+/**
+ * Makes the base image unless it is there; returns its tag. 25 to 60 s once per machine, however many ask: the making
+ * goes on while one of them waits.
+ */
 export async function ensureBaseImage({ signal, progress = () => {} }: BaseImageOptions): Promise<string> {
   const docker = await dockerClient();
   if (await hasImage(docker, baseImage)) return baseImage;
-  building ??= build(docker, signal, progress).finally(() => {
-    building = null;
-  });
-  await building;
+  await building.join(signal, (stop) => build(docker, stop, progress));
   return baseImage;
 }
 
@@ -116,7 +117,7 @@ async function debianSources(): Promise<DebianSources | null> {
 }
 
 /** Streams mmdebstrap's tar straight into the engine: no temporary file, no root file system on our disk. */
-async function bootstrap(docker: Docker, sources: DebianSources, signal: AbortSignal): Promise<void> {
+export async function bootstrap(docker: Docker, sources: DebianSources, signal: AbortSignal): Promise<void> {
   const memory = await access("/dev/shm").then(
     () => "/dev/shm",
     () => "/tmp",
@@ -144,11 +145,11 @@ async function bootstrap(docker: Docker, sources: DebianSources, signal: AbortSi
   const [repo, tag] = baseImage.split(":") as [string, string];
   // Imported under a name of its own first: a failed bootstrap leaves a torn tar, which must never get the real tag.
   const torn = `${tag}-${process.pid}`;
-  const answer = await docker.importImage(child.stdout, { repo, tag: torn, changes });
-  await text(answer as Readable);
-  const code = await exited;
   const made = docker.getImage(`${repo}:${torn}`);
   try {
+    const answer = await docker.importImage(child.stdout, { repo, tag: torn, changes });
+    await text(answer as Readable);
+    const code = await exited;
     if (code !== 0) throw new Error(`exit ${code}: ${(await problems).trim().split("\n").slice(-3).join(" ")}`);
     await made.tag({ repo, tag });
   } finally {

@@ -1,0 +1,45 @@
+import { untilAborted } from "./until-aborted.ts";
+
+type Running<T> = { result: Promise<T>; stop: AbortController; waiting: number };
+
+/**
+ * Work that is done once for all who ask while it runs. Whoever is aborted leaves and the work goes on; with the last
+ * one it ends, and that one waits until what it began is cleared away.
+ */
+export class SharedWork<T> {
+  #running: Running<T> | null = null;
+
+  /** `begin` is called unless the work runs already. */
+  async join(signal: AbortSignal, begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    // One that nobody waits for any more is not joined: it is about to fail.
+    while (this.#running?.stop.signal.aborted)
+      await untilAborted(
+        this.#running.result.catch(() => undefined),
+        signal,
+      );
+    this.#running ??= this.#begin(begin);
+    const running = this.#running;
+    const leave = new AbortController();
+    const abort = (): void => {
+      running.waiting -= 1;
+      if (running.waiting > 0) leave.abort(signal.reason);
+      else running.stop.abort(signal.reason);
+    };
+    running.waiting += 1;
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      return await untilAborted(running.result, leave.signal);
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #begin(begin: (signal: AbortSignal) => Promise<T>): Running<T> {
+    const stop = new AbortController();
+    const result = begin(stop.signal).finally(() => {
+      this.#running = null;
+    });
+    return { result, stop, waiting: 0 };
+  }
+}
