@@ -60,6 +60,7 @@ export {
 } from "./rollouts/index.ts";
 /** Where they run. */
 export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
+export type { Reaped } from "./sandboxes/reap.ts";
 export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";

@@ -8,15 +8,19 @@ export function reap(program: Command): void {
     .command("reap")
     .summary("remove sandboxes that dead processes left behind")
     .description(
-      "Removes containers, volumes and folders whose owner is gone or whose lease is over. Runs that are at work are left alone.",
+      "Removes containers, volumes and folders whose owner is gone or whose lease is over. Runs that are at work are left alone.\nThe exit code is 1 where something could not be removed.",
     )
     .option("--all", "remove those of living runs as well")
-    .option("--json", "print what was removed as one JSON object")
+    .option("--json", "print what was removed, and what could not be, as one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade reap\n  alidade reap --all --json")
     .action(async (flags: { all?: boolean; json?: boolean }) => {
       const signal = stopSignal();
-      const removed = await reapAll({ all: flags.all === true }, signal);
-      if (flags.json) print(JSON.stringify({ removed }));
-      else say(removed.length === 0 ? "alidade: nothing was left behind" : removed.map((one) => `removed ${one}`).join("\n"));
+      const { removed, failed } = await reapAll({ all: flags.all === true }, signal);
+      if (flags.json) print(JSON.stringify({ removed, failed }));
+      else {
+        const lines = [...removed.map((one) => `removed ${one}`), ...failed.map((one) => `could not remove ${one}`)];
+        say(lines.length === 0 ? "alidade: nothing was left behind" : lines.join("\n"));
+      }
+      if (failed.length > 0) process.exitCode = 1;
     });
 }

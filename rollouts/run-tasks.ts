@@ -135,8 +135,14 @@ function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
 
 /** The sandboxes and processes of the process that died: they would go on calling nobody. */
 async function clearAway({ backend, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
-  const removed = await backend.reap({}, signal).catch((error: unknown) => [`not all that was left behind: ${messageOf(error)}`]);
-  for (const text of removed) onProgress({ type: "note", text: `removed ${text}` });
+  const note = (text: string): void => onProgress({ type: "note", text });
+  try {
+    const { removed, failed } = await backend.reap({}, signal);
+    for (const text of removed) note(`removed ${text}`);
+    for (const text of failed) note(`could not remove ${text}`);
+  } catch (error) {
+    note(`what was left behind could not be removed: ${messageOf(error)}`);
+  }
 }
 
 /** Attempts whose process died: what their sessions recorded is kept as a trajectory that nobody trains on. */

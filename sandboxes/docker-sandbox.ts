@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError, messageOf } from "../errors.ts";
 import { engineWork, isNotFound, statusOf } from "./docker-client.ts";
 import { agentId, home, labels, type WritablePlace } from "./docker-container.ts";
 import { type DoorKind, openContainerDoor } from "./docker-door.ts";
@@ -285,26 +285,28 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }
 
-/** Removes the volumes with these labels that no container uses; returns their labels. `wanted` picks among them. */
+/**
+ * Removes the volumes with these labels that no container uses, as far as it can; returns the labels of those that are
+ * gone, and in words what is not. `wanted` picks among them.
+ */
 export async function removeVolumes(
   docker: Docker,
   label: string[],
   wanted: (labels: Record<string, string>) => Promise<boolean> = async () => true,
-): Promise<Record<string, string>[]> {
+): Promise<{ removed: Record<string, string>[]; failed: string[] }> {
   const { Volumes } = await docker.listVolumes({ filters: { label, dangling: ["true"] } });
   const removed: Record<string, string>[] = [];
+  const failed: string[] = [];
   for (const { Name, Labels } of Volumes ?? []) {
     if (!(await wanted(Labels ?? {}))) continue;
-    // One that is in use after all, or gone, is not ours to remove.
-    await docker
-      .getVolume(Name)
-      .remove()
-      .then(
-        () => removed.push(Labels ?? {}),
-        () => {},
-      );
+    try {
+      await docker.getVolume(Name).remove();
+      removed.push(Labels ?? {});
+    } catch (error) {
+      if (!isNotOurs(error)) failed.push(`volume ${Name} of run ${Labels?.[labels.run]}: ${messageOf(error)}`);
+    }
   }
-  return removed;
+  return { removed, failed };
 }
 
 /** Removes a container with its volumes; one that is gone, or being removed by someone else, is fine. */
@@ -312,7 +314,12 @@ export async function removeContainer(container: Docker.Container): Promise<void
   try {
     await engineWork.run(undefined, () => container.remove({ force: true, v: true }));
   } catch (error) {
-    const status = statusOf(error);
-    if (status !== 404 && status !== 409) throw error;
+    if (!isNotOurs(error)) throw error;
   }
+}
+
+/** Gone, in use after all, or being removed by someone else. */
+function isNotOurs(error: unknown): boolean {
+  const status = statusOf(error);
+  return status === 404 || status === 409;
 }

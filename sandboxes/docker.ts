@@ -14,7 +14,7 @@ import { DockerSandbox, removeContainer, removeVolumes } from "./docker-sandbox.
 import { doorPack } from "./door-pack.ts";
 import { baseImage, ensureBaseImage } from "./images.ts";
 import { hostId } from "./owner.ts";
-import { type Belongings, reasonToRemove } from "./reap.ts";
+import { type Belongings, type Reaped, reasonToRemove, removeInto } from "./reap.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const docker = dockerBackend();
@@ -138,26 +138,28 @@ async function seedWorkdir(client: Docker, image: string, containerId: string, w
 }
 
 /** Containers whose owner is gone or whose lease is over; with `all` every one that this host made. */
-async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
+async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<Reaped> {
   const client = await dockerClient(signal);
   const host = await hostId();
   const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
-  const removed: string[] = [];
+  const reaped: Reaped = { removed: [], failed: [] };
   for (const { Id, Labels, Names } of containers) {
+    signal.throwIfAborted();
     const reason = await reasonToRemove(belongingsOf(Labels), host, all);
     if (reason === null) continue;
-    await removeContainer(client.getContainer(Id));
-    removed.push(`container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`);
+    const what = `container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`;
+    await removeInto(reaped, what, () => removeContainer(client.getContainer(Id)));
   }
   // Of containers that somebody else removed.
-  const volumes = await removeVolumes(
+  const { removed, failed } = await removeVolumes(
     client,
     [labels.run],
     async (found) => (await reasonToRemove(belongingsOf(found), host, all)) !== null,
-  );
-  const runs = new Set(volumes.map((found) => found[labels.run]));
-  for (const run of runs) removed.push(`${volumes.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);
-  return removed;
+  ).catch((error: unknown) => ({ removed: [], failed: [`volumes: ${messageOf(error)}`] }));
+  const runs = new Set(removed.map((found) => found[labels.run]));
+  for (const run of runs) reaped.removed.push(`${removed.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);
+  reaped.failed.push(...failed);
+  return reaped;
 }
 
 function belongingsOf(found: Record<string, string>): Belongings {

@@ -1,7 +1,8 @@
 /** The backends that can hold a sandbox. Adding one is a file here and a line below. */
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError, messageOf } from "../errors.ts";
 import { docker } from "./docker.ts";
 import { localProcess } from "./process.ts";
+import type { Reaped } from "./reap.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
 export const backends = [docker, localProcess] as const;
@@ -43,13 +44,19 @@ async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBacke
 
 /**
  * Removes everything that Alidade made on this host and whose owner is gone or whose lease is over: containers with
- * their volumes, folders and processes; with `all`, also what living processes own. Returns what was removed, in words.
- * Running it twice is harmless.
+ * their volumes, folders and processes; with `all`, also what living processes own. What cannot be removed is told beside
+ * what was, and keeps nothing else. Running it twice is harmless.
  */
-export async function reapAll(options: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
-  const removed: string[] = [];
+export async function reapAll(options: { all?: boolean }, signal: AbortSignal): Promise<Reaped> {
+  const all: Reaped = { removed: [], failed: [] };
   for (const backend of backends) {
-    if ((await backend.unavailable(signal)) === null) removed.push(...(await backend.reap(options, signal)));
+    if ((await backend.unavailable(signal)) !== null) continue;
+    const { removed, failed } = await backend.reap(options, signal).catch((error: unknown): Reaped => {
+      signal.throwIfAborted();
+      return { removed: [], failed: [`sandboxes in ${backend.title}: ${messageOf(error)}`] };
+    });
+    all.removed.push(...removed);
+    all.failed.push(...failed);
   }
-  return removed;
+  return all;
 }

@@ -11,7 +11,7 @@ import { checkSpec, leaseDeadline } from "./docker-container.ts";
 import { hostId } from "./owner.ts";
 import { removeSandboxFolder } from "./process-folder.ts";
 import { ProcessSandbox } from "./process-sandbox.ts";
-import { reasonToRemove } from "./reap.ts";
+import { type Reaped, reasonToRemove, removeInto } from "./reap.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const localProcess: SandboxBackend = {
@@ -57,10 +57,10 @@ async function create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> 
   }
 }
 
-async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<string[]> {
+async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<Reaped> {
   const root = await realpath(tmpdir());
   const host = await hostId();
-  const removed: string[] = [];
+  const reaped: Reaped = { removed: [], failed: [] };
   for (const name of await readdir(root)) {
     signal.throwIfAborted();
     if (!name.startsWith(prefix)) continue;
@@ -69,10 +69,9 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
     if (owner === null || owner.host !== host) continue;
     const reason = await reasonToRemove(owner, host, all);
     if (reason === null) continue;
-    await removeSandboxFolder(folder, []);
-    removed.push(`process sandbox ${folder} of run ${owner.run_id} (${reason})`);
+    await removeInto(reaped, `process sandbox ${folder} of run ${owner.run_id} (${reason})`, () => removeSandboxFolder(folder, []));
   }
-  return removed;
+  return reaped;
 }
 
 /** null for a folder that is none of ours, or another user's. */

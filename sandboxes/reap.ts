@@ -1,5 +1,23 @@
-/** The rule by which what dead processes left behind is told from what is in use. */
+/** The rule by which what dead processes left behind is told from what is in use, and the account of what was done about it. */
+import { messageOf } from "../errors.ts";
 import { isOwnerAlive } from "./owner.ts";
+
+/** In words. */
+export type Reaped = {
+  removed: string[];
+  /** What is there still, and why. */
+  failed: string[];
+};
+
+/** Notes what became of removing one thing: whoever reaps goes on with the others. */
+export async function removeInto(reaped: Reaped, what: string, remove: () => Promise<void>): Promise<void> {
+  try {
+    await remove();
+    reaped.removed.push(what);
+  } catch (error) {
+    reaped.failed.push(`${what}: ${messageOf(error)}`);
+  }
+}
 
 export type Belongings = {
   /** `pid:start` of the process that made it. */

@@ -241,7 +241,7 @@ for (const backend of backends) {
     await assert.rejects((sandbox as unknown as Sandbox).exec(["true"]), (error: AlidadeError) => error.code === "sandbox_died");
     // With all, reap would name it if it were still there.
     await (sandbox as unknown as Sandbox)[Symbol.asyncDispose]();
-    assert.doesNotMatch((await backend.reap({}, signal)).join("\n"), new RegExp(run_id));
+    assert.doesNotMatch((await backend.reap({}, signal)).removed.join("\n"), new RegExp(run_id));
   });
 
   test(`${backend.name}: making one that was cancelled leaves nothing`, { timeout: 120_000 }, async (t) => {

@@ -61,7 +61,7 @@ for (const backend of backends) {
     const runId = `dead${process.pid}`;
     const { workdir, id } = await leaveBehind(backend, runId, word);
 
-    const removed = await backend.reap({}, signal);
+    const { removed } = await backend.reap({}, signal);
     const about = removed.filter((line) => line.includes(runId));
     assert.equal(about.length, 1, removed.join("\n"));
     assert.match(about[0] ?? "", /its owner, process \d+, is gone/);
@@ -74,7 +74,7 @@ for (const backend of backends) {
     if (backend.isolation === "none") await assert.rejects(stat(workdir));
     assert.doesNotMatch((await run("ps", ["-A", "-o", "stat=,args="])).stdout, new RegExp(`^[^Z].*sleep ${word}`, "m"));
     assert.deepEqual(
-      (await backend.reap({}, signal)).filter((line) => line.includes(runId)),
+      (await backend.reap({}, signal)).removed.filter((line) => line.includes(runId)),
       [],
     );
     assert.equal((await living.exec(["true"])).exit_code, 0);
@@ -89,7 +89,7 @@ for (const backend of backends) {
       { run_id: runId, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits },
       signal,
     );
-    const removed = await backend.reap({}, signal);
+    const { removed } = await backend.reap({}, signal);
     assert.match(removed.join("\n"), new RegExp(`${runId} \\(its lease is over\\)`));
   });
 }
