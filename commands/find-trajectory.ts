@@ -101,14 +101,11 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
     seen.add(trajectory.session_id);
     yield trajectory;
   }
-  const attempts = await attemptsBySession(folder);
   const store = new DiskStore(join(folder, "sessions"));
-  for (const sessionId of await store.list()) {
-    if (seen.has(sessionId)) continue;
-    const attempt = attempts.get(sessionId);
-    if (attempt) {
-      const why = attempt.state === "done" ? "no trajectory could be made of it" : "it is not over: go on with its run by --resume";
-      onLeftOut(`session ${sessionId} of rollout ${attempt.rollout_id} is left out: ${why}`);
+  for await (const { sessionId, record } of untold(folder, store, seen)) {
+    if (record) {
+      const why = record.state === "done" ? "no trajectory could be made of it" : "it is not over: go on with its run by --resume";
+      onLeftOut(`session ${sessionId} of rollout ${record.rollout_id} is left out: ${why}`);
       continue;
     }
     const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
@@ -130,17 +127,21 @@ export async function* attemptsOf(folder: string): AsyncGenerator<Attempt> {
     seen.add(attempt.session_id);
     yield attempt;
   }
-  const attempts = await attemptsBySession(folder);
   const store = new DiskStore(join(folder, "sessions"));
-  for (const sessionId of await store.list()) {
-    if (seen.has(sessionId) || attempts.has(sessionId)) continue;
-    const attempt = await attemptIn(store.entries(sessionId));
+  for await (const { sessionId, record } of untold(folder, store, seen)) {
+    const attempt = record ? null : await attemptIn(store.entries(sessionId));
     if (attempt) yield attempt;
   }
 }
 
-async function attemptsBySession(folder: string): Promise<Map<string | null, RolloutRecord>> {
-  return new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
+/** Sessions that no trajectory was written of; with the record of their attempt, where they are one of a rollout. */
+async function* untold(
+  folder: string,
+  store: DiskStore,
+  told: ReadonlySet<string>,
+): AsyncGenerator<{ sessionId: string; record: RolloutRecord | undefined }> {
+  const records = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
+  for (const sessionId of await store.list()) if (!told.has(sessionId)) yield { sessionId, record: records.get(sessionId) };
 }
 
 /** Null where nothing was asked, or the log is damaged before that. */

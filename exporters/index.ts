@@ -101,7 +101,9 @@ export async function exportTrajectories(
   assertSayable(exporter, settings, given);
   const onSuperseded = (): void => addOne(report.left_out_rollouts, "superseded");
   const all = counted(trajectories, report);
-  const source = toSource(exporter.everyAttempt ? all : lastOnly(all, attempts, onSuperseded), { scratch, onSuperseded });
+  // Groups are read after a pass over the whole run, which knows the last attempts itself.
+  const isAsItIs = exporter.everyAttempt || exporter.wholeGroups;
+  const source = toSource(isAsItIs ? all : lastOnly(all, attempts, onSuperseded), { scratch, onSuperseded });
   const chunks = toChunks(exporter.write(source, settings, report));
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;

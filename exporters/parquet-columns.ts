@@ -78,8 +78,10 @@ export const schema: SchemaElement[] = [{ name: "row", num_children: columns.len
 /** What stands in the column: the library wants a bigint where it writes 64 bits. */
 export function cellOf(row: FlatRow, name: keyof FlatRow): unknown {
   if (name === "segments") return row.segments.map((segment) => ({ ...segment, policy_step: toLarge(segment.policy_step) }));
-  return name === "attempt" || name === "group_size" || name === "sample_index" ? toLarge(row[name]) : row[name];
+  return largeColumns.has(name) ? toLarge(row[name] as number | null) : row[name];
 }
+
+const largeColumns: ReadonlySet<string> = new Set(schema.filter(({ type }) => type === large.type).map(({ name }) => name));
 
 function toLarge(number: number | null): bigint | null {
   return number === null ? null : BigInt(number);

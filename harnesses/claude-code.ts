@@ -4,7 +4,7 @@
  * changes, tools that are loaded later, and work in the background.
  */
 import type { Harness, HarnessContext } from "./harness.ts";
-import { checkedInstruction } from "./instruction.ts";
+import { asText, checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
 
@@ -18,11 +18,6 @@ const maxOutputTokens = 8192;
 
 /** Below HOME, and no argument: what stands there holds the key. */
 const settings = ".alidade-settings.json";
-
-/** A slash in front is a command to Claude Code (`/init …`); a line break before it makes it text. */
-function asMessage(instruction: string): string {
-  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
-}
 
 export const claudeCode: Harness = {
   name: "claude-code",
@@ -48,7 +43,7 @@ export const claudeCode: Harness = {
         "--tools",
         tools,
         "--",
-        checkedInstruction(asMessage(context.instruction)),
+        checkedInstruction(asText(context.instruction)),
       ],
       env: { HOME: context.home, ...pointedAtUs(context), ...lean, ...limits(context) },
       files: { [settings]: JSON.stringify({ env: pointedAtUs(context) }) },

@@ -3,6 +3,11 @@ import { AlidadeError } from "../errors.ts";
 /** Linux takes at most 128 KiB in one argument of a command (MAX_ARG_STRLEN); a little is left for the terminator. */
 const longestArgument = 128 * 1024 - 64;
 
+/** A slash in front is a command to several harnesses (`/init …`); a line break before it makes it text. */
+export function asText(instruction: string): string {
+  return instruction.startsWith("/") ? `\n${instruction}` : instruction;
+}
+
 /** The instruction as one argument of a command line, refused where the kernel would refuse it with a bare E2BIG. */
 export function checkedInstruction(instruction: string): string {
   const bytes = Buffer.byteLength(instruction);

@@ -1,3 +1,4 @@
+import { asText } from "./instruction.ts";
 import { tomlString } from "./toml-string.ts";
 
 const command = "alidade-task";
@@ -10,6 +11,5 @@ const command = "alidade-task";
 export function wordForWord(instruction: string, folder: string): { prompt: string; files: Record<string, string> } {
   if (instruction.includes("@") && !/[@!]\{|\{\{args\}\}/.test(instruction))
     return { prompt: `/${command}`, files: { [`${folder}/commands/${command}.toml`]: `prompt = ${tomlString(instruction)}\n` } };
-  // A slash in front is a command (`/init …`); a line break before it makes it text.
-  return { prompt: instruction.startsWith("/") ? `\n${instruction}` : instruction, files: {} };
+  return { prompt: asText(instruction), files: {} };
 }

@@ -1,7 +1,14 @@
-/** Host paths that task files name: relative to the file's folder, and never outside it, links included. */
+/** Host paths of tasks. Those that task files name are relative to the file's folder, and never outside it, links included. */
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import { taskError } from "./task-error.ts";
+
+export function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
 
 /** The absolute folder that `path` names below `folder`; `file` and `field` are for the error. */
 export async function folderBelow(folder: string, path: string, file: string, field: string): Promise<string> {

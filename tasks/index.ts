@@ -1,8 +1,8 @@
 /** The task formats; a new one is a file here and a line below. */
-import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import type { Task } from "../schema/task.ts";
+import { exists } from "./host-path.ts";
 import { native } from "./native.ts";
 import { sweRow } from "./swe-row.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
@@ -15,6 +15,7 @@ export const taskFormats = [native, sweRow] as const satisfies readonly TaskForm
  *     const tasks = await loadTasks("examples/tasks/swe-npm.jsonl#minimist-constructor-pollution");
  */
 export async function loadTasks(path: string, options: LoadOptions = {}): Promise<Task[]> {
+  // A `#` may be part of a path too.
   const [place, id] = (await exists(path)) ? [resolve(path), null] : splitId(path);
   if (!(await exists(place))) throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
   const format = await formatOf(place);
@@ -25,14 +26,6 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
   const twice = tasks.find(({ task_id }) => seen.size === seen.add(task_id).size);
   if (twice) throw new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${twice.task_id}`, { param: "task_id" });
   return tasks;
-}
-
-/** A `#` may be part of a path too. */
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 function splitId(path: string): [string, string | null] {

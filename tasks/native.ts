@@ -8,13 +8,13 @@
  *     environment: { files: files, mounts: { /opt/alidade/node: alidade:node } }
  *     grader: { kind: tests, parser: node-test, command: [node, "{runner}", test], tests: tests, … }
  */
-import { access, readdir, readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { parse } from "yaml";
 import { messageOf } from "../errors.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
 import { type Environment, type GraderSpec, Task } from "../schema/task.ts";
-import { folderBelow } from "./host-path.ts";
+import { exists, folderBelow } from "./host-path.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { parseTask, taskError } from "./task-error.ts";
 import type { TaskFormat } from "./task-format.ts";
@@ -40,18 +40,11 @@ export const native: TaskFormat = {
 
 /** The folder's own task file, else those of its folders. */
 async function taskFiles(folder: string): Promise<string[]> {
-  if (await isFile(join(folder, fileName))) return [join(folder, fileName)];
+  if (await exists(join(folder, fileName))) return [join(folder, fileName)];
   const entries = await readdir(folder, { withFileTypes: true });
   const inside = entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name, fileName));
-  const found = await Promise.all(inside.map(isFile));
+  const found = await Promise.all(inside.map(exists));
   return inside.filter((_, index) => found[index]).sort();
-}
-
-function isFile(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** A .json file that begins as a list holds SWE rows. */

@@ -1,7 +1,8 @@
 /**
  * Runs inside the grading sandbox, in the process that also loads the work. What the work prints cannot be told from
- * what a test framework prints, so a runner writes its own rows and seals each with a key that it read from stdin
- * (the first line; the second one lists the files that may hold tests) before anything of the work was loaded: sha-256 over key and text, with a running number inside.
+ * what a test framework prints, so a runner writes its own rows and seals each with a key that it read from stdin before
+ * anything of the work was loaded: sha-256 over key and text, with a running number inside. The key is the first line
+ * there; the second one lists the files that may hold tests.
  *
  * All that is used later is taken here, for the work may replace what it finds on shared objects. What this does not
  * stop: code that looks for the key in its own process's memory, and code that tampers with the test framework.

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
+import { type Served, served } from "../fakes/served.ts";
 import { chatHarness } from "../fakes/small-task.ts";
 
 const scratch = await mkdtemp(join(tmpdir(), "alidade-record-"));
@@ -139,14 +139,6 @@ test("an engine that is not there, an URL that is none and a server that is no e
   }
 });
 
-async function webServer(): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer((_request, response) => response.setHeader("content-type", "text/html").end("<html>hello</html>"));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+async function webServer(): Promise<Served> {
+  return served(createServer((_request, response) => response.setHeader("content-type", "text/html").end("<html>hello</html>")));
 }

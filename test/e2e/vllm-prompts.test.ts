@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
 import { engineNamed } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { MemoryStore } from "../../store/index.ts";
+import { type Served, served } from "../fakes/served.ts";
 import { chatTemplates } from "../interop/templates/place.ts";
 import { need } from "../needs.ts";
 import { withVllm } from "./vllm-samples.ts";
@@ -103,7 +103,7 @@ async function post(url: string, body: string, headers: Record<string, string> =
 }
 
 /** The server as one that was started with this template. */
-async function withTemplate(url: string, template: string | null): Promise<AsyncDisposable & { url: string }> {
+async function withTemplate(url: string, template: string | null): Promise<Served> {
   const server = createServer(async (incoming, outgoing) => {
     const text = (await buffer(incoming)).toString();
     const body =
@@ -116,12 +116,5 @@ async function withTemplate(url: string, template: string | null): Promise<Async
     outgoing.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "application/json" });
     outgoing.end(Buffer.from(await answer.arrayBuffer()));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return served(server);
 }

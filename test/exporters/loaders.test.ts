@@ -36,15 +36,18 @@ print(json.dumps("parsed"))`;
   assert.equal(await python(script), "parsed");
 });
 
-test("slime: a rollout of three samples is one entry of its group's baseline", async (t) => {
-  if (!(await need(t, "python"))) return;
-  const { bytes } = await exported(exporterNamed("slime"), [goldenTrajectory(), goldenSibling()]);
-  const script = `
+/** What slime has of rows, as far as rewards go. */
+const slimeSamples = `
 from types import SimpleNamespace
 from alidade_slime import post_process_rewards, read
 class Sample(SimpleNamespace):
     def get_reward_value(self, args): return self.reward
-samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]
+samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]`;
+
+test("slime: a rollout of three samples is one entry of its group's baseline", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const { bytes } = await exported(exporterNamed("slime"), [goldenTrajectory(), goldenSibling()]);
+  const script = `${slimeSamples}
 plain = post_process_rewards(SimpleNamespace(grpo_std_normalization=False), samples)
 print(json.dumps([plain, post_process_rewards(SimpleNamespace(), samples)[1]]))`;
   const [[raw, centred], normalised] = (await python(script, { "slime.jsonl": bytes })) as [[number[], number[]], number[]];
@@ -58,12 +61,7 @@ print(json.dumps([plain, post_process_rewards(SimpleNamespace(), samples)[1]]))`
 test("slime: rewards that it would not normalise by itself stay as they are", async (t) => {
   if (!(await need(t, "python"))) return;
   const { bytes } = await exported(exporterNamed("slime"), [goldenTrajectory(), goldenSibling()]);
-  const script = `
-from types import SimpleNamespace
-from alidade_slime import post_process_rewards, read
-class Sample(SimpleNamespace):
-    def get_reward_value(self, args): return self.reward
-samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]
+  const script = `${slimeSamples}
 settings = [{"advantage_estimator": "ppo"}, {"rewards_normalization": False}, {"advantage_estimator": "reinforce_plus_plus_baseline"}]
 given = {"advantage_estimator": "grpo", "rewards_normalization": True, "grpo_std_normalization": True}
 print(json.dumps([post_process_rewards(SimpleNamespace(**{**given, **each}), samples)[1] for each in settings]))`;

@@ -4,8 +4,8 @@
  * ask for more without a new recording.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { canonicalJson } from "../../../schema/ids.ts";
+import { type Served, served } from "../../fakes/served.ts";
 
 export type Exchange = { method: string; path: string; request: unknown; status: number; response: unknown };
 
@@ -33,7 +33,6 @@ export function replaying(exchanges: readonly Exchange[]): Promise<Served> {
   });
 }
 
-export type Served = AsyncDisposable & { url: string };
 type Question = { method: string; path: string; body: unknown };
 
 async function serve(answer: (question: Question) => Promise<Pick<Exchange, "status" | "response">>): Promise<Served> {
@@ -51,14 +50,7 @@ async function serve(answer: (question: Question) => Promise<Pick<Exchange, "sta
       .writeHead(status, { "content-type": "application/json" })
       .end(typeof response === "string" ? response : JSON.stringify(response));
   };
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return served(server);
 }
 
 function asked(body: unknown): string {
