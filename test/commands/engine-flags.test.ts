@@ -10,9 +10,12 @@ import { sglangWire } from "../fakes/scripted-sglang.ts";
 import { ScriptedWire } from "../fakes/scripted-wire.ts";
 import { chatHarness } from "../fakes/small-task.ts";
 
-test("every verb that opens sessions or looks at servers takes servers of any kind, and several of them", async () => {
+test("every verb that opens sessions or looks at servers takes servers of any kind, and several of them", async (t) => {
+  // Not in the folder of this checkout, where somebody's own `serve` may be at work.
+  const folder = await mkdtemp(join(tmpdir(), "alidade-engine-flags-"));
+  t.after(() => rm(folder, { recursive: true }));
   const url = "http://127.0.0.1:1";
-  for (const verb of [["serve"], ["record"], ["doctor"], ["run", "tasks"]]) {
+  for (const verb of [["serve", "--out", folder], ["record"], ["doctor"], ["run", "tasks"]]) {
     const command = verb[0] === "record" ? ["--", "true"] : [];
     const one = await cli([...verb, "-e", url, "--kind", "vlmm", ...command]);
     assert.match(one.stderr, /engine\.kind is "vlmm": .*"sglang"/, verb[0]);

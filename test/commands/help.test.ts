@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { cli, jsonOf } from "../fakes/cli.ts";
 
@@ -27,8 +30,11 @@ test("what is typed wrongly ends with 2 and a hint, and never with a stack trace
   assert.deepEqual([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true]);
 });
 
-test("without an engine, an export format or a run that are known, the verbs say what there is", async () => {
-  const noEngine = await cli(["serve"]);
+test("without an engine, an export format or a run that are known, the verbs say what there is", async (t) => {
+  // Not in the folder of this checkout, where somebody's own `serve` may be at work.
+  const folder = await mkdtemp(join(tmpdir(), "alidade-help-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const noEngine = await cli(["serve", "--out", folder]);
   assert.equal(noEngine.code, 2);
   assert.match(noEngine.stderr, /engine\.url is not set: give --engine/);
   const noRun = await cli(["export"], { cwd: "/" });
