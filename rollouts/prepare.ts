@@ -74,6 +74,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     attempt: plan.attempt,
     purpose: setup.purpose,
     harness: setup.harness.name,
+    sandboxed: true,
     sampling: setup.samplingOf(task, plan.sample_index),
     budgets: { ...setup.budgets, ...budgetsOf(task) },
     ...(setup.train_classes && { train_classes: setup.train_classes }),

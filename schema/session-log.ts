@@ -59,6 +59,8 @@ export const SessionSpec = z.strictObject({
   attempt: z.number().int().positive().default(1),
   purpose: Purpose.default("live"),
   harness: z.string().nullable().default(null),
+  /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
+  sandboxed: z.boolean().default(false),
   labels: z.record(z.string(), z.string()).default({}),
   /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
   sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
