@@ -1,0 +1,45 @@
+/** The pages that people read: their links lead somewhere, and the glossary says each word once. */
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..");
+const pages = globSync(["*.md", "docs/**/*.md", "bench/*.md", "dialects/*.md", "exporters/*.md", "proxy/**/*.md"], { cwd: root });
+
+test("every link of a page leads to a file, and to a heading where it names one", () => {
+  for (const page of pages) {
+    for (const [, target = "", anchor] of read(page).matchAll(/\]\(([^)\s#]*)(?:#([^)\s]*))?\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      const file = target === "" ? page : relative(root, join(root, dirname(page), target));
+      assert.ok(existsSync(join(root, file)), `${page} links to ${target}, which is not there`);
+      if (anchor) assert.ok(headings(file).includes(anchor), `${page} links to #${anchor}, which is no heading of ${file}`);
+    }
+  }
+});
+
+test("README leads to every page of docs/", () => {
+  const linked = [...read("README.md").matchAll(/\]\((docs\/[^)#]*)\)/g)].map((match) => match[1]);
+  for (const page of pages.filter((page) => page.startsWith("docs/"))) assert.ok(linked.includes(page), `README does not link ${page}`);
+});
+
+test("the glossary has at most 60 words, in order, each once", () => {
+  const words = [...read("docs/glossary.md").matchAll(/^\| ([^|]+?) \|/gm)].map((match) => match[1] ?? "").slice(2);
+  assert.deepEqual(words, [...new Set(words)].sort());
+  assert.ok(words.length > 0 && words.length <= 60, `${words.length} words`);
+});
+
+function read(page: string): string {
+  return readFileSync(join(root, page), "utf8");
+}
+
+/** A page's headings as GitHub names them in links: lower case, spaces as hyphens, punctuation left out. */
+function headings(page: string): string[] {
+  return [...read(page).matchAll(/^#+ (.+)$/gm)].map((match) =>
+    (match[1] ?? "")
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+      .trim()
+      .replace(/\s/g, "-"),
+  );
+}
