@@ -16,9 +16,12 @@ export type GgufScorer = AsyncDisposable & {
 /** The release whose traps are known here; see `score`. */
 export const llamaCppPackage = "node-llama-cpp@3.22.1";
 
-/** Opens a GGUF file in f32 arithmetic. Throws `config_invalid` where the library or the file is missing. */
-export async function openGguf(file: string): Promise<GgufScorer> {
-  const { getLlama } = await load();
+/**
+ * Opens a GGUF file in f32 arithmetic; the library is looked for from the folder `from`, then from here. Throws
+ * `config_invalid` where the library or the file is missing.
+ */
+export async function openGguf(file: string, from = process.cwd()): Promise<GgufScorer> {
+  const { getLlama } = await load(from);
   await using scope = new AsyncDisposableStack();
   // More than one thread spins on a busy machine; a model that is small enough to audit so needs no more.
   const llama = scope.adopt(await getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" }), (one) => one.dispose());
@@ -67,11 +70,11 @@ function logprobOf(answer: Answer | undefined, token: number): number | null {
   return logit - Math.max(...logits.values()) - Math.log(totalLogitWeight);
 }
 
-async function load(): Promise<Library> {
+async function load(from: string): Promise<Library> {
   // Where the user stands before where we are installed: it is the user's own choice of package.
-  for (const from of [join(process.cwd(), "package.json"), import.meta.url]) {
+  for (const place of [join(from, "package.json"), import.meta.url]) {
     try {
-      return (await import(pathToFileURL(createRequire(from).resolve("node-llama-cpp")).href)) as Library;
+      return (await import(pathToFileURL(createRequire(place).resolve("node-llama-cpp")).href)) as Library;
     } catch (error) {
       if (!/cannot find (module|package)/i.test(messageOf(error)))
         throw new AlidadeError("config_invalid", `node-llama-cpp does not load: ${messageOf(error)}`, { param: "gguf" });

@@ -49,7 +49,7 @@ test("the probe finds at llama-server what training needs, and that it takes no 
 test("what llama-server samples freely has the logprobs that the weights give it; where it gives none there is null", async (t) => {
   if (!(await need(t, "llama-cpp"))) return;
   await withServer(t, async (engine, model, server) => {
-    await using scorer = await openGguf(server.gguf);
+    await using scorer = await openGguf(server.gguf, llamaCppPlace());
     let worst = 0;
     let measured = 0;
     let unreadable = 0;
@@ -107,7 +107,7 @@ test("a session of the real Pi at llama-server: every token that is trained has 
     const { trajectory, unseen } = played;
     assert.deepEqual(unseen, []);
     assert.ok(trajectory.calls.length > 0 && trajectory.calls.every(({ missing }) => !missing?.startsWith("misaligned")));
-    await using scorer = await openGguf(server.gguf);
+    await using scorer = await openGguf(server.gguf, llamaCppPlace());
     const { calls, compared, worst } = await auditTrajectory(trajectory, scorer.score, { tolerance });
     assert.deepEqual(
       calls.filter(({ status }) => status === "mismatch"),
@@ -119,6 +119,3 @@ test("a session of the real Pi at llama-server: every token that is trained has 
     assert.ok(compared > 0);
   });
 });
-
-/** The library is looked for from where the process stands. */
-process.chdir(llamaCppPlace());
