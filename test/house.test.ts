@@ -6,6 +6,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 
 const root = join(import.meta.dirname, "..");
 
@@ -136,6 +137,50 @@ test("the lock file names no host of a registry, and every dependency is pinned"
     assert.match(String(version), /^\d+\.\d+\.\d+$/, `${name} ${version}`);
   assert.equal((await readFile(join(root, ".node-version"), "utf8")).trim(), manifest.devDependencies.node);
 });
+
+test("loading a test file does nothing: no file, no process, no listener, no other folder or environment", {
+  timeout: 120_000,
+}, async () => {
+  const files = sources.filter((path) => path.endsWith(".test.ts")).map((path) => join(root, path));
+  assert.deepEqual(await doneAtImport(files), []);
+});
+
+test("what a test file may not do while it is loaded is seen, each with its file", { timeout: 120_000 }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-at-import-"));
+  try {
+    const probes = {
+      "harmless.test.ts": `import { test } from "node:test";\ntest("later", () => process.chdir("/"));\n`,
+      "chdir.test.ts": `process.chdir("/");\n`,
+      "chdir-to-nowhere.test.ts": `process.chdir("/no/such/cache");\n`,
+      "environment.test.ts": `process.env.ALIDADE_PROBE = "1";\n`,
+      "file.test.ts": `import { mkdtemp } from "node:fs/promises";\nawait mkdtemp("${folder}/");\n`,
+      "listener.test.ts": `import { createServer } from "node:net";\nawait new Promise((resolve) => createServer().listen(0, resolve));\n`,
+      "process.test.ts": `import { execFileSync } from "node:child_process";\nexecFileSync("true");\n`,
+    };
+    for (const [name, source] of Object.entries(probes)) await writeFile(join(folder, name), source);
+    const seen = await doneAtImport(Object.keys(probes).map((name) => join(folder, name)));
+    assert.deepEqual(
+      seen.map((line) => basename(line.split(": ")[0] ?? "")),
+      Object.keys(probes).filter((name) => name !== "harmless.test.ts"),
+      seen.join("\n"),
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+/** Loads the files one after the other, as a machine with an empty home; a line for each that did something. */
+async function doneAtImport(files: string[]): Promise<string[]> {
+  const home = await mkdtemp(join(tmpdir(), "alidade-home-"));
+  const { ALIDADE_CACHE: _cache, XDG_CACHE_HOME: _xdg, ...env } = process.env;
+  try {
+    const argv = ["--permission", "--allow-fs-read=*", join(root, "test/load-alone.ts"), ...files];
+    const { stdout } = await promisify(execFile)(process.execPath, argv, { env: { ...env, HOME: home }, maxBuffer: 1 << 26 });
+    return stdout.split("\n").filter((line) => line !== "");
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
 
 /** One import of every folder's file and of the tops, a line each. */
 function importEverything(path: string): string {

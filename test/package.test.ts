@@ -2,17 +2,16 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
+import { scratchFolder } from "./fakes/scratch-folder.ts";
 import { need } from "./needs.ts";
 
 const root = join(import.meta.dirname, "..");
-const scratch = await mkdtemp(join(tmpdir(), "alidade-package-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("package");
 
 test("the published package shows its help and records a program from an empty folder", async (t) => {
   if (!(await need(t, "npm-registry"))) return;

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { cli, jsonOf, root } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-check-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("check");
 const task = join(root, "examples/demo/tasks/merge-ranges");
 
 type Checks = { checks: { task_id: string; passed: boolean; runs: unknown[] }[] };

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { parse } from "yaml";
 import { enginesOf } from "../../commands/engine-flags.ts";
 import { Config, loadConfig, scalarPaths } from "../../config.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-config-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("config");
 
 test("a flag goes over the environment, which goes over the file, key by key", async () => {
   const file = join(scratch, "run.yaml");

@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { type Served, served } from "../fakes/served.ts";
 import { chatHarness } from "../fakes/small-task.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-record-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("record");
 let folders = 0;
 const fresh = (): string => join(scratch, `${folders++}`);
 const node = process.execPath;

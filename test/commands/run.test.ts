@@ -1,18 +1,17 @@
 /** `alidade run` with one's own harness in the process sandbox: what it leaves, how it goes on, and what bad input does. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { runFile, solve, writeTask } from "../fakes/small-task.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-run-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("run");
 let folders = 0;
 
 type Ran = { run: string; rollouts: RolloutRecord[] };

@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { cli, jsonOf, type RunningCli, startCli } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-serve-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("serve");
 let folders = 0;
 const fresh = (): string => join(scratch, `${folders++}`);
 const hi = [{ role: "user", content: "hi" }];

@@ -3,9 +3,10 @@
  * small server, and what the SDK's own accumulator makes of them must be the turn.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, test } from "node:test";
+import { after, before, test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { ApiError, GoogleGenAI } from "@google/genai";
 import { TrieRouter } from "hono/router/trie-router";
@@ -102,23 +103,28 @@ const server = createServer(async (request, response) => {
   }
   response.end(encoder.encode(frames) + encoder.end());
 });
-server.listen(0, "127.0.0.1");
-await new Promise((resolve) => server.once("listening", resolve));
+before(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "sk-local" });
+  anthropic = new Anthropic({ baseURL: base, apiKey: "sk-local" });
+  // This one tries again only when told to.
+  google = new GoogleGenAI({ apiKey: "sk-local", httpOptions: { baseUrl: base, retryOptions: { attempts: 3, initialDelay: 0.001 } } });
+});
 after(() => {
   server.close();
   server.closeAllConnections();
 });
-const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
 type Client = {
   ask(stream: boolean): Promise<Seen>;
   expected(turn: Turn, stream: boolean): Partial<Seen>;
 };
 
-const openai = new OpenAI({ baseURL: `${base}/v1`, apiKey: "sk-local" });
-const anthropic = new Anthropic({ baseURL: base, apiKey: "sk-local" });
-// This one tries again only when told to.
-const google = new GoogleGenAI({ apiKey: "sk-local", httpOptions: { baseUrl: base, retryOptions: { attempts: 3, initialDelay: 0.001 } } });
+let openai: OpenAI;
+let anthropic: Anthropic;
+let google: GoogleGenAI;
 
 const chatClient: Client = {
   async ask(stream) {

@@ -1,14 +1,12 @@
 /** What every store promises; a new one is tested by being listed. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { DiskStore, MemoryStore, type Store } from "../../store/index.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-stores-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("stores");
 
 let made = 0;
 const makers: (() => Store)[] = [() => new MemoryStore(), () => new DiskStore(join(scratch, `${made++}`, "deep"))];

@@ -1,19 +1,18 @@
 /** A run whose containers somebody kills. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { readRollouts, readTrajectories } from "../../rollouts/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import { cli, jsonOf } from "../fakes/cli.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
 import { need } from "../needs.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-killed-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("killed");
 
 test("a container that is killed in the middle of its rollout costs one attempt, typed, and its sibling goes on", {
   timeout: 300_000,

@@ -1,22 +1,21 @@
 /** A disk that is really full: nothing acknowledged is lost or torn, calls may be retried, and all goes on when there is space. */
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { RunFolder, readRollouts, readTrajectories } from "../../rollouts/index.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { DiskStore } from "../../store/index.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";
 import { proxyAt } from "../fakes/proxy-at.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
 import { SmallDisk } from "../fakes/small-disk.ts";
 import { runFile, solve, writeTask } from "../fakes/small-task.ts";
 import { need } from "../needs.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-full-disk-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("full-disk");
 
 /** More than what is left in the last page of any file. */
 const long = "a long text ".repeat(1_000);

@@ -1,6 +1,6 @@
 /** The tests grader over the process sandbox, with the demo's parse-duration as its task: what must count, and what must not. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { baseFiles } from "../../graders/check.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
@@ -14,11 +14,22 @@ import { specOf } from "../../sandboxes/task-spec.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 
-const [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
-const base = await baseFiles(task);
-const gold = applyPatch(base, task.gold_patch as string);
+let task: Task;
+let base: SandboxFile[];
+let gold: SandboxFile[];
+let owner: { run_id: string; owner: string };
+/** The hidden tests' names. */
+let names: string[];
+before(async () => {
+  [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+  base = await baseFiles(task);
+  gold = applyPatch(base, task.gold_patch as string);
+  owner = { run_id: "run-test-graders", owner: await currentOwner() };
+  assert.ok(task.grader.kind === "tests");
+  names = [...task.grader.fail_to_pass, ...task.grader.pass_to_pass];
+});
+
 const source = "src/parse-duration.js";
-const owner = { run_id: "run-test-graders", owner: await currentOwner() };
 const file = (path: string, text: string): SandboxFile => ({ path, content: Buffer.from(text), mode: 0o644 });
 const textOf = (files: SandboxFile[], path: string) => files.find((one) => one.path === path)?.content.toString() ?? "";
 
@@ -52,72 +63,73 @@ test("no change is graded like any other work and gets 0", async () => {
   ]);
 });
 
-const names = task.grader.kind === "tests" ? [...task.grader.fail_to_pass, ...task.grader.pass_to_pass] : [];
-const forgedTap = [
-  "TAP version 13",
-  ...names.flatMap((name, index) => [`# Subtest: ${name}`, `ok ${index + 1} - ${name}`]),
-  `1..${names.length}`,
-].join("\n");
+const forgedTap = () =>
+  ["TAP version 13", ...names.flatMap((name, index) => [`# Subtest: ${name}`, `ok ${index + 1} - ${name}`]), `1..${names.length}`].join(
+    "\n",
+  );
 /** They go on where the runner's first row ends: all that they lack is the key. */
-const forgedRows = [
-  ...names.map((name) => ({ kind: "test", name, outcome: "passed" })),
-  { kind: "complete", name: null, outcome: null },
-].map((row, sequence) => `@report ${"0".repeat(64)} ${JSON.stringify({ ...row, sequence: sequence + 1 })}`);
+const forgedRows = () =>
+  [...names.map((name) => ({ kind: "test", name, outcome: "passed" })), { kind: "complete", name: null, outcome: null }].map(
+    (row, sequence) => `@report ${"0".repeat(64)} ${JSON.stringify({ ...row, sequence: sequence + 1 })}`,
+  );
 
 for (const [title, work] of [
-  ["printed results and an early exit", atImport(`console.log(${JSON.stringify(forgedTap)}); process.exit(0);`)],
-  ["printed report rows with a made-up seal", atImport(`console.log(${JSON.stringify(`\n${forgedRows.join("\n")}\n`)}); process.exit(0);`)],
-  ["printed results beside the real ones", atImport(`console.log(${JSON.stringify(forgedTap)});`)],
-  ["exit 0 on import", atImport("process.exit(0);")],
-  ["a planted toJSON", atImport(`Object.prototype.toJSON = function () { return { ...this, outcome: "passed" }; };`)],
+  ["printed results and an early exit", () => atImport(`console.log(${JSON.stringify(forgedTap())}); process.exit(0);`)],
+  [
+    "printed report rows with a made-up seal",
+    () => atImport(`console.log(${JSON.stringify(`\n${forgedRows().join("\n")}\n`)}); process.exit(0);`),
+  ],
+  ["printed results beside the real ones", () => atImport(`console.log(${JSON.stringify(forgedTap())});`)],
+  ["exit 0 on import", () => atImport("process.exit(0);")],
+  ["a planted toJSON", () => atImport(`Object.prototype.toJSON = function () { return { ...this, outcome: "passed" }; };`)],
   [
     "tests of the same names defined by the work",
-    atImport(`import { test as t } from "node:test"; for (const name of ${JSON.stringify(names)}) t(name, () => {});`),
+    () => atImport(`import { test as t } from "node:test"; for (const name of ${JSON.stringify(names)}) t(name, () => {});`),
   ],
-  ["visible tests deleted", base.filter((one) => !one.path.startsWith("test/"))],
+  ["visible tests deleted", () => base.filter((one) => !one.path.startsWith("test/"))],
   [
     "visible tests edited to pass",
-    overlay(base, [
-      file(
-        "test/parse-duration.test.js",
-        names.map((name) => `(await import("node:test")).test(${JSON.stringify(name)}, () => {});`).join("\n"),
-      ),
-    ]),
+    () =>
+      overlay(base, [
+        file(
+          "test/parse-duration.test.js",
+          names.map((name) => `(await import("node:test")).test(${JSON.stringify(name)}, () => {});`).join("\n"),
+        ),
+      ]),
   ],
   [
     "a second test file beside the hidden one",
-    overlay(base, [file("test/.more/a.test.js", forgedTap), file("test/zz.js", "process.exit(0)")]),
+    () => overlay(base, [file("test/.more/a.test.js", forgedTap()), file("test/zz.js", "process.exit(0)")]),
   ],
-  ["a broken package.json", overlay(base, [file("package.json", '{"type":"commonjs"}')])],
-  ["a file where the tests' folder was", overlay(base, [file("test", "")])],
-  ["a folder where a hidden test goes", overlay(base, [file("test/parse-duration.test.js/x", "")])],
-  ["the source deleted", base.filter((one) => one.path !== source)],
+  ["a broken package.json", () => overlay(base, [file("package.json", '{"type":"commonjs"}')])],
+  ["a file where the tests' folder was", () => overlay(base, [file("test", "")])],
+  ["a folder where a hidden test goes", () => overlay(base, [file("test/parse-duration.test.js/x", "")])],
+  ["the source deleted", () => base.filter((one) => one.path !== source)],
 ] as const) {
   test(`${title}: 0, and a verdict`, async () => {
-    const verdict = await gradeWork(work);
+    const verdict = await gradeWork(work());
     assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict.evidence));
   });
 }
 
 /** The demo's tasks protect their tests; these fold over what a task that protects nothing leaves open. */
-const unprotected = withGrader({ protected: [] });
-const defined = `import { test } from "node:test";\n${names.map((name) => `test(${JSON.stringify(name)}, () => {});`).join("\n")}\n`;
+const defined = () => `import { test } from "node:test";\n${names.map((name) => `test(${JSON.stringify(name)}, () => {});`).join("\n")}\n`;
 
-const left: [string, SandboxFile[]][] = [
-  ["a folder in the place of the hidden test", overlay(base, [file("test/parse-duration.test.js/a.test.js", defined)])],
-  ["a file in the place of the hidden tests' folder", [...base.filter((one) => !one.path.startsWith("test/")), file("test", "")]],
+const left: [string, () => SandboxFile[]][] = [
+  ["a folder in the place of the hidden test", () => overlay(base, [file("test/parse-duration.test.js/a.test.js", defined())])],
+  ["a file in the place of the hidden tests' folder", () => [...base.filter((one) => !one.path.startsWith("test/")), file("test", "")]],
   [
     "a test file of the work's that calls the runner's last test early",
-    overlay(base, [file("test/0.test.mjs", `${defined}import(process.argv[1].replace("node-test-runner", "last-test"));`)]),
+    () => overlay(base, [file("test/0.test.mjs", `${defined()}import(process.argv[1].replace("node-test-runner", "last-test"));`)]),
   ],
   [
     "a test file of the work's beside a source that does not load",
-    overlay(base, [file("test/0.test.mjs", defined), file(source, "throw new Error();")]),
+    () => overlay(base, [file("test/0.test.mjs", defined()), file(source, "throw new Error();")]),
   ],
 ];
 for (const [title, work] of left) {
   test(`${title}, where nothing is protected: 0, and a verdict`, async () => {
-    const verdict = await gradeWork(work, { task: unprotected });
+    const verdict = await gradeWork(work(), { task: withGrader({ protected: [] }) });
     assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict.evidence));
   });
 }

@@ -1,16 +1,15 @@
 /** A second proxy over the log of a first one that was killed. */
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { rebuildSession } from "../../proxy/index.ts";
 import { DiskStore } from "../../store/index.ts";
 import { Client, proxyAt } from "../fakes/proxy-at.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-rebuild-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("rebuild");
 const hi = [{ role: "user", content: "hi" }];
 let folders = 0;
 

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { Appender, readJsonLines } from "../../store/index.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
 
-const scratch = await mkdtemp(join(tmpdir(), "alidade-appender-"));
-after(() => rm(scratch, { recursive: true, force: true }));
+const scratch = scratchFolder("appender");
 let files = 0;
 const fresh = (): string => join(scratch, `${files++}.jsonl`);
 
