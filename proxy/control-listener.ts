@@ -11,7 +11,7 @@ import { type Context, Hono } from "hono";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
-import { SessionSpec } from "../schema/session-log.ts";
+import { NewSession } from "../schema/session-log.ts";
 import { Value } from "../schema/value.ts";
 import { body, type Env } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
@@ -59,9 +59,15 @@ export class ControlListener implements AsyncDisposable {
     app.get("/health", (context) => context.json(health(proxy)));
     app.get("/sessions", (context) =>
       context.json({
-        sessions: proxy.sessions
-          .all()
-          .map((session) => ({ session_id: session.id, purpose: session.spec.purpose, calls: session.callCount, sealed: session.sealed })),
+        sessions: proxy.sessions.all().map(({ id, spec, callCount, sealed }) => ({
+          session_id: id,
+          purpose: spec.purpose,
+          rollout_id: spec.rollout_id,
+          attempt: spec.attempt,
+          member: spec.member,
+          calls: callCount,
+          sealed,
+        })),
       }),
     );
     app.get("/sessions/:id", (context) => context.json(describe(proxy.session(context.req.param("id")))));
@@ -71,8 +77,8 @@ export class ControlListener implements AsyncDisposable {
       return context.json({ session_id: session.id, deleted: true });
     });
     app.post("/sessions", async (context) => {
-      const { session, key } = await proxy.openSession(await body(context, SessionSpec));
-      return context.json({ session_id: session.id, key, env: proxy.envOf(key) }, 201);
+      const { session, key } = await proxy.openSession(await body(context, NewSession));
+      return context.json({ session_id: session.id, attempt: session.spec.attempt, key, env: proxy.envOf(key) }, 201);
     });
     app.post("/sessions/:id/seal", async (context) => {
       const { reason } = await body(context, Seal);

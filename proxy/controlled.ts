@@ -1,5 +1,5 @@
 /** What of the proxy the control listener reads and changes. */
-import type { Policy, SessionSpec } from "../schema/session-log.ts";
+import type { NewSession, Policy } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
 import type { EnginePool } from "./engine-pool.ts";
@@ -15,7 +15,7 @@ export interface Controlled {
   readonly policy: Policy | null;
   /** Throws `not_found`. */
   session(id: string): Session;
-  openSession(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }>;
+  openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }>;
   envOf(key: string): Record<string, string>;
   /** The revision that it became. Throws `not_found`. */
   reward(id: string, reward: number | null, components: Record<string, number | null>, values?: Value[]): Promise<number>;

@@ -9,7 +9,7 @@ import { dialects } from "../dialects/index.ts";
 import type { Engine, EngineFacts } from "../engines/index.ts";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
-import type { Policy, SessionSpec } from "../schema/session-log.ts";
+import type { NewSession, Policy } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
 import type { Store } from "../store/index.ts";
@@ -115,8 +115,11 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     }
   }
 
-  /** Throws `engine_without_token_ids` for a training session at an engine that gives no ids or logprobs. */
-  async openSession(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }> {
+  /**
+   * Without `attempt` the session is its rollout's next one. Throws `engine_without_token_ids` for a training session at an
+   * engine that gives no ids or logprobs, and `request_invalid` (409) where the rollout has this attempt (and member) already.
+   */
+  async openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }> {
     if (spec.purpose === "train") this.assertTrainable();
     return this.sessions.open(spec);
   }

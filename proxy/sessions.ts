@@ -1,9 +1,11 @@
 /** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
+import { AlidadeError } from "../errors.ts";
 import { hashKey, newId, newKey } from "../schema/ids.ts";
-import { logSchemaVersion, SessionSpec } from "../schema/session-log.ts";
+import { logSchemaVersion, type NewSession, SessionSpec } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
+import { RolloutAttempts } from "./rollout-attempts.ts";
 import { Session } from "./session.ts";
 
 export type OnError = (error: unknown, what: string) => void;
@@ -14,6 +16,7 @@ export class Sessions implements AsyncDisposable {
   readonly #onError: OnError;
   readonly #byId = new Map<string, Session>();
   readonly #byKeyHash = new Map<string, Session>();
+  readonly #attempts = new RolloutAttempts();
   /** In memory only as long as somebody writes to them. */
   readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
 
@@ -23,12 +26,15 @@ export class Sessions implements AsyncDisposable {
     this.#onError = onError;
   }
 
-  /** Opens a session; its key is given out once, here, and only its hash is kept. */
-  async open(spec: Partial<SessionSpec>): Promise<{ session: Session; key: string }> {
+  /**
+   * Opens a session; its key is given out once, here, and only its hash is kept. Throws `request_invalid` for a member of
+   * no rollout, and (409) where the rollout has a session of this attempt and member.
+   */
+  async open(asked: Partial<NewSession>): Promise<{ session: Session; key: string }> {
     const id = newId("ses");
     const key = newKey();
     const log = new LazyLog(this.store, id);
-    const session = new Session({ id, keyHash: hashKey(key), spec: SessionSpec.parse(spec), log, started: Date.now() });
+    const session = new Session({ id, keyHash: hashKey(key), spec: this.#specOf(id, asked), log, started: Date.now() });
     try {
       await session.record({
         type: "opened",
@@ -40,6 +46,7 @@ export class Sessions implements AsyncDisposable {
         alidade_version: this.#version,
       });
     } catch (error) {
+      this.#attempts.release(id, session.spec);
       await log.close();
       throw error;
     }
@@ -57,7 +64,9 @@ export class Sessions implements AsyncDisposable {
       if (this.#byId.has(id)) continue;
       try {
         const session = await rebuildSession(this.store, id);
-        if (session) this.#keep(session);
+        if (!session) continue;
+        this.#attempts.add(id, session.spec);
+        this.#keep(session);
       } catch (error) {
         this.#onError(error, `bringing back session ${id}, which is left out`);
       }
@@ -119,6 +128,15 @@ export class Sessions implements AsyncDisposable {
       this.#onError(error, `writing down the last of session ${session.id}`);
     }
     await session.log.close();
+  }
+
+  #specOf(id: string, asked: Partial<NewSession>): SessionSpec {
+    const spec = SessionSpec.parse(asked);
+    if (spec.member !== null && spec.rollout_id === null)
+      throw new AlidadeError("request_invalid", `member "${spec.member}" belongs to no rollout: give rollout_id too`, {
+        param: "rollout_id",
+      });
+    return { ...spec, attempt: this.#attempts.take(id, spec, asked.attempt) };
   }
 
   #keep(session: Session): void {

@@ -57,6 +57,15 @@ export const SessionSpec = z.strictObject({
   sample_index: z.number().int().nullable().default(null),
   rollout_id: z.string().nullable().default(null),
   attempt: z.number().int().positive().default(1),
+  /**
+   * Where several sessions are one rollout (the agents of a team): which of them this is. They share the rollout's reward,
+   * are one entry in its group's baseline and are exported together, each as the agent of this name.
+   */
+  member: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits, points, hyphens and underscores")
+    .nullable()
+    .default(null),
   purpose: Purpose.default("live"),
   harness: z.string().nullable().default(null),
   /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
@@ -73,6 +82,10 @@ export const SessionSpec = z.strictObject({
   policy_mode: z.enum(["pin", "float"]).default("float"),
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
+
+/** What a session is asked for with: without `attempt` it becomes the next one of its rollout. */
+export const NewSession = SessionSpec.extend({ attempt: SessionSpec.shape.attempt.unwrap().optional() });
+export type NewSession = z.infer<typeof NewSession>;
 
 /**
  * A list stored as what is new after the first `base_len` entries of the base call's list. That list is the base
