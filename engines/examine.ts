@@ -65,15 +65,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
   );
   yield row("logprobs", facts.logprobs ? "one a token" : "none", facts.logprobs ? "ok" : "gap", facts.logprobs ? null : facts.missing);
   if (facts.logprobs) {
-    const processed = facts.logprob_semantics === "processed";
-    yield row(
-      "logprobs are",
-      processed ? "processed: after temperature and truncation" : "raw: log-softmax of the logits, whatever the temperature",
-      "ok",
-      processed
-        ? null
-        : "train with temperature 1 and no truncation (purpose: train forces it), else they are not those of the sampling distribution",
-    );
+    yield logprobsAre(facts.logprob_semantics);
     if (facts.grammar_logprobs)
       yield facts.grammar_logprobs === "masked"
         ? row("under a grammar", "after its mask: forced tokens have 0.0 and are left out of the loss", "ok")
@@ -101,6 +93,15 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
     template ? null : "without a tokenizer route nobody can see that two servers render alike",
   );
   yield row("tokenizer", tokenizer ?? "not asked", tokenizer ? "ok" : "unknown");
+}
+
+const neutralOnly =
+  "train with temperature 1 and no truncation (purpose: train forces it), else they are not those of the sampling distribution";
+
+function logprobsAre(kind: EngineFacts["logprob_semantics"]): Finding {
+  if (kind === "processed") return row("logprobs are", "processed: after temperature and truncation", "ok");
+  if (kind === "raw") return row("logprobs are", "raw: log-softmax of the logits, whatever the temperature", "ok", neutralOnly);
+  return row("logprobs are", "raw or processed: a server without top_logprobs cannot be asked", "unknown", neutralOnly);
 }
 
 const weightAdvice: Record<string, string> = {

@@ -48,7 +48,7 @@ class LlamaCppEngine implements Engine {
     this.#wording = facts;
     const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.tokens && cold.prompt;
-    facts.logprobs = cold.best !== null;
+    facts.logprobs = cold.sampled !== null || cold.best !== null;
     if (facts.logprobs) {
       const warm = await this.#probeOnce(model, 2, {}, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm.best);
@@ -195,9 +195,7 @@ class LlamaCppEngine implements Engine {
     };
     const reply = this.#parse(JSON.stringify(await this.#client.json("POST", "/v1/chat/completions", body, signal)));
     const entry = reply.choices[0]?.logprobs?.content?.[0];
-    const known = [...(entry?.top_logprobs ?? []), ...(entry ? [entry] : [])].flatMap(({ logprob }) =>
-      isMeasured(logprob) ? [logprob] : [],
-    );
+    const known = (entry?.top_logprobs ?? []).flatMap(({ logprob }) => (isMeasured(logprob) ? [logprob] : []));
     const asked = { model, messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "ping" }] }], tools: [] };
     const prompt = await this.#promptIds(asked, reply.__verbose?.prompt ?? null, signal);
     return {
@@ -212,7 +210,8 @@ class LlamaCppEngine implements Engine {
   #missing(probed: Probed): string | null {
     if (!probed.tokens || !probed.prompt)
       return `the engine at ${this.baseUrl} returned no ${probed.tokens ? "prompt" : "tokens"} under "__verbose" for a request with "verbose" and "return_tokens": serve the model with a llama-server of 2026; where it is one, a router in between strips the field: point --engine at the server itself`;
-    if (probed.best === null) return `the engine at ${this.baseUrl} returned token ids but no logprobs for "logprobs": true`;
+    if (probed.sampled === null && probed.best === null)
+      return `the engine at ${this.baseUrl} returned token ids but no logprobs for "logprobs": true`;
     return null;
   }
 }

@@ -48,7 +48,7 @@ class SglangEngine implements Engine {
     this.#wording = facts;
     const cold = await this.#probeOnce(model, 1, {}, signal);
     facts.token_ids = cold.prompt && cold.sampled;
-    facts.logprobs = cold.best !== null;
+    facts.logprobs = cold.logprob !== null;
     if (facts.logprobs) {
       const warm = await this.#probeOnce(model, 2, {}, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm.best);
@@ -183,13 +183,14 @@ class SglangEngine implements Engine {
     // Of two entries one is the best token's, whatever was sampled.
     const best = choice?.meta_info?.output_top_logprobs?.[0] ?? [];
     const sampled = choice?.meta_info?.output_token_logprobs?.[0];
-    const known = [...best, ...(sampled ? [sampled] : [])].flatMap(([logprob]) => (isMeasured(logprob) ? [logprob] : []));
+    const known = best.flatMap(([logprob]) => (isMeasured(logprob) ? [logprob] : []));
     return {
       prompt: Boolean(choice?.prompt_token_ids?.length),
       prompt_ids: choice?.prompt_token_ids ?? null,
       sampled: Boolean(sampled ?? choice?.response_token_ids?.length),
       meta: choice?.meta_info != null,
-      best: sampled ? Math.max(...known) : null,
+      logprob: isMeasured(sampled?.[0]) ? sampled[0] : null,
+      best: known.length > 0 ? Math.max(...known) : null,
     };
   }
 
@@ -201,7 +202,7 @@ class SglangEngine implements Engine {
   }
 
   #missing(probed: Probed): string | null {
-    if (probed.prompt && probed.sampled && probed.best !== null) return null;
+    if (probed.prompt && probed.sampled && probed.logprob !== null) return null;
     if (probed.prompt !== probed.sampled || (probed.meta && !probed.sampled))
       return `what answers at ${this.baseUrl} returned ${probed.prompt ? "prompt" : "sampled"} token ids only: SGLang's router strips the others. Point --engine at the SGLang worker itself`;
     if (!probed.prompt)
@@ -235,7 +236,16 @@ function largest(ids: readonly number[]): number {
   return ids.reduce((most, id) => Math.max(most, id), 0);
 }
 
-type Probed = { prompt: boolean; prompt_ids: number[] | null; sampled: boolean; meta: boolean; best: number | null };
+type Probed = {
+  prompt: boolean;
+  prompt_ids: number[] | null;
+  sampled: boolean;
+  meta: boolean;
+  /** Of the sampled token. */
+  logprob: number | null;
+  /** Of the likeliest one; null where the server lists none. */
+  best: number | null;
+};
 
 const ServerInfo = z.looseObject({ version: z.string().nullish() });
 const ModelInfo = z.looseObject({ weight_version: z.string().nullish() });

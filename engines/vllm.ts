@@ -18,6 +18,7 @@ import { gauge } from "./metrics.ts";
 import { promptComplaint } from "./prompt-echo.ts";
 import { pulled } from "./pulled.ts";
 import { ChunkReader } from "./vllm-chunks.ts";
+import { Logprob, ProbeAnswer, type Probed, probeBody, refused, toProbed, whyNotTrainable, withBest } from "./vllm-probe.ts";
 
 export const vllm: EngineKind = {
   name: "vllm",
@@ -41,8 +42,6 @@ type TokenInField = readonly string[];
  * field ignore it. (The first and the last chunk come at once whatever it says.)
  */
 const tokensAChunk = 64;
-
-const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
 class VllmEngine implements Engine {
   readonly name = "vllm";
@@ -73,20 +72,20 @@ class VllmEngine implements Engine {
     if (model === null) return facts;
     this.#wording = facts;
     facts.weight_version = await this.weightVersion(signal);
-    const cold = await this.#probeOnce(model, 1, signal);
+    const cold = await this.#coldProbe(model, signal);
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
     if (facts.logprobs) {
-      const warm = await this.#probeOnce(model, 2, signal);
-      facts.logprob_semantics = logprobKind(cold.logprob, warm.logprob);
+      const warm = cold.best === null ? null : await this.#probeOnce({ ...probeBody(model, 2), ...withBest }, signal);
+      facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
     }
     if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model, signal);
     this.#maxModelLen = facts.max_model_len;
     this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model, signal) : null;
     facts.token_in = this.#tokenIn !== null;
     if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
-    facts.missing = this.#missing(cold);
+    facts.missing = whyNotTrainable(this.baseUrl, cold);
     return facts;
   }
 
@@ -254,19 +253,6 @@ class VllmEngine implements Engine {
     };
   }
 
-  /** What keeps this engine from being trained on, and what to do about it. */
-  #missing(probed: Probed): string | null {
-    if (!probed.accepted)
-      return `the server at ${this.baseUrl} refuses "return_token_ids" and so is not vLLM's wire: ${probed.said}. Serve the model with vLLM (tested with 0.32), or name the server that it is with --kind`;
-    if (probed.prompt_ids && probed.token_ids && probed.logprob !== null) return null;
-    if (probed.prompt_ids && probed.token_ids)
-      return `the engine at ${this.baseUrl} returned token ids but no logprobs: start vLLM with --max-logprobs 1 or more`;
-    const lost = probed.prompt_ids ? "sampled" : probed.token_ids ? "prompt" : null;
-    if (lost !== null)
-      return `what answers at ${this.baseUrl} returned ${lost === "sampled" ? "prompt" : "sampled"} token ids but no ${lost} ones, which no vLLM does: a router in between strips them. Point --engine at the server itself`;
-    return `the engine at ${this.baseUrl} returned no token ids for a request with "return_token_ids": true. Serve the model with a vLLM that knows this field (tested with 0.32; it needs no server flag); where it does, a router in between strips "token_ids": point --engine at the server itself`;
-  }
-
   /** The first way of giving ids that the server takes: its echo is then the ids, and not the rendered messages. */
   async #findTokenIn(model: string, signal: AbortSignal): Promise<TokenInField | null> {
     const ids = [3, 2, 1];
@@ -294,22 +280,20 @@ class VllmEngine implements Engine {
     return typeof logprob === "number" ? (logprob === 0 ? "masked" : "unmasked") : null;
   }
 
-  async #probeOnce(model: string, temperature: number, signal: AbortSignal): Promise<Probed> {
-    const response = await this.#client.send("POST", "/v1/chat/completions", probeBody(model, temperature), signal, "probe");
+  /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call asks it to. */
+  async #coldProbe(model: string, signal: AbortSignal): Promise<Probed> {
+    const probed = await this.#probeOnce({ ...probeBody(model, 1), ...withBest }, signal);
+    return probed.accepted ? probed : await this.#probeOnce(probeBody(model, 1), signal);
+  }
+
+  async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<Probed> {
+    const response = await this.#client.send("POST", "/v1/chat/completions", body, signal, "probe");
     if (response.statusCode !== 200) {
       const refusal = this.#client.refusal(response.statusCode, await response.body.text().catch(messageOf));
       if (refusal.code !== "request_invalid") throw refusal;
-      return { accepted: false, said: refusal.message, prompt_ids: false, token_ids: false, logprob: null };
+      return refused(refusal.message);
     }
-    const answer = ProbeAnswer.safeParse(await response.body.json());
-    const choice = answer.data?.choices[0];
-    return {
-      accepted: true,
-      said: null,
-      prompt_ids: Boolean(answer.data?.prompt_token_ids?.length),
-      token_ids: Boolean(choice?.token_ids?.length),
-      logprob: bestLogprob(choice?.logprobs?.content?.[0]?.top_logprobs ?? []),
-    };
+    return toProbed(await response.body.json());
   }
 }
 
@@ -327,30 +311,10 @@ function pace({ live }: SampleRequest): Record<string, unknown> {
   return live ? {} : { stream_interval: tokensAChunk };
 }
 
-type Probed = { accepted: boolean; said: string | null; prompt_ids: boolean; token_ids: boolean; logprob: number | null };
-
-function probeBody(model: string, temperature: number): Record<string, unknown> {
-  return {
-    model,
-    messages: [{ role: "user", content: "ping" }],
-    max_tokens: 1,
-    temperature,
-    logprobs: true,
-    // The list begins with the sampled token, then the best ones: of two entries one is the best token's.
-    top_logprobs: 2,
-    return_token_ids: true,
-  };
-}
-
 function hasImage(message: Message): boolean {
   return message.parts.some(
     (part) => part.type === "image" || (part.type === "tool_result" && part.content.some((one) => one.type === "image")),
   );
-}
-
-function bestLogprob(entries: { logprob?: number | null | undefined }[]): number | null {
-  const known = entries.flatMap(({ logprob }) => (typeof logprob === "number" ? [logprob] : []));
-  return known.length === 0 ? null : Math.max(...known);
 }
 
 const Version = z.looseObject({ version: z.string().nullish() });
@@ -361,15 +325,6 @@ const Scored = z.looseObject({
   choices: z.array(z.looseObject({ prompt_logprobs: z.array(z.record(z.string(), Logprob).nullable()).nullish() })),
 });
 const WeightInfo = z.looseObject({ weight_version: z.string().nullish() });
-const ProbeAnswer = z.looseObject({
-  prompt_token_ids: z.array(z.number()).nullish(),
-  choices: z.array(
-    z.looseObject({
-      token_ids: z.array(z.number()).nullish(),
-      logprobs: z.looseObject({ content: z.array(Logprob.extend({ top_logprobs: z.array(Logprob).nullish() })).nullish() }).nullish(),
-    }),
-  ),
-});
 
 function withoutUndefined(sampling: Sampling): Record<string, unknown> {
   return Object.fromEntries(Object.entries(sampling).filter(([, value]) => value !== undefined));

@@ -18,6 +18,7 @@ const reasons: [string, (call: CallRecord, trainer: Trainer) => boolean][] = [
   ["other_temperature", (call, trainer) => temperatureOf(call, trainer) !== (trainer.temperature ?? 1)],
   // log softmax(logits), where the trainer computes log softmax(logits / temperature).
   ["raw_logprobs", (call, { temperature }) => call.logprob_semantics.kind === "raw" && (temperature ?? 1) !== 1],
+  ["logprob_kind_unknown", (call, { temperature }) => call.logprob_semantics.kind === null && (temperature ?? 1) !== 1],
   ["truncated_sampling", ({ sampling }) => (sampling.top_p ?? 1) < 1 || (sampling.top_k ?? 0) > 0 || (sampling.min_p ?? 0) > 0],
   [
     "penalised_sampling",

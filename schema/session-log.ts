@@ -199,7 +199,7 @@ export const Tried = z.strictObject({
 });
 
 export const LogprobSemantics = z.strictObject({
-  /** raw: log-softmax of the logits; processed: after temperature and truncation; null: the engine gave none. */
+  /** raw: log-softmax of the logits; processed: after temperature and truncation; null: none were given, or which they are could not be asked. */
   kind: z.enum(["raw", "processed"]).nullable(),
   /** A grammar said which tokens may come. */
   grammar: z.boolean(),

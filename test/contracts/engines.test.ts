@@ -267,3 +267,12 @@ test("an aborted generation that answers 200 keeps its partial ids and ends as a
       assert.ok(tokensOf(events).ids.length > 0);
     });
 });
+
+test("a server that gives every logprob and no top_logprobs can be trained on; what its logprobs are nobody knows", async () => {
+  for (const kind of ["vllm", "sglang", "llama-cpp"])
+    await withEngine(kind, { text: "plain words", quirk: "no_top_logprobs" }, async (engine) => {
+      const facts = await engine.probe(patience());
+      assert.deepEqual([facts.logprobs, facts.missing, facts.logprob_semantics], [true, null, null], kind);
+      assert.ok(tokensOf(await sampleAll(engine)).logprobs.every((logprob) => typeof logprob === "number"));
+    });
+});

@@ -16,6 +16,13 @@ test("vllm: a router that strips one of the two lists is told from a server that
   });
 });
 
+test("vllm: a server that refuses to list the best tokens is asked without, and can be trained on", async () => {
+  await withEngine("vllm", { text: "x", quirk: "refuses_top_logprobs" }, async (engine) => {
+    const facts = await engine.probe(patience());
+    assert.deepEqual([facts.missing, facts.logprobs, facts.logprob_semantics, facts.token_in], [null, true, null, true]);
+  });
+});
+
 test("a server that leaves prompt ids out, and says nothing, is seen by the probe; one that turns to it later is misaligned", async () => {
   await using server = await ScriptedEngine.start(() => ({ text: "x" }));
   const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });

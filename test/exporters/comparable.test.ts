@@ -5,7 +5,7 @@ import type { Sampling } from "../../schema/message.ts";
 import type { CallRecord } from "../../schema/trajectory.ts";
 import { goldenSibling } from "../fakes/golden-session.ts";
 
-const call = (sampling: Sampling, kind: "raw" | "processed" = "raw"): CallRecord => {
+const call = (sampling: Sampling, kind: "raw" | "processed" | null = "raw"): CallRecord => {
   const [first] = goldenSibling().calls as [CallRecord];
   return { ...first, sampling, logprob_semantics: { kind, grammar: false } };
 };
@@ -19,6 +19,8 @@ const cases: [string, CallRecord, number | null, string | null][] = [
   ["nobody recorded one, and it is stated", call({}), 1, null],
   ["the trainer's own, processed", call({ temperature: 0.7 }, "processed"), 0.7, null],
   ["the trainer's own, but logprobs of the bare logits", call({ temperature: 0.7 }), 0.7, "raw_logprobs"],
+  ["the trainer's own, and nobody knows what the logprobs are", call({ temperature: 0.7 }, null), 0.7, "logprob_kind_unknown"],
+  ["as training calls are sampled, and nobody knows what the logprobs are", call({ temperature: 1, ...neutral }, null), null, null],
   ["another than the trainer's", call({ temperature: 1 }, "processed"), 0.7, "other_temperature"],
   ["a nucleus", call({ temperature: 1, top_p: 0.9 }, "processed"), null, "truncated_sampling"],
   ["the k likeliest", call({ temperature: 1, top_k: 20 }), null, "truncated_sampling"],

@@ -43,6 +43,8 @@ export type ScriptedReply = {
     | "drops_developer"
     | "no_ids"
     | "no_logprobs"
+    | "no_top_logprobs"
+    | "refuses_top_logprobs"
     | "one_null_logprob"
     | "usage_mismatch"
     | "usage_mismatch_no_logprobs"
@@ -191,6 +193,10 @@ export class ScriptedEngine implements AsyncDisposable {
   /** The probe's one token; an engine that never gives ids does not give the probe any either. */
   #probe(body: WireRequest, outgoing: ServerResponse): void {
     const { quirk } = this.#script({ ...body, probe: true }, -1);
+    if (quirk === "refuses_top_logprobs" && body.top_logprobs !== 0)
+      return void json(outgoing, 400, {
+        error: { message: `Requested sample logprobs of ${body.top_logprobs}, which is greater than max allowed: 0` },
+      });
     json(outgoing, 200, {
       ...(quirk === "no_ids" || quirk === "router_strips_prompt" ? {} : { prompt_token_ids: this.#promptOf(body) }),
       choices: [
@@ -199,7 +205,13 @@ export class ScriptedEngine implements AsyncDisposable {
           finish_reason: "length",
           ...(quirk === "no_ids" ? {} : { token_ids: [120] }),
           logprobs:
-            quirk === "no_logprobs" ? null : { content: [{ token: "x", logprob: -0.5, top_logprobs: [{ token: "x", logprob: -0.5 }] }] },
+            quirk === "no_logprobs"
+              ? null
+              : {
+                  content: [
+                    { token: "x", logprob: -0.5, top_logprobs: quirk?.endsWith("_top_logprobs") ? [] : [{ token: "x", logprob: -0.5 }] },
+                  ],
+                },
         },
       ],
     });

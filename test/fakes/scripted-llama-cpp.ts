@@ -35,7 +35,16 @@ export const llamaCppWire: Wire = {
     const ids = [...encode(said(reply)), ...(reply.finish_reason === "length" ? [] : [endOfTurn])];
     const entries = ids.flatMap((id, at) => {
       const logprob = body.grammar === undefined ? logprobOf(id, count + at) : 0;
-      return id > 0x7f ? [] : [{ id: id + (quirk === "other_ids" ? 1 : 0), token: decode([id]), logprob, top_logprobs: [{ id, logprob }] }];
+      return id > 0x7f
+        ? []
+        : [
+            {
+              id: id + (quirk === "other_ids" ? 1 : 0),
+              token: decode([id]),
+              logprob,
+              top_logprobs: quirk === "no_top_logprobs" ? [] : [{ id, logprob }],
+            },
+          ];
     });
     const verbose = {
       tokens: ids,

@@ -45,7 +45,7 @@ export const sglangWire: Wire = {
       cached_tokens: 2,
       weight_version: "w7",
       output_token_logprobs: pairs,
-      output_top_logprobs: best,
+      ...(quirk === "no_top_logprobs" ? {} : { output_top_logprobs: best }),
     };
     if (body.sampling_params !== undefined)
       return {
