@@ -19,6 +19,7 @@ export const errorCodes = {
   no_call_seen: "user",
   session_sealed: "policy",
   budget_spent: "policy",
+  too_many_requests: "policy",
   context_length_exceeded: "policy",
   harness_failed: "policy",
   harness_timeout: "policy",
@@ -63,11 +64,11 @@ export class AlidadeError extends Error {
     message: string,
     options: { cause?: unknown; status?: number | undefined; param?: string | null; retryAfterSeconds?: number | null } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(bounded(message, maxMessage), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "AlidadeError";
     this.code = code;
     this.status = options.status ?? defaultStatus[code] ?? (errorCodes[code] === "user" ? 400 : 500);
-    this.param = options.param ?? null;
+    this.param = options.param == null ? null : bounded(options.param, maxParam);
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
   }
 
@@ -80,6 +81,17 @@ export class AlidadeError extends Error {
   }
 }
 
+/** A sentence of ours with an engine's traceback in it. A message may quote what a stranger wrote, which has no end. */
+const maxMessage = 8_000;
+/** The longest path of a field that is no attack. */
+const maxParam = 200;
+
+/** The text's beginning, and how much there was. Copied, for the beginning of a string keeps all of it in memory. */
+function bounded(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  return `${Buffer.from(text.slice(0, limit)).toString()}… (${text.length} characters)`;
+}
+
 /** SDKs retry 408, 409, 429 and 5xx, so what must not be retried stays outside them (DESIGN §3.1). */
 const defaultStatus: Partial<Record<ErrorCode, number>> = {
   unauthorized: 401,
@@ -87,6 +99,7 @@ const defaultStatus: Partial<Record<ErrorCode, number>> = {
   model_unknown: 404,
   session_sealed: 400,
   budget_spent: 400,
+  too_many_requests: 429,
   context_length_exceeded: 400,
   engine_unreachable: 503,
   engine_error: 502,

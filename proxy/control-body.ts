@@ -3,14 +3,17 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import type { z } from "zod";
 import { AlidadeError } from "../errors.ts";
+import { withJoined } from "../wire/joined.ts";
 import { parseJson } from "../wire/json.ts";
-import { readBody } from "./read-body.ts";
+import { RequestBytes } from "./request-bytes.ts";
 
 export type Env = { Bindings: HttpBindings };
 
 /** No body is an empty object. Throws `request_invalid` with `param`. */
 export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
-  const value = await readBody((context.env as HttpBindings).incoming, (bytes) => (bytes.length === 0 ? {} : parseJson(bytes)));
+  const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read(), (bytes) =>
+    bytes.length === 0 ? {} : parseJson(bytes),
+  );
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const issue = result.error.issues[0];

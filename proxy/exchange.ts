@@ -3,11 +3,14 @@ import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
 import { type StreamEncoder, streamEncoder } from "../wire/framing.ts";
+import type { RequestBytes } from "./request-bytes.ts";
 import { writeChunk } from "./write-chunk.ts";
 
 export class Exchange {
   readonly dialect: Dialect;
   readonly headers: Headers;
+  /** The request's body as it came. */
+  readonly bytes: RequestBytes;
   /** What was asked; undefined until it has been read. */
   body: unknown = undefined;
   /** Resolves when the connection is gone or the answer has left, whichever is first. */
@@ -21,8 +24,9 @@ export class Exchange {
   /** Pieces of a stream that were written so far. */
   written = 0;
 
-  constructor(dialect: Dialect, headers: Headers, response: ServerResponse, framing: Framing = "sse") {
+  constructor(dialect: Dialect, headers: Headers, bytes: RequestBytes, response: ServerResponse, framing: Framing = "sse") {
     this.dialect = dialect;
+    this.bytes = bytes;
     this.#encoder = streamEncoder(framing);
     this.headers = headers;
     this.#response = response;

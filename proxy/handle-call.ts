@@ -70,6 +70,7 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
     const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
     const found = await findOrBegin(session, exchange, { request, said, restored }, around);
     known.call = found.call;
+    exchange.bytes.release();
     await answer(
       session,
       found.call,
@@ -301,7 +302,13 @@ async function refuse(
       });
     // A sealed log takes no more, and what a full disk refused is not worth a line of it.
     else if (session.sealed === null && !isFull(error))
-      await session.record({ type: "refused", ...entry, ...(request_class && { request_class }), error: toErrorRecord(error) });
+      await session.record({
+        type: "refused",
+        ...entry,
+        body: await exchange.bytes.seen(),
+        ...(request_class && { request_class }),
+        error: toErrorRecord(error),
+      });
   } catch (second) {
     around.onError(second, "writing down a refusal");
   }

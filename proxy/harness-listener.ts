@@ -11,13 +11,14 @@ import { type Context, Hono } from "hono";
 import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { withJoined } from "../wire/joined.ts";
 import { parseJson } from "../wire/json.ts";
 import { continueFrom } from "./continue-from.ts";
 import { Exchange } from "./exchange.ts";
 import { type CallSurroundings, handleCall, refuseCall } from "./handle-call.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
-import { readBody } from "./read-body.ts";
+import { RequestBytes } from "./request-bytes.ts";
 import { restore } from "./restore.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
@@ -99,16 +100,16 @@ export class HarnessListener implements AsyncDisposable {
     const { key, ...params } = context.req.param() as Record<string, string>;
     const address: Address = { params, query: context.req.query() };
     const addressed = dialect.address?.(address);
-    const exchange = new Exchange(dialect, headers, outgoing, addressed?.framing);
+    const exchange = new Exchange(dialect, headers, new RequestBytes(incoming), outgoing, addressed?.framing);
     try {
       if (route.kind === "hello") await exchange.sendEmpty();
       else if (route.kind === "websocket") throw noWebSocket(headers);
       else {
         const session = this.#resolve(incoming, headers, address, key, dialect);
         if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
-        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address, incoming);
+        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address);
         else {
-          const read = () => this.#body(session, dialect, incoming, { ...addressed?.fields, ...route.fields });
+          const read = () => this.#body(session, exchange, { ...addressed?.fields, ...route.fields });
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange, await read());
           else await this.#call(session, exchange, read);
         }
@@ -131,9 +132,9 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   /** The body with what the address adds. */
-  async #body(session: Session, dialect: Dialect, incoming: IncomingMessage, fields: Record<string, unknown>): Promise<unknown> {
+  async #body(session: Session, { dialect, bytes: sent }: Exchange, fields: Record<string, unknown>): Promise<unknown> {
     const { conversation, verbatim } = dialect;
-    const body = await readBody(incoming, (bytes) => {
+    const body = withJoined(await sent.read(), (bytes) => {
       // A sealed session has no next request that this one could stand in.
       const isKept = conversation && session.sealed === null;
       return isKept ? session.bodies.parse(bytes, conversation, verbatim) : parseJson(bytes);
@@ -151,14 +152,8 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: body ?? {} });
   }
 
-  async #fromRecord(
-    session: Session,
-    exchange: Exchange,
-    route: Route,
-    { params, query }: Address,
-    incoming: IncomingMessage,
-  ): Promise<void> {
-    const body = await readBody(incoming, (bytes) => (bytes.length > 0 ? parseJson(bytes) : null));
+  async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
+    const body = withJoined(await exchange.bytes.read(), (bytes) => (bytes.length > 0 ? parseJson(bytes) : null));
     const asked = { ...route, id: params.id ?? "", query, body };
     const answer = await exchange.dialect.answerFromRecord?.(asked, sessionRecord(session, exchange.dialect));
     await exchange.send({ status: 200, headers: {}, body: answer ?? {} });

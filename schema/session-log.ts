@@ -313,11 +313,22 @@ export const Replayed = z.strictObject({
   delivery: z.enum(["complete", "cut"]),
 });
 
+/** Of a request's body, that it can be recognised by: nothing of what it says. */
+const BodySeen = z.strictObject({
+  /** As many as it declared, or as were read. */
+  bytes: z.number().int().nonnegative(),
+  /** Of all of it; null where it was not read to its end. */
+  sha256: z.string().nullable(),
+});
+export type BodySeen = z.infer<typeof BodySeen>;
+
 /** Requests refused before they became a call (a spent budget, a sealed session, a bad body). */
 export const Refused = z.strictObject({
   type: z.literal("refused"),
   time: Time,
   dialect: z.string(),
+  /** Absent in logs of before. */
+  body: BodySeen.optional(),
   /** Absent where the request could not be read. */
   request_class: RequestClass.optional(),
   error: ErrorRecord,

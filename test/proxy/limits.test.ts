@@ -1,5 +1,6 @@
 /** What no harness sends: bodies that are none, requests that never end, and connections that only stand there. */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
@@ -101,6 +102,32 @@ test("arguments that a model nested beyond all measure go out and come back in e
     );
     assert.deepEqual(at.unseen, []);
   }
+});
+
+test("a refused body is on the record by its length and hash, and no word of it, wherever it has a stranger's text", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const long = "x".repeat(1_000_000);
+  const bodies = [
+    { messages: [{ role: long, content: "" }] },
+    { messages: [{ role: "user", content: [{ type: long }] }], input: [{ type: long }], contents: [{ role: long }] },
+    { messages: hi, input: hi, contents: long, tools: [{ type: long, name: long, [long]: 1 }], tool_choice: long, prompt: [long] },
+    { messages: hi, input: [{ type: "item_reference", id: long }], previous_response_id: long, conversation: long, stop: [[long]] },
+    { [long]: 1 },
+    `{"model":${long}`,
+  ].map((body) => (typeof body === "string" ? body : JSON.stringify({ model: "m", ...body })));
+  for (const { path } of routes)
+    for (const body of bodies) {
+      const response = await client.post(path, body);
+      const text = await response.text();
+      if (response.status === 200) continue;
+      assert.ok(text.length < 20_000, `${path} ${body.slice(0, 60)}: ${text.length} characters`);
+      await client.settled();
+      const last = (await client.entries()).at(-1);
+      assert.ok(last?.type === "refused", `${path} ${body.slice(0, 60)}: ${last?.type}`);
+      assert.deepEqual(last.body, { bytes: body.length, sha256: hash("sha256", body) });
+      assert.ok(JSON.stringify(last).length < 10_000, JSON.stringify(last).slice(0, 300));
+    }
 });
 
 test("a body beyond 64 MiB is a 413, declared or not", async () => {
