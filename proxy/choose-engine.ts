@@ -55,7 +55,7 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
 /** One of them; `avoid` are those that have just failed this call, taken only where there is no other. */
 export function pick(among: EngineSlot[], { session }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
   const fresh = among.filter((slot) => !avoid.has(slot));
-  const open = fresh.filter((slot) => slot.gate === null && slot.breaker.isWelcoming);
+  const open = fresh.filter((slot) => slot.gate === null && !slot.breaker.isOpen);
   // Where all of them are unwell the call still goes to one: its own error is the truth about it.
   const best = [open, fresh, among].find((list) => list.length > 0) as EngineSlot[];
   for (const name of session.engineNames) {

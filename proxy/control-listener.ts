@@ -109,7 +109,7 @@ export class ControlListener implements AsyncDisposable {
 
 function health(proxy: Controlled) {
   const fences = proxy.fences.status();
-  const unwell = proxy.pool.slots.some((slot) => slot.breaker.state !== "closed");
+  const unwell = proxy.pool.slots.some((slot) => slot.breaker.isOpen);
   return {
     status: fences.some((fence) => fence.alarm) ? "alarm" : fences.length > 0 ? "paused" : unwell ? "degraded" : "ok",
     engine: proxy.pool.slots[0]?.facts ?? null,

@@ -1,15 +1,16 @@
 /**
  * The engines behind one proxy: they come and go, calls wait at their gates and take places at them (choose-engine.ts
- * says at which), and those that fail are left alone until they are seen alive. There is no limit to how many calls an
+ * says at which), and those that fail are left alone until they answer again. There is no limit to how many calls an
  * engine gets: what is too much for it, it says itself (429, 503).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
+import { askCanary, type EngineState } from "./canary.ts";
 import { askedOf, candidates, pick, type Wish } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
-import { assertTrainable, EngineSlot, type EngineSpec } from "./engine-slot.ts";
+import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineRoute } from "./routes.ts";
 
@@ -27,6 +28,8 @@ export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: 
 
 /** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
 const defaultPauseWaitSeconds = 300;
+/** A restart of an engine takes seconds at the least; asking sooner finds it down again. */
+const restMs = 1_000;
 
 export class EnginePool implements AsyncDisposable {
   readonly slots: EngineSlot[] = [];
@@ -151,7 +154,7 @@ export class EnginePool implements AsyncDisposable {
   /** Is there an engine that could take the call at once and is none of those that have just failed it? */
   offersAnother(wish: Wish, avoid: ReadonlySet<EngineSlot>): boolean {
     try {
-      return this.#candidates(wish).some((slot) => !avoid.has(slot) && slot.gate === null && slot.breaker.isWelcoming);
+      return this.#candidates(wish).some((slot) => !avoid.has(slot) && slot.gate === null && !slot.breaker.isOpen);
     } catch {
       // No engine at all: entering says so.
       return false;
@@ -175,15 +178,32 @@ export class EnginePool implements AsyncDisposable {
     const { slot } = lease;
     slot.inFlight.delete(lease);
     lease.thaw(Date.now());
-    const { breaker } = slot;
-    if (failure === null || meansAlive(failure)) breaker.succeeded();
-    else if (!meansUnwell(failure)) breaker.ended(lease);
-    else if (breaker.failed()) {
-      this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
-      void this.#watch(slot);
+    if (failure === null || meansAlive(failure)) slot.breaker.close();
+    else if (meansUnwell(failure) && slot.breaker.failed()) void this.#judge(lease, failure).catch(() => undefined);
+    this.#freePlace();
+  }
+
+  /**
+   * How the engine is, by a question of our own: asked when its gate is open, of the weights that stand behind it then. One
+   * that was taken away meanwhile fails. Throws the signal's reason.
+   */
+  async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
+    for (;;) {
+      while (slot.gate !== null && this.slots.includes(slot)) await unlessAborted(this.#changed.promise, signal);
+      if (!this.slots.includes(slot)) return "fails";
+      const fenced = new AbortController();
+      // A fence waits for it, or cancels it, as for any call.
+      const running: Running = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
+      slot.inFlight.add(running);
+      try {
+        return await askCanary(slot.engine, model, AbortSignal.any([signal, fenced.signal]));
+      } catch (error) {
+        if (!fenced.signal.aborted) throw error;
+      } finally {
+        slot.inFlight.delete(running);
+        this.#freePlace();
+      }
     }
-    this.#left.resolve();
-    this.#left = Promise.withResolvers();
   }
 
   /** Does an engine that takes calls answer? Looked at now: of one that no call went to nothing else would be known. */
@@ -223,7 +243,6 @@ export class EnginePool implements AsyncDisposable {
     });
     slot.inFlight.add(lease);
     slot.lastLease = ++this.#leases;
-    slot.breaker.began(lease);
     wish.session.engineNames = moveToFront(wish.session.engineNames, slot.name);
     if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
     return lease;
@@ -245,13 +264,20 @@ export class EnginePool implements AsyncDisposable {
     }
   }
 
-  /** Looks whether an engine that failed is alive again, until it is; no call pays for that. */
-  async #watch(slot: EngineSlot): Promise<void> {
+  #freePlace(): void {
+    this.#left.resolve();
+    this.#left = Promise.withResolvers();
+  }
+
+  /** Asks an engine at which calls failed how it is, and, where it fails, again until it does not; no call pays for that. */
+  async #judge({ slot, model }: EngineLease, failure: AlidadeError): Promise<void> {
     const signal = this.#closing.signal;
-    while (slot.breaker.state === "open" && this.slots.includes(slot)) {
-      await sleep(slot.breaker.restMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      if (await isAlive(slot.engine.baseUrl, signal)) slot.breaker.seenAlive();
+    const isWell = async (): Promise<boolean> => (await this.stateOf(slot, model, signal)) !== "fails";
+    if (!slot.breaker.asked(await isWell())) return;
+    this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
+    while (slot.breaker.isOpen && this.slots.includes(slot)) {
+      await sleep(restMs, undefined, { signal, ref: false });
+      if (await isWell()) slot.breaker.close();
     }
   }
 

@@ -75,7 +75,7 @@ export class EngineSlot {
       policy: this.policy,
       models: this.models,
       in_flight: this.inFlight.size,
-      health: this.breaker.state === "closed" ? "ok" : this.breaker.state === "open" ? "unhealthy" : "recovering",
+      health: this.breaker.isOpen ? "unhealthy" : "ok",
       draining: this.isDraining,
       paused: this.gate,
       facts: this.facts,

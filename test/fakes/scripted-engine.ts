@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { canaryText } from "../../proxy/canary.ts";
 
 type WireMessage = {
   role: string;
@@ -135,7 +136,7 @@ export class ScriptedEngine implements AsyncDisposable {
     this.#script = script;
   }
 
-  /** `script` is asked for every generation but the probe's. */
+  /** `script` is asked for every generation; `requests` has those that are neither the probe's nor a canary. */
   static async start(script: (request: WireRequest, index: number) => ScriptedReply): Promise<ScriptedEngine> {
     const engine = new ScriptedEngine(script);
     await new Promise<void>((resolve) => engine.#server.listen(0, "127.0.0.1", resolve));
@@ -168,9 +169,13 @@ export class ScriptedEngine implements AsyncDisposable {
     if (incoming.url !== "/v1/chat/completions" && incoming.url !== "/v1/completions")
       return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
-    this.requests.push(body);
-    this.bodies.push(text);
-    await this.#answer(body, this.#script(body, this.requests.length - 1), outgoing).catch(() => outgoing.destroy());
+    const ours = isCanary(body);
+    if (!ours) {
+      this.requests.push(body);
+      this.bodies.push(text);
+    }
+    const reply = ours ? this.#script({ ...body, probe: true }, -1) : this.#script(body, this.requests.length - 1);
+    await this.#answer(body, reply, outgoing).catch(() => outgoing.destroy());
   }
 
   /** Many real templates print no developer turns, and say nothing. */
@@ -304,6 +309,11 @@ function deltasOf(reply: ScriptedReply): Record<string, unknown> {
         }
       : {}),
   };
+}
+
+/** A question of the proxy's own. */
+function isCanary({ messages }: WireRequest): boolean {
+  return messages?.length === 1 && messages[0]?.content === canaryText;
 }
 
 function json(outgoing: ServerResponse, status: number, body: unknown): void {

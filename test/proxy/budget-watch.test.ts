@@ -29,7 +29,7 @@ for (const budgets of spentMidway)
         assert.equal(at.engine.requests.length, 1);
         const { calls, fidelity } = await client.trajectory();
         assert.deepEqual([calls[0]?.outcome, fidelity.trainable_tokens], ["failed", 0]);
-        assert.equal(at.proxy.pool.slots[0]?.breaker.state, "closed");
+        assert.equal(at.proxy.pool.slots[0]?.breaker.isOpen, false);
         assert.deepEqual(at.unseen, []);
       });
 
