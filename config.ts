@@ -12,7 +12,7 @@ import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { Sampling } from "./schema/message.ts";
-import { Budgets, ContinuityMode, Policy, Purpose, Restore, TrainClasses } from "./schema/session-log.ts";
+import { Budgets, ContinuityMode, Policy, Purpose, Restore, SessionSpec, TrainClasses } from "./schema/session-log.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -109,6 +109,12 @@ export const Config = z.strictObject({
   ),
   continuity: ContinuityMode.describe(
     "auto: a later turn goes on from the very tokens of the earlier one where engine, template and history allow it; off: every turn is rendered anew",
+  ),
+  allow_fields: SessionSpec.shape.allow_fields.describe(
+    "fields of a body, such as `chat_template_kwargs`, that a sandboxed harness may hand to the engine beside those that every API has",
+  ),
+  fetch_images: SessionSpec.shape.fetch_images.describe(
+    "globs of origins, such as `https://images.example.com`, from which the proxy fetches images that a sandboxed harness names; all others travel in the request",
   ),
   policy: Policy.nullable().default(null).describe("the trainer's name for the weights, stamped on every call"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),

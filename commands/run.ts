@@ -192,7 +192,12 @@ export async function executeRun(options: {
       purpose: config.purpose,
       budgets: config.budgets,
       train_classes: config.train_classes,
-      session: { restore: config.restore, continuity: config.continuity },
+      session: {
+        restore: config.restore,
+        continuity: config.continuity,
+        allow_fields: config.allow_fields,
+        fetch_images: config.fetch_images,
+      },
       samplingOf: options.samplingOf ?? (() => config.sampling),
       concurrency: config.concurrency,
       retries: config.retries,

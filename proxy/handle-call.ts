@@ -19,11 +19,14 @@ import { decodeDifference } from "./decode-difference.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { toErrorRecord } from "./error-record.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Network } from "./fetch-image.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { Generation, type GenerationResult } from "./generation.ts";
+import { withImagesInside } from "./images-inside.ts";
 import { match } from "./match.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
+import { assertImagesInside, assertOpenParameters } from "./sandboxed-request.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import { messageDelta, storageBases } from "./storage-base.ts";
@@ -32,6 +35,8 @@ import { messageDelta, storageBases } from "./storage-base.ts";
 export type CallSurroundings = {
   pool: EnginePool;
   continuity: Continuity;
+  /** Where images of sandboxed sessions are fetched from; absent: the public internet. */
+  network?: Network | undefined;
   /** How often a waiting client is shown a sign of life. */
   keepAliveMs?: number | undefined;
   onError(error: unknown, what: string): void;
@@ -64,10 +69,11 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   const known: Known = { call: null, said: null };
   try {
     session.assertOpen();
-    const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
+    const request = await admitted(session, exchange, around);
     const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
     known.said = said;
     const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
+    if (session.spec.sandboxed) assertImagesInside(restored.messages);
     const found = await findOrBegin(session, exchange, { request, said, restored }, around);
     known.call = found.call;
     exchange.bytes.release();
@@ -82,6 +88,14 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   } catch (error) {
     await refuse(session, known, exchange, error, around);
   }
+}
+
+/** The request, as far as its client may ask for it. */
+async function admitted(session: Session, exchange: Exchange, { network }: CallSurroundings): Promise<NeutralRequest> {
+  const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
+  if (!session.spec.sandboxed) return request;
+  assertOpenParameters(session.spec, request);
+  return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };
 }
 
 type Asked = { request: NeutralRequest; said: CallLabels; restored: RestoreResult };

@@ -20,6 +20,7 @@ import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { RequestBytes } from "./request-bytes.ts";
 import { restore } from "./restore.ts";
+import { assertImagesInside } from "./sandboxed-request.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import type { Sessions } from "./sessions.ts";
@@ -167,6 +168,8 @@ export class HarnessListener implements AsyncDisposable {
     const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
     const { engine, facts } = pool.choose({ session, model: request.model, agent: "main", request_class: "main" });
     const { messages } = continueFrom(session, request, restore(session, request.messages));
+    // Some servers fetch what a conversation names to count it, too.
+    if (session.spec.sandboxed) assertImagesInside(messages);
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
     const model = facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model);

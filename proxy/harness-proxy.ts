@@ -18,6 +18,7 @@ import { ControlListener } from "./control-listener.ts";
 import type { Controlled } from "./controlled.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { assertTrainable, type EngineSpec } from "./engine-slot.ts";
+import type { Network } from "./fetch-image.ts";
 import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
 import type { EngineRoute } from "./routes.ts";
 import type { Session } from "./session.ts";
@@ -49,6 +50,8 @@ export type ProxyOptions = {
   keepAliveMs?: number;
   /** How long a client may take to send its request. */
   clientTimeouts?: Partial<ClientTimeouts>;
+  /** Where images of sandboxed sessions are fetched from; absent: the public internet. */
+  network?: Network;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
   /** What nobody can be told over HTTP. */
@@ -77,7 +80,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
     this.#listener = new HarnessListener(
       this.sessions,
-      { pool: this.pool, continuity: new Continuity(), keepAliveMs, onError },
+      { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, onError },
       options.clientTimeouts,
     );
   }

@@ -51,6 +51,8 @@ export class Session {
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
   readonly sentBefore = new SentBefore();
+  /** Images that were fetched for it, as `data:` URLs, by the address that its client gave. */
+  readonly images = new Map<string, string>();
   /** Its requests as JSON: each stands in the next one nearly whole. */
   readonly bodies = new GrowingJson();
   #latestTools: { tools: Tool[]; hash: string } | null = null;
@@ -197,6 +199,7 @@ export class Session {
       this.unanswered,
       this.said,
       this.sentBefore,
+      this.images,
       this.bodies,
       this.tools,
       this.conversations,

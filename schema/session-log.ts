@@ -70,6 +70,10 @@ export const SessionSpec = z.strictObject({
   harness: z.string().nullable().default(null),
   /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
   sandboxed: z.boolean().default(false),
+  /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
+  allow_fields: z.array(z.string()).default([]),
+  /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */
+  fetch_images: z.array(z.string()).default([]),
   labels: z.record(z.string(), z.string()).default({}),
   /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
   sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
