@@ -1,6 +1,7 @@
 /**
- * The opaque value that travels with reasoning (`signature`, `encrypted_content`): ours names the call that sampled it,
- * so that a turn can be recognised when a harness sends it back. It is a pointer, never trusted beyond its session.
+ * The opaque value that travels with reasoning (`signature`, `thoughtSignature`, `encrypted_content`): ours names the call
+ * that sampled it, so that a turn can be recognised when a harness sends it back, and its thought with it. It is a pointer
+ * into its own session: what it stands for is read from the record, and never taken from the harness.
  */
 
 export function carrierOf(callId: string): string {

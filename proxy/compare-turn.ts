@@ -2,6 +2,7 @@
  * A turn that we said beside what came back of it. What a serialiser does (order of keys, spacing, ids, order of
  * parallel calls, outer white space, another place for what is no JSON) can be undone; anything else is an edit.
  */
+import { fromCarrier } from "../dialects/carrier.ts";
 import { toolInput } from "../dialects/tool-input.ts";
 import { canonicalArguments, parseArguments } from "../schema/arguments.ts";
 import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../schema/message.ts";
@@ -18,9 +19,10 @@ export type Comparison = {
 };
 
 /** `callId` is the call that sampled `said`. */
-export function compareTurn(callId: string, said: Message, sent: Message, policy: SessionSpec["restore"]): Comparison {
+export function compareTurn(callId: string, said: Message, received: Message, policy: SessionSpec["restore"]): Comparison {
+  const sent = withCarriedThought(callId, said, received);
   const edited = (what: string): Comparison => ({ status: "edited", differences: [what], message: sent, renamed: [] });
-  const differences: string[] = [];
+  const differences: string[] = sent === received ? [] : ["reasoning_carried"];
   const saidReasoning = reasoningOf(said);
   const sentReasoning = reasoningOf(sent);
   if (isPromoted(saidReasoning, sentReasoning, said, sent)) return edited("reasoning_as_text");
@@ -59,6 +61,26 @@ export function compareTurn(callId: string, said: Message, sent: Message, policy
   // The very object where nothing is left out of it: its identity and its place in the record are known already.
   const message: Message = parts === said.parts ? said : { role: "assistant", parts };
   return { status: differences.length === 0 ? "identical" : "restored", differences, message, renamed };
+}
+
+/**
+ * The turn with its thought where a carrier alone came back for it: a vendor reads the thought out of its own carrier, so
+ * a harness that sends it has dropped nothing. Of the thought's own words some may stand beside it; beside other words the
+ * carrier counts for nothing, and neither does one of another turn.
+ */
+function withCarriedThought(callId: string, said: Message, received: Message): Message {
+  const thought = said.parts.filter(({ type }) => type === "reasoning");
+  const words = reasoningOf(said);
+  const isCarried = received.parts.some(
+    (part) => part.type === "reasoning" && part.text === "" && fromCarrier(part.carrier ?? "") === callId,
+  );
+  if (!isCarried || words.trim() === "" || reasoningOf(received) === words) return received;
+  if (received.parts.some((part) => part.type === "reasoning" && !words.includes(part.text.trim()))) return received;
+  const place = received.parts.findIndex(({ type }) => type === "reasoning");
+  return {
+    ...received,
+    parts: received.parts.flatMap((part, index) => (index === place ? thought : part.type === "reasoning" ? [] : [part])),
+  };
 }
 
 /** A harness that works with the first part of a turn stops reading there, or cuts the rest off. */

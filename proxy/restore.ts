@@ -3,6 +3,7 @@
  * trimmed or dropped white space, split messages. Where a turn says something else than we said it was edited: it stays
  * as it was sent, and is labelled.
  */
+import { fromCarrier } from "../dialects/carrier.ts";
 import type { Message } from "../schema/message.ts";
 import { toolCallsOf } from "../schema/message.ts";
 import type { Restored } from "../schema/session-log.ts";
@@ -181,8 +182,13 @@ function callOf(message: Message): string | null {
   return toolCallsOf(message).map(({ id }) => ownId(id)?.call_id ?? null)[0] ?? null;
 }
 
-/** Pieces that carry ids of two calls of ours are two turns. */
+/** Pieces that carry ids or carriers of two calls of ours are two turns. */
 function mayBeOneTurn(group: Message[]): boolean {
-  const calls = group.flatMap((message) => toolCallsOf(message).map(({ id }) => ownId(id)?.call_id)).filter((id) => id !== undefined);
-  return new Set(calls).size < 2;
+  const calls = group.flatMap(({ parts }) =>
+    parts.map((part) => {
+      if (part.type === "tool_call") return ownId(part.id)?.call_id;
+      return part.type === "reasoning" ? (fromCarrier(part.carrier ?? "") ?? undefined) : undefined;
+    }),
+  );
+  return new Set(calls.filter((id) => id !== undefined)).size < 2;
 }

@@ -13,22 +13,25 @@ export class SaidTurns {
   add(call: Call): void {
     const message = call.turn?.message;
     if (!message) return;
-    for (const key of new Set([message, asText(message)].map(contentKey))) if (key !== null) append(this.#byContent, key, call);
+    for (const key of new Set([message, asText(message)].map(contentKey))) append(this.#byContent, key, call);
     append(this.#byPosition, call.messages.length, call);
   }
 
   /**
    * The turn that said this, with the same thought where one was sent. `isHere`: it was the answer to what stands in front
    * of it now; else it is the one that stood at this position in a conversation of its own, or the latest, and `isSure`
-   * says that no other turn said the same.
+   * says that no other turn said the same. A turn without words is known by its place, or by its thought.
    */
   saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
-    const key = contentKey(message);
-    const found = key === null ? [] : (this.#byContent.get(key) ?? []);
+    const alike = this.#byContent.get(contentKey(message)) ?? [];
+    const thought = reasoningOf(message).trim();
+    const isWordless = normalText(message) === "" && toolCallsOf(message).length === 0;
+    const found = isWordless && thought !== "" ? alike.filter(({ turn }) => turn && reasoningOf(turn.message).trim() === thought) : alike;
     const thoughtSo = (calls: readonly Call[]): Call | undefined =>
       calls.findLast(({ turn }) => turn && reasoningOf(turn.message) === reasoningOf(message)) ?? calls.at(-1);
     const here = thoughtSo(found.filter((call) => isAnswerTo(call, before)));
     if (here) return { call: here, isHere: true, isSure: true };
+    if (isWordless && thought === "") return undefined;
     const elsewhere = thoughtSo(found.filter(({ messages }) => messages.length === before.length)) ?? thoughtSo(found);
     return elsewhere && { call: elsewhere, isHere: false, isSure: found.length === 1 };
   }
@@ -48,18 +51,18 @@ function isAnswerTo({ messages }: Call, before: readonly Message[]): boolean {
   return messages.length === before.length && messages.every((message, index) => isSameMessage(message, before[index]));
 }
 
-/** Text and calls without ids, order of keys and outer white space; null for nothing, which is nobody's in particular. */
-function contentKey(message: Message): string | null {
+/** Text and calls without ids, order of keys and outer white space. */
+function contentKey(message: Message): string {
   const known = keys.get(message);
   if (known !== undefined) return known;
   const text = normalText(message);
   const calls = toolCallsOf(message).map((call) => [call.name, canonicalArguments(call.arguments) ?? call.arguments]);
-  const key = text === "" && calls.length === 0 ? null : hashOf([text, calls]);
+  const key = hashOf([text, calls]);
   keys.set(message, key);
   return key;
 }
 
-const keys = new WeakMap<Message, string | null>();
+const keys = new WeakMap<Message, string>();
 
 function append<Key>(lists: Map<Key, Call[]>, key: Key, call: Call): void {
   const list = lists.get(key);

@@ -61,17 +61,20 @@ function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]
   for (const [index, part] of parts.entries()) {
     const here = `${at}[${index}]`;
     const carrier = typeof part.thoughtSignature === "string" ? part.thoughtSignature : "";
+    // Beside a call or a text a signature of ours names the turn too, and stands for its thought: once is enough.
+    if (part.thought !== true && fromCarrier(carrier) !== null && !out.some((one) => isBare(one, carrier)))
+      out.push({ type: "reasoning", text: "", carrier });
     if (isObject(part.functionCall)) {
       const call = checked(FunctionCall, camelKeys(part.functionCall), `${here}.functionCall`);
       out.push(calls.open(call, fromCarrier(carrier), out));
     } else if (part.thought === true) out.push({ type: "reasoning", text: textOf(part, here), ...(carrier !== "" && { carrier }) });
-    else {
-      // A signature of ours beside text names the call as well; what travels without its thought is no reasoning.
-      if (fromCarrier(carrier) !== null) out.push({ type: "reasoning", text: "", carrier });
-      out.push(...parseContentPart(part, here, omitted));
-    }
+    else out.push(...parseContentPart(part, here, omitted));
   }
   return { role: "assistant", parts: out };
+}
+
+function isBare(part: Part, carrier: string): boolean {
+  return part.type === "reasoning" && part.text === "" && part.carrier === carrier;
 }
 
 /** One content may hold several function responses and other parts: each response is a message, the rest stays around it in order. */

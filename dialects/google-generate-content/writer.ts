@@ -25,6 +25,8 @@ export class GenerateContentWriter implements StreamWriter {
   readonly #showsThoughts: boolean;
   #parts: Fields[] = [];
   #malformed: { part: number; name: string }[] = [];
+  /** A thought was sampled, and no call has carried its signature. */
+  #owesSignature = false;
   #finish: string | null = null;
   #usage: Fields | null = null;
 
@@ -43,6 +45,7 @@ export class GenerateContentWriter implements StreamWriter {
       case "text-delta":
         return this.#add(event.text === "" ? null : { text: event.text });
       case "reasoning-delta":
+        this.#owesSignature ||= event.text !== "";
         // As Google does: thoughts are told only to those who ask.
         return this.#add(
           event.text === "" || !this.#showsThoughts ? null : { text: event.text, thought: true, thoughtSignature: this.#signature },
@@ -53,7 +56,7 @@ export class GenerateContentWriter implements StreamWriter {
       case "end":
         this.#finish = finishReasons[answerable(event.finish_reason)];
         this.#usage = usageOf(event.usage);
-        return [this.#piece([])];
+        return this.#owesSignature ? this.#add({ text: "", thoughtSignature: this.#signature }) : [this.#piece([])];
     }
   }
 
@@ -76,7 +79,7 @@ export class GenerateContentWriter implements StreamWriter {
     const last = this.#parts.at(-1);
     // Pieces of one text are one part of the whole.
     if (last && isText(part) && isText(last) && part.thought === last.thought)
-      this.#parts[this.#parts.length - 1] = { ...last, text: `${last.text}${part.text}` };
+      this.#parts[this.#parts.length - 1] = { ...last, ...part, text: `${last.text}${part.text}` };
     else this.#parts.push(part);
     return [this.#piece([part])];
   }
@@ -84,12 +87,15 @@ export class GenerateContentWriter implements StreamWriter {
   /** This wire wants an object: arguments that are none go out as text, never as `{}`. */
   #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): Fields {
     const args = toolInput(event.arguments);
-    if (args !== null) return { functionCall: { id: event.id, name: event.name, args }, thoughtSignature: this.#signature };
+    if (args !== null) {
+      this.#owesSignature = false;
+      return { functionCall: { id: event.id, name: event.name, args }, thoughtSignature: this.#signature };
+    }
     this.#malformed.push({ part: this.#parts.length, name: event.name });
     return { text: event.arguments };
   }
 
-  /** Clients send it back with the part: it names the call that sampled it. */
+  /** Clients send it back with the part: it names the call that sampled it, and stands for its thought. */
   get #signature(): string {
     return carrierOf(this.#context.call_id);
   }

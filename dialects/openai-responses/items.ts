@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { Message, Part } from "../../schema/message.ts";
-import { fromCarrier } from "../carrier.ts";
+import { carrierOf, fromCarrier } from "../carrier.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { checked } from "../edge.ts";
 import { parseContent, textParts } from "../openai-content.ts";
@@ -93,12 +93,13 @@ function addMessage(item: Item, at: string, turns: TurnBuilder): void {
   else turns.add(parts, callOfItem(item.id));
 }
 
-/** The text itself where it was given; a summary is all that other vendors let out. */
+/** The text itself where it was given; a summary is all that other vendors let out. An item's id of ours names the thought too. */
 function addReasoning(item: Item, at: string, turns: TurnBuilder): void {
   const reasoning = checked(Reasoning, item, at);
   const texts = reasoning.content?.length ? reasoning.content : (reasoning.summary ?? []);
-  const carrier = reasoning.encrypted_content ?? undefined;
-  const callId = callOfItem(item.id) ?? (carrier === undefined ? null : fromCarrier(carrier));
+  const named = callOfItem(item.id);
+  const carrier = reasoning.encrypted_content ?? (named === null ? undefined : carrierOf(named));
+  const callId = named ?? (carrier === undefined ? null : fromCarrier(carrier));
   turns.add({ type: "reasoning", text: texts.map((part) => part.text).join(""), ...(carrier !== undefined && { carrier }) }, callId);
 }
 

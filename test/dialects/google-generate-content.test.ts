@@ -71,6 +71,7 @@ test("what Gemini CLI sends is understood whole", () => {
         role: "assistant",
         parts: [
           { type: "text", text: "I look first." },
+          { type: "reasoning", text: "", carrier: carrierOf(callId) },
           { type: "tool_call", id: `${callId}t0`, name: "run_shell_command", arguments: '{"command":"cat add.js"}', kind: "function" },
         ],
       },
@@ -289,7 +290,7 @@ test("thinking is turned off by a budget of none, and levelled by name", () => {
   assert.equal(effort({ thinkingLevel: "HIGH" }), "high");
 });
 
-test("thoughts are told only to those who ask", () => {
+test("thoughts are told only to those who ask, and their signature to everybody", () => {
   const turn = {
     message: {
       role: "assistant" as const,
@@ -304,10 +305,11 @@ test("thoughts are told only to those who ask", () => {
   };
   const parts = (native: Record<string, unknown>) =>
     (google.answer(turn, { ...context, native }).candidates as { content: { parts: unknown[] } }[])[0]?.content.parts;
-  assert.deepEqual(parts({}), [{ text: "So." }]);
+  const thoughtSignature = carrierOf(callId);
+  assert.deepEqual(parts({}), [{ text: "So.", thoughtSignature }]);
   assert.deepEqual(parts({ generationConfig: { thinking_config: { include_thoughts: true } } }), [
-    { text: "hm", thought: true, thoughtSignature: carrierOf(callId) },
-    { text: "So." },
+    { text: "hm", thought: true, thoughtSignature },
+    { text: "So.", thoughtSignature },
   ]);
 });
 

@@ -1,4 +1,4 @@
-/** The frames that hold a slow turn's connection open, read by the real CLI whose parser comments would break. */
+/** The frames that hold a slow turn's connection open, read by the real CLI whose parser comments would break, and what it sends back. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,13 +7,16 @@ import { proxyAt } from "../fakes/proxy-at.ts";
 import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 
-test("Gemini CLI waits through keep-alives, and its turn comes back as it was sampled", { timeout: 120_000 }, async (t) => {
+test("Gemini CLI waits through keep-alives, and its turn comes back as it was sampled, with the thought whose signature alone it sends", {
+  timeout: 120_000,
+}, async (t) => {
   const pack = await installedPack(t, geminiCli);
   if (pack === null) return;
   await using at = await proxyAt(
     (_request, index) =>
       index === 0
         ? {
+            reasoning: "I should look.",
             text: "Look.",
             tool_calls: [{ name: "run_shell_command", arguments: '{ "command" :  "echo h\\u00e9llo" }' }],
             before: sleep(3_000),
@@ -42,7 +45,7 @@ test("Gemini CLI waits through keep-alives, and its turn comes back as it was sa
   );
   assert.deepEqual(
     calls[1]?.restored.map(({ evidence, status, differences }) => [evidence, status, differences]),
-    [["tool_call_id", "restored", ["arguments"]]],
+    [["tool_call_id", "restored", ["reasoning_carried", "arguments"]]],
   );
   assert.deepEqual(at.unseen, []);
 });
