@@ -24,7 +24,7 @@ export async function runFolderOf(folder: string | undefined): Promise<string> {
   const names = await readdir("runs").catch((): string[] => []);
   const runs = await Array.fromAsync(names, async (name) => ((await hasRecords(join("runs", name))) ? [join("runs", name)] : []));
   const dated = await Promise.all(runs.flat().map(async (path) => ({ path, time: (await stat(path)).mtimeMs })));
-  const newest = dated.sort((a, b) => b.time - a.time)[0];
+  const newest = dated.sort((a, b) => b.time - a.time || (a.path < b.path ? 1 : -1))[0];
   if (!newest)
     throw new AlidadeError("not_found", "there is no run below runs/ here that recorded anything: name its folder with --run", {
       param: "run",
@@ -134,23 +134,37 @@ export async function* attemptsOf(folder: string): AsyncGenerator<Attempt> {
   }
 }
 
-/** Sessions that no trajectory was written of; with the record of their attempt, where they are one of a rollout. */
+/** Sessions that no trajectory was written of, in the order in which they were opened; with the record of their attempt, where there is one. */
 async function* untold(
   folder: string,
   store: DiskStore,
   told: ReadonlySet<string>,
 ): AsyncGenerator<{ sessionId: string; record: RolloutRecord | undefined }> {
   const records = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
-  for (const sessionId of await store.list()) if (!told.has(sessionId)) yield { sessionId, record: records.get(sessionId) };
+  const opened: { sessionId: string; time: number }[] = [];
+  for (const sessionId of await store.list()) if (!told.has(sessionId)) opened.push({ sessionId, time: await openedAt(store, sessionId) });
+  // Their ids are chance, and decide only between those of one millisecond, so that each export has the same order.
+  opened.sort((a, b) => a.time - b.time || (a.sessionId < b.sessionId ? -1 : 1));
+  for (const { sessionId } of opened) yield { sessionId, record: records.get(sessionId) };
 }
 
-/** Null where nothing was asked, or the log is damaged before that. */
+/** Unix time in milliseconds; a log that does not say it comes last, and is reported by whoever reads on. */
+async function openedAt(store: DiskStore, sessionId: string): Promise<number> {
+  try {
+    for await (const entry of store.entries(sessionId)) return entry.time;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** Null where nothing is to be told, or the log is damaged before that. */
 async function attemptIn(entries: AsyncIterable<LogEntry>): Promise<Attempt | null> {
   let found: Attempt | null = null;
   try {
     for await (const entry of entries) {
-      if (entry.type === "call_begun") return found;
       if (entry.type === "opened") found = toAttempt(entry.session_id, entry.spec);
+      if (found && tells(entry, found.member)) return found;
     }
   } catch (error) {
     if (!isDamage(error)) throw error;
@@ -158,8 +172,13 @@ async function attemptIn(entries: AsyncIterable<LogEntry>): Promise<Attempt | nu
   return null;
 }
 
-function toAttempt(session_id: string, { rollout_id, attempt, task_id, group_id }: SessionSpec): Attempt {
-  return { session_id, rollout_id, attempt, task: { id: task_id }, group: { id: group_id } };
+/** A session in which nothing was asked is none, unless it brings a team its reward. */
+function tells(entry: LogEntry, member: string | null): boolean {
+  return entry.type === "call_begun" || (entry.type === "rewarded" && member !== null);
+}
+
+function toAttempt(session_id: string, { rollout_id, attempt, member, task_id, group_id }: SessionSpec): Attempt {
+  return { session_id, rollout_id, attempt, member, task: { id: task_id }, group: { id: group_id } };
 }
 
 function isDamage(error: unknown): error is AlidadeError {
@@ -168,5 +187,6 @@ function isDamage(error: unknown): error is AlidadeError {
 
 async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory | null> {
   const entries = await store.read(sessionId);
-  return entries.some((entry) => entry.type === "call_begun") ? reconstruct(entries) : null;
+  const member = entries[0]?.type === "opened" ? entries[0].spec.member : null;
+  return entries.some((entry) => tells(entry, member)) ? reconstruct(entries) : null;
 }

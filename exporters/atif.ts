@@ -44,7 +44,7 @@ type Options = ExportOptions<{ atif_version: "1.8" | "1.7" }>;
 function toDocument(trajectory: Trajectory, options: Options, report: ExportReport): Record<string, unknown> | null {
   const turns = wholeTurns(rowsOf(trajectory, options, report), report);
   const version = `ATIF-v${options.own.atif_version}`;
-  const documents = groupByAgent(trajectory.calls).flatMap((calls) => toAgentDocument(calls, trajectory, turns, version));
+  const documents = groupByAgent(trajectory).flatMap((calls) => toAgentDocument(calls, trajectory, turns, version));
   const [main, ...others] = documents;
   if (main === undefined) return null;
   const { status, rollout_id, task, group } = trajectory;
@@ -57,11 +57,11 @@ function toDocument(trajectory: Trajectory, options: Options, report: ExportRepo
   };
 }
 
-/** In the order of each one's first call; that of the harness itself is first. */
-function groupByAgent(calls: CallRecord[]): CallRecord[][] {
+/** In the order of each one's first call; those that were given the task are first. */
+function groupByAgent({ calls, lead_agents }: Trajectory): CallRecord[][] {
   const agents = new Map<string, CallRecord[]>();
   for (const call of calls) agents.set(call.agent, [...(agents.get(call.agent) ?? []), call]);
-  return [...agents].sort(([a], [b]) => Number(b === "main") - Number(a === "main")).map(([, group]) => group);
+  return [...agents].sort(([a], [b]) => Number(lead_agents.includes(b)) - Number(lead_agents.includes(a))).map(([, group]) => group);
 }
 
 function toAgentDocument(

@@ -35,14 +35,14 @@ export const harbor = defineExporter({
 });
 
 function toResult(trajectory: Trajectory, rows: FlatRow[]): Record<string, unknown> {
-  const { reward, task, group, rollout_id, trajectory_id } = trajectory;
-  const mainFirst = [...rows].sort((a, b) => Number(b.agent === "main") - Number(a.agent === "main"));
+  const { reward, task, group, rollout_id, trajectory_id, lead_agents } = trajectory;
+  const leadsFirst = rows.toSorted((a, b) => Number(lead_agents.includes(b.agent)) - Number(lead_agents.includes(a.agent)));
   return {
     agent_result: {
       n_input_tokens: sumOf(trajectory, "prompt_tokens"),
       n_cache_tokens: sumOf(trajectory, "cached_tokens"),
       n_output_tokens: sumOf(trajectory, "sampled_tokens"),
-      rollout_details: mainFirst.map(toDetail),
+      rollout_details: leadsFirst.map(toDetail),
       metadata: { trajectory_id, rollout_id, task_id: task.id, group_id: group.id, sample_index: group.sample_index },
     },
     verifier_result: reward === null ? null : { rewards: { reward } },

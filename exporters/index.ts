@@ -1,4 +1,5 @@
 /** The list of exporters: adding one is a file and a line here. */
+import { tmpdir } from "node:os";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../errors.ts";
@@ -10,10 +11,10 @@ import { atif } from "./atif.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
 import { dpo } from "./dpo.ts";
+import { eachRollout } from "./each-rollout.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
-import { lastOnly } from "./last-attempts.ts";
 import { addOne } from "./left-out.ts";
 import { miles } from "./miles.ts";
 import { nemoGym } from "./nemo-gym.ts";
@@ -76,8 +77,8 @@ export function exporterNamed(name: string): Exporter {
  * `scratch` (about the size of the run, gone with the process). Returns what was written and what was left out, by
  * reason. Where it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
  *
- * Of a rollout that was run again the last attempt is written. Which that is must be known before the first of them is:
- * of trajectories that are no array `attempts` says it, the heads of all of them.
+ * Of a rollout that was run again the last attempt is written, and the sessions of a team as one rollout. Which those are
+ * must be known before the first of them is written: of trajectories that are no array `attempts` says it, the heads of all.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */
@@ -88,7 +89,7 @@ export async function exportTrajectories(
   options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string; attempts?: AsyncIterable<Attempt> | Iterable<Attempt> } = {},
 ): Promise<ExportReport> {
   const report = emptyReport();
-  const { signal, scratch, attempts = Array.isArray(trajectories) ? trajectories : [], ...given } = options;
+  const { signal, scratch = tmpdir(), attempts = Array.isArray(trajectories) ? trajectories : [], ...given } = options;
   const settings: ExportOptions = {
     strategy: given.strategy ?? defaultSelectOptions.strategy,
     maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
@@ -103,7 +104,7 @@ export async function exportTrajectories(
   const all = counted(trajectories, report);
   // Groups are read after a pass over the whole run, which knows the last attempts itself.
   const isAsItIs = exporter.everyAttempt || exporter.wholeGroups;
-  const source = toSource(isAsItIs ? all : lastOnly(all, attempts, onSuperseded), { scratch, onSuperseded });
+  const source = toSource(isAsItIs ? all : eachRollout(all, attempts, { scratch, onSuperseded }), { scratch, onSuperseded });
   const chunks = toChunks(exporter.write(source, settings, report));
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;

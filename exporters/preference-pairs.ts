@@ -45,9 +45,9 @@ export async function* pairsOf(
   const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
   if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
   for (const [better, worse] of candidates) {
-    const pair = await readPair(better, worse, cutOff);
-    if (typeof pair === "string") addOne(report.left_out_groups, pair);
-    else yield pair;
+    for (const pair of await readPairs(better, worse, cutOff))
+      if (typeof pair === "string") addOne(report.left_out_groups, pair);
+      else yield pair;
   }
 }
 
@@ -62,26 +62,31 @@ function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
   return ranked.flatMap((better, at) => ranked.slice(at + 1).map((worse): [Ranked, Ranked] => [better, worse]));
 }
 
-/** The pair, or why the two cannot be compared. */
-async function readPair(better: Ranked, worse: Ranked, cutOff: CutOffRules): Promise<Pair | string> {
-  const read = async ({ member, reward }: Ranked) => answerOf(underRules(await member.read(), cutOff), reward);
+/** The pair of each agent that was given the task, or why the two cannot be compared. */
+async function readPairs(better: Ranked, worse: Ranked, cutOff: CutOffRules): Promise<(Pair | string)[]> {
+  const read = async ({ member }: Ranked) => underRules(await member.read(), cutOff);
   const [chosen, rejected] = [await read(better), await read(worse)];
+  const agents = new Set([...chosen.lead_agents, ...rejected.lead_agents]);
+  return Array.from(agents, (agent) => toPair(answerOf(chosen, better.reward, agent), answerOf(rejected, worse.reward, agent)));
+}
+
+function toPair(chosen: Answer | null, rejected: Answer | null): Pair | string {
   if (chosen === null || rejected === null) return "no_answer";
   const question = ({ prompt, tools }: Answer): string => JSON.stringify([prompt, tools]);
   return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
 }
 
-/** The conversation that begins with the main agent's first turn; null where it has none that may be learned from. */
-function answerOf(trajectory: Trajectory, reward: number): Answer | null {
+/** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
+function answerOf(trajectory: Trajectory, reward: number, lead: string): Answer | null {
   const { purpose, in_loss, train_classes } = trajectory;
   const first = trajectory.calls.find(
-    (call) => call.agent === "main" && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
+    (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
   );
   if (first === undefined) return null;
   const prompt = inputOf(first, trajectory).flatMap(toChatMessages);
   const asked = JSON.stringify(prompt);
   const rows = toConversations(trajectory).rows;
-  const row = rows.find(({ agent, messages }) => agent === "main" && JSON.stringify(messages.slice(0, prompt.length)) === asked);
+  const row = rows.find(({ agent, messages }) => agent === lead && JSON.stringify(messages.slice(0, prompt.length)) === asked);
   if (row === undefined) return null;
   return {
     trajectory,

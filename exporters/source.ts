@@ -1,13 +1,13 @@
 /**
  * Trajectories as an exporter reads them: in their order, or group by group. The members of a group lie anywhere in a
  * run, so a first pass copies every trajectory into a scratch file and remembers where it lies; then each group is read
- * back, one trajectory at a time. Memory holds one trajectory and a few words about each.
+ * back, one trajectory at a time. Memory holds one trajectory (or those of one team) and a few words about each.
  */
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { readTeam } from "./each-rollout.ts";
 import { LastAttempts } from "./last-attempts.ts";
+import { ScratchFile, type Span } from "./scratch-file.ts";
 
 export type TrajectorySource = {
   /** Every trajectory, in the order of the run. */
@@ -47,28 +47,41 @@ export function toSource(
   };
 }
 
-type Place = { group: string | null; size: number | null; member: Omit<GroupMember, "read">; offset: number; length: number };
+type Place = { group: string | null; size: number | null; member: Omit<GroupMember, "read">; span: Span };
 
 async function* readGroups(
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
   scratch: string,
   onSuperseded: (() => void) | undefined,
 ): AsyncIterable<TrajectoryGroup> {
-  await using file = await openScratch(scratch);
-  const last = new LastAttempts<Place>();
-  let offset = 0;
-  let read = 0;
+  await using file = new ScratchFile(scratch);
+  const last = new LastAttempts<{ place: Place; isMember: boolean }>();
+  let superseded = 0;
   for await (const trajectory of trajectories) {
-    const bytes = Buffer.from(JSON.stringify(trajectory));
-    await file.handle.write(bytes);
-    last.add(trajectory, toPlace(trajectory, offset, bytes.length));
-    offset += bytes.length;
-    read++;
+    last.add(trajectory, { place: toPlace(trajectory, await file.write(trajectory)), isMember: trajectory.member !== null });
+    superseded++;
   }
-  const places = last.values();
-  for (let at = places.length; at < read; at++) onSuperseded?.();
+  const places: Place[] = [];
+  for (const sessions of last.all()) {
+    superseded -= sessions.length;
+    const isTeam = sessions.length > 1 || sessions.some(({ isMember }) => isMember);
+    places.push(
+      isTeam
+        ? await joined(
+            file,
+            sessions.map(({ place }) => place.span),
+          )
+        : (sessions[0] as { place: Place }).place,
+    );
+  }
+  for (; superseded > 0; superseded--) onSuperseded?.();
   const groups = Map.groupBy(places, (place) => place.group ?? place);
-  for (const members of groups.values()) yield toGroup(members, file.handle);
+  for (const members of groups.values()) yield toGroup(members, file);
+}
+
+async function joined(file: ScratchFile, spans: Span[]): Promise<Place> {
+  const rollout = await readTeam(file, spans);
+  return toPlace(rollout, await file.write(rollout));
 }
 
 /** What is known of every rollout while another one is read: enough to rank it and to judge its place in the baseline. */
@@ -85,37 +98,19 @@ const remembered = [
   "in_baseline",
 ] as const satisfies (keyof Trajectory)[];
 
-function toPlace(trajectory: Trajectory, offset: number, length: number): Place {
+function toPlace(trajectory: Trajectory, span: Span): Place {
   const { group } = trajectory;
   const facts = Object.fromEntries(remembered.map((name) => [name, trajectory[name]])) as Pick<Trajectory, (typeof remembered)[number]>;
-  return { group: group.id, size: group.size, member: { ...facts, sample_index: group.sample_index }, offset, length };
+  return { group: group.id, size: group.size, member: { ...facts, sample_index: group.sample_index }, span };
 }
 
-function toGroup(places: Place[], handle: FileHandle): TrajectoryGroup {
+function toGroup(places: Place[], file: ScratchFile): TrajectoryGroup {
   // Stable: rollouts that have no sample index stay in the order of the run, after the others.
   const last = Number.POSITIVE_INFINITY;
   const sorted = places.toSorted((a, b) => (a.member.sample_index ?? last) - (b.member.sample_index ?? last) || 0);
   return {
     id: places[0]?.group ?? null,
     size: places.find((place) => place.size !== null)?.size ?? null,
-    members: sorted.map((place) => ({ ...place.member, read: () => readBack(handle, place) })),
+    members: sorted.map((place) => ({ ...place.member, read: () => file.read(place.span) })),
   };
-}
-
-async function readBack(handle: FileHandle, { offset, length }: Place): Promise<Trajectory> {
-  const bytes = Buffer.alloc(length);
-  await handle.read(bytes, 0, length, offset);
-  // It was a trajectory when this process wrote it.
-  return JSON.parse(bytes.toString("utf8")) as Trajectory;
-}
-
-/** Unlinked as soon as it is open: a killed process leaves nothing behind. */
-async function openScratch(folder: string): Promise<AsyncDisposable & { handle: FileHandle }> {
-  const own = await mkdtemp(join(folder, "alidade-export-"));
-  try {
-    const handle = await open(join(own, "trajectories"), "w+", 0o600);
-    return { handle, [Symbol.asyncDispose]: () => handle.close() };
-  } finally {
-    await rm(own, { recursive: true, force: true });
-  }
 }

@@ -2,6 +2,7 @@
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
+export { joinMembers } from "./join-members.ts";
 export {
   type CutOffRule,
   type CutOffRules,

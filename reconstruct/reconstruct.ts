@@ -102,6 +102,8 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     session_id,
     rollout_id: facts.rollout_id === undefined ? spec.rollout_id : facts.rollout_id,
     attempt,
+    member: spec.member,
+    lead_agents: ["main"],
     purpose: spec.purpose,
     train_classes: spec.train_classes,
     status: facts.status ?? "recorded",

@@ -5,6 +5,7 @@ import { TokenPaths } from "./token-paths.ts";
 export class TreeIndex {
   readonly traces: Trace[];
   readonly calls: CallRecord[];
+  readonly leadAgents: string[];
   readonly #paths: TokenPaths;
   readonly #callById: Map<string, CallRecord>;
   readonly #samples = new Map<string, TreeNode[]>();
@@ -12,6 +13,7 @@ export class TreeIndex {
   constructor(trajectory: Trajectory) {
     this.traces = trajectory.traces;
     this.calls = trajectory.calls;
+    this.leadAgents = trajectory.lead_agents;
     this.#paths = new TokenPaths(trajectory);
     this.#callById = new Map(trajectory.calls.map((call) => [call.call_id, call]));
     for (const node of trajectory.nodes) {

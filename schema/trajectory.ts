@@ -170,6 +170,7 @@ export const Attempt = z.object({
   session_id: z.string(),
   rollout_id: z.string().nullable(),
   attempt: z.number().int(),
+  member: z.string().nullable().default(null),
   task: z.object({ id: z.string().nullable() }),
   group: z.object({ id: z.string().nullable() }),
 });
@@ -181,6 +182,10 @@ export const Trajectory = z.strictObject({
   session_id: z.string(),
   rollout_id: z.string().nullable(),
   attempt: z.number().int(),
+  /** Which session of a rollout of several; null where it is the only one, and where they are joined. */
+  member: z.string().nullable().default(null),
+  /** The agents that were given the task: `main`, or the members that are joined here. The others are their sub-agents. */
+  lead_agents: z.array(z.string()).default(["main"]),
   purpose: Purpose,
   /** Kinds of call that may be trained, by the session's own word; others are `auxiliary`. */
   train_classes: TrainClasses,

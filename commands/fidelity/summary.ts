@@ -36,7 +36,8 @@ export type FidelitySummary = {
 export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
   readonly #rollouts = new Set<string>();
-  readonly #summary = { attempts: 0, in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  readonly #attempts = new Set<string>();
+  readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
   readonly #causes = new Map<EdgeCause, CauseSummary>();
@@ -48,9 +49,12 @@ export class FidelitySummarizer {
   add(trajectory: Trajectory): void {
     const selected = selectRows(trajectory, this.#options);
     const tolerant = selectRows(trajectory, { ...this.#options, strategy: "tolerant" });
-    this.#rollouts.add(trajectory.rollout_id ?? trajectory.session_id);
-    this.#summary.attempts++;
-    if (selected.standing.in_loss) this.#summary.in_loss++;
+    const { task, group, rollout_id, session_id } = trajectory;
+    const rollout = JSON.stringify(rollout_id === null ? [session_id] : [task.id, group.id, rollout_id]);
+    const attempt = `${rollout} ${trajectory.attempt}`;
+    this.#rollouts.add(rollout);
+    if (selected.standing.in_loss && !this.#attempts.has(attempt)) this.#summary.in_loss++;
+    this.#attempts.add(attempt);
     this.#summary.calls += trajectory.calls.length;
     this.#summary.rows += selected.row_count;
     if (selected.tokens.trained === 0) this.#summary.dummy_rows += selected.row_count;
@@ -63,6 +67,7 @@ export class FidelitySummarizer {
   get summary(): FidelitySummary {
     return {
       rollouts: this.#rollouts.size,
+      attempts: this.#attempts.size,
       ...this.#summary,
       tokens: this.#tokens,
       row_inflation: rowInflationOf(this.#tokens),

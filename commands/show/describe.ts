@@ -71,7 +71,7 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
   const of = (value: number | null) => (value === null ? "" : ` of ${value}`);
   const rows: [string, string | null][] = [
     ["session", t.session_id],
-    ["rollout", t.rollout_id === null ? null : `${t.rollout_id}, attempt ${t.attempt}`],
+    ["rollout", t.rollout_id === null ? null : `${t.rollout_id}, attempt ${t.attempt}${t.member === null ? "" : `, member ${t.member}`}`],
     ["task", t.task.id],
     ["group", t.group.id === null ? null : `${t.group.id}, sample ${t.group.sample_index ?? "?"}${of(t.group.size)}`],
     ["harness", t.harness.name === null ? null : `${t.harness.name} ${t.harness.version ?? ""}`.trim()],

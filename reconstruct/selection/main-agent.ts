@@ -5,5 +5,5 @@ import type { Selection } from "./selection.ts";
 export const mainAgent: Selection = {
   name: "main-agent",
   title: "the strict rows of the agent that was given the task; its sub-agents are left out",
-  paths: (tree) => pathsOfAgent(tree, "main"),
+  paths: (tree) => tree.leadAgents.flatMap((agent) => pathsOfAgent(tree, agent)),
 };

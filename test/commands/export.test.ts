@@ -6,10 +6,13 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import type { ExportReport } from "../../exporters/index.ts";
+import { newId } from "../../schema/ids.ts";
 import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
+import { DiskStore } from "../../store/index.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
 import { LogBuilder, user } from "../fakes/log-builder.ts";
+import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 
 /** The folder of a run of one group. */
 async function runFolder(t: TestContext): Promise<string> {
@@ -205,6 +208,64 @@ test("of the sessions that somebody opened for one rollout the last attempt is e
   await rm(join(run, "sessions"), { recursive: true });
   await writeFile(join(run, "trajectories.jsonl"), canonical.map((line) => `${JSON.stringify(line)}\n`).join(""));
   assert.deepEqual(new Set((await rowsOf("flat")).map((row) => `${row.rollout_id} ${row.attempt}`)), new Set(["r0 2", "r1 2"]));
+});
+
+test("of two sessions that an older version opened for one attempt the later one is exported, whatever their ids", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  for (let index = 0; index < 12; index++)
+    for (const [time, reward] of [
+      [1_000, 0],
+      [9_000, 1],
+    ] as const) {
+      const log = new LogBuilder();
+      log.call({ messages: [user("hi")] });
+      log.entries.push({ type: "rewarded", time: 9_500, revision: 1, reward, components: {} });
+      const entries = log.entries.map((entry) => (entry.type === "opened" ? { ...entry, time } : entry));
+      await writeLog(run, newId("ses"), entries, { rollout_id: `r${index}`, attempt: 1 });
+    }
+  const { stdout, stderr } = await cli(["export", "--run", run]);
+  assert.deepEqual(
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { reward: number }).reward),
+    Array.from({ length: 12 }, () => 1),
+  );
+  assert.match(stderr, /12 rows of 24 trajectories; left out: 12 rollouts superseded/);
+});
+
+test("the sessions of a team that serve recorded are exported as one rollout with the reward that one of them was given", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
+  t.after(() => rm(run, { recursive: true }));
+  {
+    await using at = await proxyAt((request) => ({ text: `to ${JSON.stringify(request.messages.at(-1)?.content)}` }), {
+      store: new DiskStore(join(run, "sessions")),
+    });
+    for (const rollout_id of ["r0", "r1"]) {
+      const team = await Promise.all(
+        ["planner", "coder", "critic"].map((member) => at.open({ purpose: "train", task_id: "t", group_id: "g", rollout_id, member })),
+      );
+      for (const client of team) for (const content of ["one", "two"]) await client.say([{ role: "user", content }]);
+      await at.proxy.reward((team[rollout_id === "r0" ? 0 : 2] as Client).sessionId, rollout_id === "r0" ? 1 : 0, { tests: 1 });
+    }
+  }
+  const out = join(run, "rows.jsonl");
+  const report = jsonOf<ExportReport>(await cli(["export", "--run", run, "--format", "verl", "--out", out, "--json"]));
+  assert.deepEqual([report.trajectories, report.rows, report.left_out_rollouts], [6, 12, {}]);
+  const rows = (await readFile(out, "utf8"))
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { rollout_id: string; session_id: number; agent: string; reward_score: number });
+  const seen = Map.groupBy(rows, (row) => `${row.rollout_id} ${row.session_id} ${row.agent} ${row.reward_score}`);
+  const agents = ["coder", "critic", "planner"];
+  assert.deepEqual(
+    [...seen].map(([name, { length }]) => `${name} × ${length}`).toSorted(),
+    ["r0 0", "r1 1"].flatMap((name) => agents.map((agent) => `${name} ${agent} ${name === "r0 0" ? 1 : 0} × 2`)),
+  );
+  const fidelity = await cli(["fidelity", "--run", run]);
+  assert.match(fidelity.stdout, /^2 rollouts \(2 in the loss\), 12 calls/);
 });
 
 test("a damaged log is named and costs its own trajectory only", async (t) => {
