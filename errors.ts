@@ -21,6 +21,7 @@ export const errorCodes = {
   budget_spent: "policy",
   too_many_requests: "policy",
   context_length_exceeded: "policy",
+  call_failed: "policy",
   harness_failed: "policy",
   harness_timeout: "policy",
   sandbox_out_of_memory: "policy",

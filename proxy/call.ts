@@ -6,6 +6,7 @@ import { type Message, type Turn, textOf } from "../schema/message.ts";
 import type { CallBegun, CallFinished, EngineFingerprints } from "../schema/session-log.ts";
 import type { IdText } from "../tokens/id-text.ts";
 import type { OpenPause } from "./engine-lease.ts";
+import type { EngineSlot } from "./engine-slot.ts";
 import { fromErrorRecord } from "./error-record.ts";
 import type { Generation } from "./generation.ts";
 
@@ -27,6 +28,8 @@ export class Call {
   promptLength = 0;
   /** The call with whose tokens its prompt begins in the log, and how many those are. */
   promptBase: { call_id: string; length: number } | null = null;
+  /** The engine of its last try, with that one's name of the model; null where none was entered, or in another process. */
+  servedAs: { slot: EngineSlot; model: string } | null = null;
   /** Of the template and the tokenizer whose ids they are; null where nobody knows them. */
   fingerprints: EngineFingerprints | null = null;
   delivery: Delivery = "none";

@@ -184,12 +184,15 @@ export class EnginePool implements AsyncDisposable {
   }
 
   /**
-   * How the engine is, by a question of our own: asked when its gate is open, of the weights that stand behind it then. One
-   * that was taken away meanwhile fails. Throws the signal's reason.
+   * How the engine is, by a question of our own, asked when its gate is open: one whose gate stays shut for as long as a
+   * call would wait is busy, one that was taken away fails. Throws the signal's reason.
    */
   async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
     for (;;) {
-      while (slot.gate !== null && this.slots.includes(slot)) await unlessAborted(this.#changed.promise, signal);
+      while (slot.gate !== null && !limit.aborted) await unlessAborted(this.#changed.promise, limit).catch(() => undefined);
+      signal.throwIfAborted();
+      if (slot.gate !== null) return "busy";
       if (!this.slots.includes(slot)) return "fails";
       const fenced = new AbortController();
       // A fence waits for it, or cancels it, as for any call.

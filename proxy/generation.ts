@@ -44,6 +44,8 @@ export type GenerationResult = SampleResult & {
   policy_changed?: CallFinished["policy_changed"];
   /** The engine of the last try; null where none was entered. */
   slot: EngineSlot | null;
+  /** That one's name of the model. */
+  asked_model: string | null;
 };
 
 export class Generation {
@@ -144,6 +146,7 @@ export class Generation {
           ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
           policy: null,
           slot: null,
+          asked_model: null,
         };
       }
       const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
@@ -152,7 +155,7 @@ export class Generation {
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
       if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
-        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot };
+        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot, asked_model: lease.model };
     }
   }
 

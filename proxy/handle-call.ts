@@ -49,7 +49,7 @@ export function handleCall(session: Session, exchange: Exchange, around: CallSur
 
 /** Answers one whose body could not be read: as one that the dialect cannot make sense of. Never throws. */
 export function refuseCall(session: Session, exchange: Exchange, error: AlidadeError, around: CallSurroundings): Promise<void> {
-  return waitedFor(session, refuse(session, { call: null, said: null }, exchange, error, around));
+  return waitedFor(session, refuse(session, { call: null, said: null, parent: null }, exchange, error, around));
 }
 
 /** A seal waits for it: how an answer ended is part of the log. */
@@ -63,16 +63,17 @@ async function waitedFor(session: Session, answering: Promise<void>): Promise<vo
 }
 
 /** How far a request got. */
-type Known = { call: Call | null; said: CallLabels | null };
+type Known = { call: Call | null; said: CallLabels | null; parent: Call | null };
 
 async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  const known: Known = { call: null, said: null };
+  const known: Known = { call: null, said: null, parent: null };
   try {
     session.assertOpen();
     const request = await admitted(session, exchange, around);
     const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
     known.said = said;
     const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
+    known.parent = restored.parent;
     if (session.spec.sandboxed) assertImagesInside(restored.messages);
     const found = await findOrBegin(session, exchange, { request, said, restored }, around);
     known.call = found.call;
@@ -234,7 +235,7 @@ function generate(session: Session, call: Call, { request, wish, bases }: Work, 
 
 /** Writes down what came of the generation, and only then lets the session's tables know it. */
 async function finish(session: Session, call: Call, result: GenerationResult, around: CallSurroundings): Promise<void> {
-  const { prompt, tries, slot, failure, ...rest } = result;
+  const { prompt, tries, slot, asked_model, failure, ...rest } = result;
   const now = Date.now();
   const pauses = call.pauses.filter((pause) => pause.to !== pause.from).map(({ from, to }) => ({ from, to: to ?? now }));
   const finished: CallFinished = {
@@ -248,6 +249,7 @@ async function finish(session: Session, call: Call, result: GenerationResult, ar
   await session.record(...tries, finished);
   call.finish(finished, prompt?.whole ?? null);
   call.failure = failure;
+  call.servedAs = slot && asked_model !== null ? { slot, model: asked_model } : null;
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);
   if (!slot) return;
@@ -270,7 +272,7 @@ async function answer(
   try {
     const delivery = await relay(session, call, exchange, call.settled, options);
     if (delivery === "complete") session.told(call.begun.request_class, null);
-    else if (delivery === "error") session.told(call.begun.request_class, await errorOf(call));
+    else if (delivery === "error") session.told(call.begun.request_class, await errorOf(call), { call });
     const entry = { time: Date.now(), call_id: call.id };
     await session
       .answered(
@@ -293,7 +295,7 @@ async function errorOf(call: Call): Promise<ErrorRecord | null> {
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
 async function refuse(
   session: Session,
-  { call, said }: Known,
+  { call, said, parent }: Known,
   exchange: Exchange,
   thrown: unknown,
   around: CallSurroundings,
@@ -301,7 +303,7 @@ async function refuse(
   const error = asAlidadeError(thrown, "internal");
   if (error.code === "internal") around.onError(thrown, `answering ${exchange.dialect.name}`);
   const request_class = call?.begun.request_class ?? said?.request_class;
-  session.told(request_class ?? "unknown", toErrorRecord(error));
+  session.told(request_class ?? "unknown", toErrorRecord(error), { call, parent });
   try {
     const refusal = exchange.dialect.error(error);
     if (!exchange.headersSent) await exchange.send(refusal);

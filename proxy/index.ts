@@ -1,4 +1,5 @@
 export { neutralSampling } from "./admit.ts";
+export type { EngineState } from "./canary.ts";
 export type { EngineSpec } from "./engine-slot.ts";
 export { toErrorRecord } from "./error-record.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";

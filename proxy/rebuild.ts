@@ -50,7 +50,8 @@ function replay(session: Session, entry: LogEntry): void {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);
     if (call && entry.delivery === "complete") session.told(call.begun.request_class, null);
-    else if (call && entry.type === "answered" && wasError(entry)) session.told(call.begun.request_class, call.finished?.error ?? null);
+    else if (call && entry.type === "answered" && wasError(entry))
+      session.told(call.begun.request_class, call.finished?.error ?? null, { call });
   } else if (entry.type === "refused") session.told(entry.request_class ?? "unknown", entry.error);
   else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
   else if (entry.type === "forgotten") session.forgotten.add(entry.id);

@@ -22,6 +22,7 @@ import { GrowingJson } from "../wire/growing-json.ts";
 import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
+import { isOwnTurn } from "./own-turn.ts";
 import { SaidTurns } from "./said-turns.ts";
 import { sameJson } from "./same-json.ts";
 import { SentBefore } from "./sent-before.ts";
@@ -66,6 +67,8 @@ export class Session {
   stopReason: string | null = null;
   /** The error that the harness was told last in its work (`told`); null once an answer has reached it again. */
   lastError: ErrorRecord | null = null;
+  /** The same of the harness's own turns alone (own-turn.ts); `call` is null where none was begun. */
+  lastFailure: { error: ErrorRecord; call: Call | null } | null = null;
   revision = 0;
   /** The engines that hold its prefixes, the last one first: its calls go there while they can. */
   engineNames: string[] = [];
@@ -180,10 +183,15 @@ export class Session {
     return withinTime(Promise.allSettled(this.answering), answersMs);
   }
 
-  /** Cancels what is running and waits until everything that is known is in the log. Throws where it cannot be written. */
-  async settleAll(why: string): Promise<void> {
+  /** Cancels what runs at the engine, and from now on what begins. */
+  stopCalls(why: string): void {
     this.ending ??= why;
     for (const call of this.inFlight) void call.generation?.cancel(why);
+  }
+
+  /** Cancels what is running and waits until everything that is known is in the log. Throws where it cannot be written. */
+  async settleAll(why: string): Promise<void> {
+    this.stopCalls(why);
     await Promise.allSettled([...this.inFlight].map((call) => call.settled));
     await this.answersEnded();
     for (const call of this.calls.values()) if (call.unsaved) await call.save();
@@ -213,8 +221,11 @@ export class Session {
    * How a request ended for the harness: with an error, or with its answer. What it asks for beside its work (titles and
    * the like) neither costs it anything nor gives it back an answer that it did not get.
    */
-  told(request_class: RequestClass, error: ErrorRecord | null): void {
-    if (workClasses.includes(request_class)) this.lastError = error;
+  told(request_class: RequestClass, error: ErrorRecord | null, about: { call: Call | null; parent?: Call | null } = { call: null }): void {
+    if (!workClasses.includes(request_class)) return;
+    this.lastError = error;
+    if (error === null) this.lastFailure = null;
+    else if (isOwnTurn(this.calls, about.call ?? about.parent ?? null)) this.lastFailure = { error, call: about.call };
   }
 
   noteDelivery(call: Call, delivery: Answered["delivery"]): void {

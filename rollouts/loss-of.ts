@@ -5,11 +5,8 @@ import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { HarnessRun } from "./run-harness.ts";
 
-/** Above this share of its time a rollout that the clock cut was waiting for the engine, not for its own commands. */
-const slowEngineShare = 0.5;
-
 /** Stops that are the policy's own doing and are trained with the reward they got. */
-const cutByItself = new Set(["budget_spent", "context_length_exceeded", "harness_timeout"]);
+const cutByItself = new Set(["budget_spent", "call_failed", "context_length_exceeded", "harness_timeout"]);
 
 export function lossOf(
   run: HarnessRun | null,
@@ -25,6 +22,6 @@ export function lossOf(
   if (!verdict) return masked("failed", error?.code ?? "not_graded");
   if (verdict.reward === null) return masked("failed", verdict.error?.code ?? verdict.status);
   const status = run && cutByItself.has(run.stop_reason) ? "cut" : "graded";
-  if (run?.cut_by_clock && run.engine_share > slowEngineShare) return masked(status, "cut_by_the_clock_while_the_engine_was_slow");
+  if (run?.slow_engine) return masked(status, "cut_by_the_clock_while_the_engine_was_slow");
   return { status, in_loss: true, in_baseline: true, mask_reason: null };
 }

@@ -4,6 +4,7 @@ import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
+import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { Prepared } from "./prepare.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
@@ -20,8 +21,10 @@ export type HarnessRun = {
   failure: ErrorRecord | null;
   /** It was the clock that ended it: the agent's own, or the session's. */
   cut_by_clock: boolean;
-  /** Share of the run during which the engine was at work on a call of this session, 0 to 1. */
+  /** Share of the run during which the engine was at work on a call of this session, 0 to 1. The agent can make it what it likes. */
   engine_share: number;
+  /** It was the clock, most of its time went to the engine, and the engine is slow for a question of ours too. */
+  slow_engine: boolean;
 };
 
 /**
@@ -59,6 +62,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
       failure: null,
       cut_by_clock: false,
       engine_share: 0,
+      slow_engine: false,
     };
   }
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
@@ -66,20 +70,35 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
   // A harness may be gone before it is noted how its last answer ended.
   await prepared.session.answersEnded();
-  const meaning = meaningOf(setup, plan, prepared, result);
+  const { lastFailure } = prepared.session;
+  // What the agent left running must not keep the engine from answering us.
+  prepared.session.stopCalls("the harness has ended");
+  const failed = await failedTurn(setup.proxy.pool, lastFailure, signal);
+  const meaning = meaningOf(setup, plan, prepared, result, failed);
   const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.spent.over === "max_wall_seconds";
-  return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, ...meaning };
+  const slow_engine = cut_by_clock && engine_share > mostlyEngine && (await isSlow(setup, prepared, signal));
+  return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
+}
+
+/** Above this share of its time a rollout that the clock cut was waiting for the engine, not for its own commands. */
+const mostlyEngine = 0.5;
+
+/** Whether the engine that the session called last is slow for us as well. */
+async function isSlow({ proxy }: RunSetup, { session }: Prepared, signal: AbortSignal): Promise<boolean> {
+  const served = [...session.calls.values()].findLast((call) => call.servedAs !== null)?.servedAs;
+  return served ? (await proxy.pool.stateOf(served.slot, served.model, signal)) !== "answers" : false;
 }
 
 /**
- * In order of what explains most: our own refusal, the engine's failure, the clock, memory, the harness's own word. Where
- * the last answer to its work was an infrastructure's failure, it is one however the harness took it: some exit with 0.
+ * In order of what explains most: our own refusal, the engine's failure, the clock, memory, a call that failed, the
+ * harness's own word. How the harness took its last answer says nothing: some exit with 0 after a failure.
  */
 function meaningOf(
   setup: RunSetup,
   plan: RolloutPlan,
   prepared: Prepared,
   result: ExecResult,
+  failed: FailedTurn | null,
 ): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> {
   const stopped = (code: ErrorCode, message: string): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> => {
     const record = toErrorRecord(new AlidadeError(code, message));
@@ -91,14 +110,14 @@ function meaningOf(
   const { harness } = setup;
   const end = harness.end(result);
   if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
-  const failedCall = session.lastError;
-  if (failedCall && errorCodes[failedCall.code as ErrorCode] === "infrastructure")
-    return stopped(failedCall.code as ErrorCode, `the last call of ${harness.name} failed: ${failedCall.message}`);
+  if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
   if (result.timed_out)
     return stopped("harness_timeout", `${harness.name} was still running after its ${plan.task.limits.agent_seconds} s and was killed`);
   if (result.out_of_memory)
     return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
-  if (end.failed && failedCall?.code === "context_length_exceeded") return stopped("context_length_exceeded", failedCall.message);
+  if (failed) return { stop_reason: failed.record.code, infrastructure: null, failure: failed.record };
+  const { lastError } = session;
+  if (end.failed && lastError?.code === "context_length_exceeded") return stopped("context_length_exceeded", lastError.message);
   const said = end.message ? `: ${end.message}` : "";
   if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${said}`);
   if (session.callCount === 0)

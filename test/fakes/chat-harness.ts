@@ -1,7 +1,8 @@
 /**
  * A harness of thirty lines: chats, runs the shell commands that it is told to, and ends when there are none. With
  * HARNESS_RETRIES it asks again after a 5xx, as SDKs do; with HARNESS_TITLES it asks for a title after each question and
- * does not care whether it gets one; HARNESS_EXIT is its exit code, however it ended.
+ * does not care whether it gets one; HARNESS_EXIT is its exit code, however it ended. With HARNESS_LAST a script of the
+ * agent's own, left running, asks for something once more after the harness has its last answer.
  */
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -41,6 +42,7 @@ for (;;) {
   messages.push({ role: "assistant", ...said });
   if (!said.tool_calls?.length) {
     console.log(said.content);
+    if (process.env.HARNESS_LAST) await (await ask({ messages: [{ role: "user", content: "for a script of mine" }] })).text();
     process.exit(Number(process.env.HARNESS_EXIT ?? 0));
   }
   for (const call of said.tool_calls) {

@@ -10,7 +10,8 @@ import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Limits } from "../../schema/task.ts";
-import { enginesAt } from "../fakes/engines-at.ts";
+import { type EnginesAt, enginesAt } from "../fakes/engines-at.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/scripted-engine.ts";
 import { until } from "../fakes/until.ts";
 
 /** Prints some noise, asks once, and stays for so many milliseconds afterwards. */
@@ -25,12 +26,52 @@ console.log((await answer.json()).choices[0].message.content);
 await new Promise((resolve) => setTimeout(resolve, ${stayMs}));
 `;
 
+/** Has the engine at work on one call after the other, for ever. */
+const talker = `
+for (;;) {
+  const answer = await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer " + process.env.OPENAI_API_KEY },
+    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
+  });
+  await answer.text();
+}
+`;
+
+test("a clock cuts no agent out of the loss by what it asks of an engine that is quick for others", { timeout: 60_000 }, async () => {
+  for (const [canaryMs, slow_engine] of [
+    [0, false],
+    [2_500, true],
+  ] as const) {
+    await using scope = new AsyncDisposableStack();
+    const reply = (_name: string, { probe }: WireRequest): ScriptedReply => ({ text: "hello", beforeEnd: sleep(probe ? canaryMs : 200) });
+    const at = scope.use(await enginesAt(reply, { a: {} }));
+    const { running } = await begin(scope, at, { agentSeconds: 4, script: talker });
+    const ended = await running;
+    assert.deepEqual([ended.stop_reason, ended.engine_share > 0.5, ended.slow_engine], ["harness_timeout", true, slow_engine]);
+  }
+});
+
 /** What became of an agent that has so many seconds while the engine's weights are updated for so many milliseconds. */
 async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
-  const signal = AbortSignal.timeout(60_000);
   await using scope = new AsyncDisposableStack();
   const at = scope.use(await enginesAt(() => ({ text: "hello" }), { a: {} }));
-  const { session, key } = await at.proxy.openSession({});
+  const { body } = await at.control("POST", "/pause");
+  const { running } = await begin(scope, at, { agentSeconds, script: agent(stayMs) });
+  await until(() => at.proxy.pool.waiting === 1);
+  await sleep(pausedMs);
+  await at.control("POST", "/resume", { fence: body.fence });
+  return await running;
+}
+
+/** An agent of this script at its work. */
+async function begin(
+  scope: AsyncDisposableStack,
+  { proxy }: EnginesAt,
+  { agentSeconds, script }: { agentSeconds: number; script: string },
+) {
+  const signal = AbortSignal.timeout(60_000);
+  const { session, key } = await proxy.openSession({});
   const limits = Limits.parse({ agent_seconds: agentSeconds, output_bytes: 2_000 });
   const sandbox = scope.use(
     await localProcess.create(
@@ -46,17 +87,13 @@ async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
       signal,
     ),
   );
-  await sandbox.writeFiles([{ path: "agent.mjs", content: Buffer.from(agent(stayMs)), mode: 0o644 }]);
+  await sandbox.writeFiles([{ path: "agent.mjs", content: Buffer.from(script), mode: 0o644 }]);
   const harness = commandHarness({ argv: [sandbox.path(`${nodeInside}/bin/node`), "agent.mjs"] });
-  const context = { instruction: "hi", baseUrl: at.proxy.url, apiKey: key, model: "m", contextWindow: null };
+  const context = { instruction: "hi", baseUrl: proxy.url, apiKey: key, model: "m", contextWindow: null };
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
-  const { body } = await at.control("POST", "/pause");
   const plan = { task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
-  const running = runHarness({ harness } as RunSetup, plan, { sandbox, session, launch } as Prepared, signal);
-  await until(() => at.proxy.pool.waiting === 1);
-  await sleep(pausedMs);
-  await at.control("POST", "/resume", { fence: body.fence });
-  return await running;
+  // In an object: an async function would wait for it.
+  return { running: runHarness({ harness, proxy } as RunSetup, plan, { sandbox, session, launch } as Prepared, signal) };
 }
 
 test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {
