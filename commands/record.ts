@@ -1,7 +1,7 @@
 /** `alidade record -- command …`: any local program, with the usual variables set, recorded as one session. */
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { constants, tmpdir } from "node:os";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
@@ -10,6 +10,8 @@ import { harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
+import { currentOwner } from "../sandboxes/owner.ts";
+import { ownedFolder, temporary } from "../sandboxes/temporary-folder.ts";
 import { newId } from "../schema/ids.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
@@ -88,8 +90,11 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     continuity: config.continuity,
   });
 
-  const home = await mkdtemp(join(tmpdir(), "alidade-home-"));
+  const belongings = { run_id: session.id, owner: await currentOwner(), lease: Date.now() + homeMs };
+  const folder = await ownedFolder(temporary.home, belongings);
+  const home = join(folder, "home");
   try {
+    await mkdir(home);
     const configured = harness?.configure({
       baseUrl: proxy.url,
       apiKey: key,
@@ -134,9 +139,12 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       );
     return error && exitCode === 0 ? 1 : exitCode;
   } finally {
-    await rm(home, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** A person's program may run for weeks. After that its home is removed by `reap`, whatever boot it is of. */
+const homeMs = 30 * 24 * 3600_000;
 
 /** Programs may be recorded into one folder at the same time: each waits until the other's line is written. */
 async function keep(out: string, trajectory: Trajectory): Promise<string> {

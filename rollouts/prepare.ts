@@ -34,10 +34,17 @@ export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortS
   try {
     return await soonAfterAbort(prepareWithin(setup, plan, within), within);
   } catch (error) {
-    if (!limit.aborted || signal.aborted) throw error;
+    if (!limit.aborted || signal.aborted) throw asFullDisk(error);
     const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
     throw new AlidadeError("sandbox_unavailable", message, { cause: error });
   }
+}
+
+/** A full disk passes, so the rollout waits for space (run-rollout.ts). A container engine says it in words only. */
+function asFullDisk(error: unknown): unknown {
+  const isTheTask = error instanceof AlidadeError && error.owner !== "infrastructure";
+  if (isTheTask || !/no space left on device|disk quota exceeded/i.test(messageOf(error))) return error;
+  return new AlidadeError("store_full", `no space left for a sandbox (${messageOf(error)}): free some space`, { cause: error });
 }
 
 /** What a sandbox takes to go on a loaded machine. An engine that needs longer stalls, and may for ever. */

@@ -18,12 +18,15 @@ import { lockFolder } from "./folder-lock.ts";
 
 export class RunFolder implements AsyncDisposable {
   readonly path: string;
+  /** A process was at work in it before, and may have left more behind than it put on record. */
+  readonly isResumed: boolean;
   readonly #rollouts: Appender;
   readonly #trajectories: Appender;
   readonly #scope: AsyncDisposableStack;
 
-  private constructor(path: string, rollouts: Appender, trajectories: Appender, scope: AsyncDisposableStack) {
+  private constructor(path: string, isResumed: boolean, rollouts: Appender, trajectories: Appender, scope: AsyncDisposableStack) {
     this.path = path;
+    this.isResumed = isResumed;
     this.#rollouts = rollouts;
     this.#trajectories = trajectories;
     this.#scope = scope;
@@ -38,9 +41,11 @@ export class RunFolder implements AsyncDisposable {
     await using scope = new AsyncDisposableStack();
     scope.use(await lockFolder(path));
     await dropOrphans(path);
-    const rollouts = scope.use(await Appender.open(join(path, "rollouts.jsonl")));
+    const file = join(path, "rollouts.jsonl");
+    const isResumed = (await stat(file).catch(() => null)) !== null;
+    const rollouts = scope.use(await Appender.open(file));
     const trajectories = scope.use(await Appender.open(join(path, "trajectories.jsonl")));
-    return new RunFolder(path, rollouts, trajectories, scope.move());
+    return new RunFolder(path, isResumed, rollouts, trajectories, scope.move());
   }
 
   /** What was asked for, written once: a run that goes on must find it, also when its disk is full. */

@@ -68,7 +68,7 @@ async function inSandbox(
 ): Promise<{ base: SandboxFile[]; work: SandboxFile[] | null }> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
-    return prepare(setup, plan, signal);
+    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal));
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
@@ -102,10 +102,11 @@ async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, si
 }
 
 /**
- * On a full disk the outcome is held in memory until it can be written: a rollout's GPU time is worth the wait. A run
- * that is stopped meanwhile throws `store_full`; what was not written is then made again by `--resume`.
+ * On a full disk a rollout does not begin, and an outcome is held in memory until it can be written: a rollout's GPU time
+ * is worth the wait. A run that is stopped meanwhile throws `store_full`; what was not written is then made again by
+ * `--resume`.
  */
-async function whenThereIsSpace(setup: RunSetup, signal: AbortSignal, write: () => Promise<void>): Promise<void> {
+async function whenThereIsSpace<T>(setup: RunSetup, signal: AbortSignal, write: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await write();

@@ -48,9 +48,11 @@ export type RunOptions = {
 export async function runTasks(options: RunOptions, signal: AbortSignal): Promise<RolloutRecord[]> {
   const plans = await plansOf(options);
   const setup = await setUp(options, signal);
-  if (plans.interrupted.length > 0) await clearAway(setup, signal);
+  if (options.folder.isResumed) await clearAway(setup, signal);
   await closeInterrupted(setup, plans.interrupted);
   const ended = await Promise.allSettled(plans.open.map((plan) => untilDone(setup, plan, signal)));
+  // What a container engine was still making when its client was killed is there by now.
+  if (options.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
   for (const end of ended) if (end.status === "rejected") throw end.reason;
   const latest = new Map<string, RolloutRecord>();
   for (const record of await readRollouts(options.folder.path)) latest.set(record.rollout_id, record);
@@ -133,11 +135,11 @@ function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
   return { rollout_id: `${group_id}-${sample_index}`, attempt: 1, task, task_hash: hashOf(task).slice(0, 16), group_id, sample_index };
 }
 
-/** The sandboxes and processes of the process that died: they would go on calling nobody. */
-async function clearAway({ backend, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
+/** The sandboxes and processes of the process that died, whatever it had put on record: they would go on calling nobody. */
+async function clearAway({ backend, run_id, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
   const note = (text: string): void => onProgress({ type: "note", text });
   try {
-    const { removed, failed } = await backend.reap({}, signal);
+    const { removed, failed } = await backend.reap({ run: run_id }, signal);
     for (const text of removed) note(`removed ${text}`);
     for (const text of failed) note(`could not remove ${text}`);
   } catch (error) {

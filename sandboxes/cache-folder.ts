@@ -1,5 +1,5 @@
 /** What is fetched or built once and used by every run after it: package sources, dependencies, harness packs. */
-import { chmod, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { chmod, glob, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
@@ -42,6 +42,12 @@ async function fillOnce(target: string, fill: (folder: string) => Promise<void>)
     if (!(await isFolder(target))) throw error;
   }
   return target;
+}
+
+/** Folders that are being filled, or were when their process was killed. */
+export function draftsOfCache(): Promise<string[]> {
+  const root = cacheRoot();
+  return Array.fromAsync(glob("*/*.draft-??????", { cwd: root }), (name) => join(root, name));
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -14,7 +14,7 @@ import { DockerSandbox, removeContainer, removeVolumes } from "./docker-sandbox.
 import { doorPack } from "./door-pack.ts";
 import { baseImage, ensureBaseImage } from "./images.ts";
 import { hostId } from "./owner.ts";
-import { type Belongings, type Reaped, reasonToRemove, removeInto } from "./reap.ts";
+import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "./reap.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const docker = dockerBackend();
@@ -138,14 +138,14 @@ async function seedWorkdir(client: Docker, image: string, containerId: string, w
 }
 
 /** Containers whose owner is gone or whose lease is over; with `all` every one that this host made. */
-async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Promise<Reaped> {
+async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
   const client = await dockerClient(signal);
   const host = await hostId();
   const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
   const reaped: Reaped = { removed: [], failed: [] };
   for (const { Id, Labels, Names } of containers) {
     signal.throwIfAborted();
-    const reason = await reasonToRemove(belongingsOf(Labels), host, all);
+    const reason = await reasonToRemove(belongingsOf(Labels), host, options);
     if (reason === null) continue;
     const what = `container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`;
     await removeInto(reaped, what, () => removeContainer(client.getContainer(Id)));
@@ -154,7 +154,7 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
   const { removed, failed } = await removeVolumes(
     client,
     [labels.run],
-    async (found) => (await reasonToRemove(belongingsOf(found), host, all)) !== null,
+    async (found) => (await reasonToRemove(belongingsOf(found), host, options)) !== null,
   ).catch((error: unknown) => ({ removed: [], failed: [`volumes: ${messageOf(error)}`] }));
   const runs = new Set(removed.map((found) => found[labels.run]));
   for (const run of runs) reaped.removed.push(`${removed.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);
@@ -163,5 +163,10 @@ async function reap({ all = false }: { all?: boolean }, signal: AbortSignal): Pr
 }
 
 function belongingsOf(found: Record<string, string>): Belongings {
-  return { owner: found[labels.owner] ?? "", host: found[labels.host] ?? "", lease: Number(found[labels.lease]) };
+  return {
+    run_id: found[labels.run] ?? "",
+    owner: found[labels.owner] ?? "",
+    host: found[labels.host] ?? "",
+    lease: Number(found[labels.lease]),
+  };
 }

@@ -2,7 +2,7 @@
 import { AlidadeError, messageOf } from "../errors.ts";
 import { docker } from "./docker.ts";
 import { localProcess } from "./process.ts";
-import type { Reaped } from "./reap.ts";
+import type { Reaped, ReapOptions } from "./reap.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
 export const backends = [docker, localProcess] as const;
@@ -47,7 +47,7 @@ async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBacke
  * their volumes, folders and processes; with `all`, also what living processes own. What cannot be removed is told beside
  * what was, and keeps nothing else. Running it twice is harmless.
  */
-export async function reapAll(options: { all?: boolean }, signal: AbortSignal): Promise<Reaped> {
+export async function reapAll(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
   const all: Reaped = { removed: [], failed: [] };
   for (const backend of backends) {
     if ((await backend.unavailable(signal)) !== null) continue;

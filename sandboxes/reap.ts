@@ -19,7 +19,18 @@ export async function removeInto(reaped: Reaped, what: string, remove: () => Pro
   }
 }
 
+export type ReapOptions = {
+  /** Also what living processes of this host own. */
+  all?: boolean;
+  /**
+   * A run that this process goes on with, and whose folder it holds: what any other process left of it goes, also one of
+   * another boot or container, of which nothing else is known.
+   */
+  run?: string;
+};
+
 export type Belongings = {
+  run_id: string;
   /** `pid:start` of the process that made it. */
   owner: string;
   /** Where that process ran; see `hostId`. */
@@ -30,11 +41,11 @@ export type Belongings = {
 
 /**
  * Why it may be removed, in words; null: leave it. What another host made is left alone until its lease is over, for
- * nobody here can see whether its owner lives.
+ * from here nothing shows whether its owner lives.
  */
-export async function reasonToRemove(found: Belongings, host: string, all: boolean): Promise<string | null> {
+export async function reasonToRemove(found: Belongings, host: string, { all = false, run }: ReapOptions): Promise<string | null> {
   if (found.lease < Date.now()) return "its lease is over";
-  if (found.host !== host) return null;
+  if (found.host !== host) return found.run_id === run ? "its run goes on in another process" : null;
   if (!(await isOwnerAlive(found.owner))) return `its owner, process ${found.owner.split(":")[0]}, is gone`;
   return all ? "all were asked for" : null;
 }

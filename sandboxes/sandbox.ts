@@ -1,7 +1,7 @@
 /** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
 import type { Duplex } from "node:stream";
 import type { Limits } from "../schema/task.ts";
-import type { Reaped } from "./reap.ts";
+import type { Reaped, ReapOptions } from "./reap.ts";
 
 export type SandboxSpec = {
   /** Labels that a reaper finds it by. */
@@ -89,6 +89,6 @@ export interface SandboxBackend {
   /** null: ready. Otherwise a sentence that says why not and what would help. */
   unavailable(signal: AbortSignal): Promise<string | null>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
-  /** Removes what dead processes left behind, as far as it can. With `all`, also what living ones own. */
-  reap(options: { all?: boolean }, signal: AbortSignal): Promise<Reaped>;
+  /** Removes what dead processes left behind, as far as it can. */
+  reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped>;
 }

@@ -14,6 +14,7 @@ import { extract } from "tar-stream";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { cached } from "../sandboxes/cache-folder.ts";
 import { insidePath } from "../sandboxes/file-tree.ts";
+import { temporary } from "../sandboxes/temporary-folder.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 
@@ -110,6 +111,6 @@ async function unpack(tarball: Buffer, folder: string): Promise<void> {
 }
 
 async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join(tmpdir(), "alidade-npm-"));
+  const path = await mkdtemp(join(tmpdir(), temporary.package));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }

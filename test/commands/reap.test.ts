@@ -40,7 +40,7 @@ test("reap goes on where something cannot be removed, says what, and ends with 1
   const { host, removed } = await halfStuckEngine(t);
   const folder = await mkdtemp(join(tmpdir(), "alidade-reap-"));
   t.after(() => rm(folder, { recursive: true }));
-  const env = { DOCKER_HOST: host, TMPDIR: folder };
+  const env = { DOCKER_HOST: host, TMPDIR: folder, ALIDADE_CACHE: folder };
 
   const { code, stdout } = await cli(["reap", "--json"], { env });
   assert.equal(code, 1);
