@@ -1,5 +1,5 @@
 /** Reading what came over the wire: loose schemas, and faults that name the field as its sender would. */
-import { z } from "zod";
+import type { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 
 /** The value as `schema` has it. `at` is the path of the value in the body, such as `messages[2].content`. */
@@ -41,5 +41,4 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-/** A JSON object as it is. zod's own record would drop a key named `__proto__`, which a model may well have said. */
-export const JsonObject = z.custom<Record<string, unknown>>((value) => isObject(value), "expected object");
+export { JsonObject } from "../schema/message.ts";

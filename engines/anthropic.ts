@@ -169,7 +169,7 @@ class MessageTurn {
       case "message_delta":
         this.#usage.sampled_tokens = event.usage.output_tokens;
         this.#stop = event.delta.stop_sequence ?? null;
-        if (event.delta.stop_reason) this.#finish = finishReasons[event.delta.stop_reason] ?? "error";
+        if (event.delta.stop_reason) this.#finish = finishReasons.get(event.delta.stop_reason) ?? "error";
         return;
       case "message_stop":
         return;
@@ -182,12 +182,12 @@ class MessageTurn {
   }
 }
 
-const finishReasons: Record<string, FinishReason> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  pause_turn: "stop",
-  tool_use: "tool_calls",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  refusal: "content_filter",
-};
+const finishReasons = new Map<string, FinishReason>([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["pause_turn", "stop"],
+  ["tool_use", "tool_calls"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["refusal", "content_filter"],
+]);

@@ -83,7 +83,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
         "weight version",
         "the server tells none",
         "gap",
-        weightAdvice[facts.engine] ?? "stamp the policy with `policy` in the run file, or over the control listener",
+        weightAdvice.get(facts.engine) ?? "stamp the policy with `policy` in the run file, or over the control listener",
       );
   const { template = null, tokenizer = null } = facts.fingerprints ?? {};
   yield row(
@@ -104,10 +104,10 @@ function logprobsAre(kind: EngineFacts["logprob_semantics"]): Finding {
   return row("logprobs are", "raw or processed: a server without top_logprobs cannot be asked", "unknown", neutralOnly);
 }
 
-const weightAdvice: Record<string, string> = {
-  vllm: "start vLLM with VLLM_SERVER_DEV_MODE=1 for /weight_info, or name the policy yourself: `policy` in the run file",
-  sglang: "set it with POST /update_weight_version after each update, or name the policy yourself: `policy` in the run file",
-};
+const weightAdvice = new Map([
+  ["vllm", "start vLLM with VLLM_SERVER_DEV_MODE=1 for /weight_info, or name the policy yourself: `policy` in the run file"],
+  ["sglang", "set it with POST /update_weight_version after each update, or name the policy yourself: `policy` in the run file"],
+]);
 
 function tokenIn(facts: EngineFacts): Finding {
   if (facts.token_in) return row("token-in", "prompt ids are taken as given, on the chat route", "ok");

@@ -222,7 +222,7 @@ class GeminiTurn {
         yield { type: "tool-call", id: id ?? "", name: name ?? "", arguments: JSON.stringify(args ?? {}) };
       } else if (part.text) yield { type: part.thought ? "reasoning-delta" : "text-delta", text: part.text };
     }
-    if (candidate?.finishReason) this.#finish = finishReasons[candidate.finishReason] ?? "error";
+    if (candidate?.finishReason) this.#finish = finishReasons.get(candidate.finishReason) ?? "error";
   }
 
   end(baseUrl: string): SampleEvent {
@@ -232,12 +232,12 @@ class GeminiTurn {
   }
 }
 
-const finishReasons: Record<string, FinishReason> = {
-  STOP: "stop",
-  MAX_TOKENS: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-};
+const finishReasons = new Map<string, FinishReason>([
+  ["STOP", "stop"],
+  ["MAX_TOKENS", "length"],
+  ["SAFETY", "content_filter"],
+  ["RECITATION", "content_filter"],
+  ["BLOCKLIST", "content_filter"],
+  ["PROHIBITED_CONTENT", "content_filter"],
+  ["SPII", "content_filter"],
+]);

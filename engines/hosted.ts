@@ -96,9 +96,9 @@ export function takeSampling(engine: string, sampling: Sampling, names: Record<s
   const taken: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(sampling)) {
     if (value === undefined || value === null) continue;
-    const own = names[name];
+    const own = Object.hasOwn(names, name) ? names[name] : undefined;
     if (own !== undefined) taken[own] = value;
-    else if (!(name in neutral) || !(neutral[name] === null || neutral[name]?.includes(value)))
+    else if (!asksForNothing(name, value))
       throw new AlidadeError(
         "request_invalid",
         `${engine} takes no ${name} (${JSON.stringify(value).slice(0, 100)}): leave it out, or ask another engine`,
@@ -111,18 +111,23 @@ export function takeSampling(engine: string, sampling: Sampling, names: Record<s
 }
 
 /** Values that ask for nothing; null: any value does. */
-const neutral: Record<string, unknown[] | null> = {
-  temperature: [1],
-  top_p: [1],
-  top_k: [-1, 0],
-  min_p: [0],
-  presence_penalty: [0],
-  frequency_penalty: [0],
-  repetition_penalty: [1],
-  seed: null,
-  reasoning_effort: null,
-  parallel_tool_calls: null,
-};
+const neutral = new Map<string, unknown[] | null>([
+  ["temperature", [1]],
+  ["top_p", [1]],
+  ["top_k", [-1, 0]],
+  ["min_p", [0]],
+  ["presence_penalty", [0]],
+  ["frequency_penalty", [0]],
+  ["repetition_penalty", [1]],
+  ["seed", null],
+  ["reasoning_effort", null],
+  ["parallel_tool_calls", null],
+]);
+
+function asksForNothing(name: string, value: unknown): boolean {
+  const values = neutral.get(name);
+  return values === null || values?.includes(value) === true;
+}
 
 function statusOf(error: unknown): number | null {
   const status = error !== null && typeof error === "object" && "status" in error ? error.status : null;

@@ -10,12 +10,15 @@ export async function listenOn(server: Server, host: string, port: number): Prom
   });
   const address = server.address();
   if (address === null || typeof address === "string") throw new AlidadeError("internal", "the listener has no port");
-  const reachable = anyAddress[host] ?? host;
+  const reachable = anyAddress.get(host) ?? host;
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${address.port}`;
 }
 
 /** Listening everywhere is no address to call; from this machine the loopback is. */
-const anyAddress: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "::1" };
+const anyAddress = new Map([
+  ["0.0.0.0", "127.0.0.1"],
+  ["::", "::1"],
+]);
 
 export async function closeListener(server: Server): Promise<void> {
   server.closeAllConnections();

@@ -41,7 +41,7 @@ export type Outcome = Pick<Trajectory, "purpose" | "status" | "mask_reason" | "s
 export function standingOf(trajectory: Outcome, cutOff: CutOffRules): Standing {
   const { in_loss, in_baseline, reward } = trajectory;
   const cause = cutOffCause(trajectory);
-  const rule = cause === null ? null : (cutOff[cause] ?? null);
+  const rule = cause !== null && Object.hasOwn(cutOff, cause) ? (cutOff[cause] ?? null) : null;
   if (rule === null) return { in_loss, in_baseline, reward, rule };
   if (rule.action === "baseline") return { in_loss: false, in_baseline: trajectory.purpose !== "eval" && reward !== null, reward, rule };
   if (rule.action === "mask") return { in_loss: false, in_baseline: false, reward, rule };

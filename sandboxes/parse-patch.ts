@@ -134,14 +134,22 @@ function withoutPrefix(name: string): string {
   return name.replace(/^[ab]\//, "");
 }
 
-const escaped: Record<string, string> = { a: "\x07", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" };
+const escaped = new Map([
+  ["a", "\x07"],
+  ["b", "\b"],
+  ["f", "\f"],
+  ["n", "\n"],
+  ["r", "\r"],
+  ["t", "\t"],
+  ["v", "\v"],
+]);
 
 /** A name as it is written: in quotes, with escapes and octal bytes, if it holds what a line cannot; else it ends at a tab. */
 function nameOf(text: string): string {
   const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
   if (quoted === undefined) return text.replace(/\t.*$/, "");
   return quoted.replace(/\\([0-3][0-7]{2}|.)/g, (_, code: string) =>
-    code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (escaped[code] ?? code),
+    code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (escaped.get(code) ?? code),
   );
 }
 

@@ -4,6 +4,12 @@
  */
 import { z } from "zod";
 
+/** A JSON object as it is. zod's own record would drop a key named `__proto__`, which a model may well have said. */
+export const JsonObject = z.custom<Record<string, unknown>>(
+  (value) => value !== null && typeof value === "object" && !Array.isArray(value),
+  "expected object",
+);
+
 export const TextPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 
 export const ReasoningPart = z.strictObject({
@@ -61,7 +67,7 @@ export const Tool = z.strictObject({
    * JSON Schema of the arguments; null where the harness declared none, which templates print in another way than one
    * without properties. A custom tool is shown to the model as a function with one string, `input`.
    */
-  parameters: z.record(z.string(), z.unknown()).nullable(),
+  parameters: JsonObject.nullable(),
   /** The same as the harness wrote it, where JavaScript writes its numbers in another way (0.0, bounds of 64 bits). */
   parameters_source: z.string().optional(),
   kind: z.enum(["function", "custom"]).default("function"),

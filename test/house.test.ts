@@ -116,6 +116,32 @@ test("no string names a .ts file: the published package has .js there", async ()
   }
 });
 
+test("no table of a module is indexed by a word: constructor and __proto__ are found on every object", async () => {
+  for (const path of production)
+    assert.deepEqual(wordLookups(await readFile(join(root, path), "utf8")), [], `${path}: use a Map or Object.hasOwn`);
+});
+
+test("the rule about tables finds each way to write such a lookup, and leaves keys alone that the types prove", () => {
+  const table = "const modes: Record<string, string> = { AUTO: 'auto' };\n";
+  const lookups = [
+    "modes[mode]",
+    "modes[body.mode]",
+    "modes[`$" + "{x}`]",
+    "modes?.[mode]",
+    "mode in modes",
+    "(other as Record<string, string>)[mode]",
+  ];
+  for (const lookup of lookups) assert.deepEqual(wordLookups(`${table}const found = ${lookup};\n`), [lookup], lookup);
+  for (const lookup of ['modes["AUTO"]', "modes.AUTO", "Object.hasOwn(modes, mode) ? modes[mode] : null", "forms[kind]"])
+    assert.deepEqual(wordLookups(`${table}const forms: Record<Kind, string> = {};\nconst found = ${lookup};\n`), [], lookup);
+  for (const declared of [
+    "export const modes: Partial<Record<string, string>> = {",
+    "  readonly modes: Record<string, string> = {",
+    "const modes: { [name: string]: string } = {",
+  ])
+    assert.deepEqual(wordLookups(`${declared}};\nfind(modes[mode]);\n`), ["modes[mode]"], declared);
+});
+
 test("each folder of plug-ins says what one is, and lists them under unique names", async () => {
   const registries = [
     ["dialects", "dialect", "dialects"],
@@ -201,6 +227,25 @@ function mayImport(from: string, file: string): boolean {
   if (!folders.includes(to)) return false;
   const tier = (folder: string) => tiers.findIndex((names) => names.includes(folder));
   return from === to || tier(to) < tier(from);
+}
+
+/**
+ * Where a source looks a word up on a plain object: on a module's constant or a class's field that is declared with any
+ * word for a key (`Record<string, …>`), or by a cast to one. A table with keys of a closed type is safe: the compiler
+ * refuses other words. A lookup behind `Object.hasOwn` on the same line is none.
+ */
+function wordLookups(source: string): string[] {
+  const anyWord = String.raw`(?:Readonly<|Partial<)*Record<string, (?!unknown>)|\{ \[\w+: string\]`;
+  const declared = source.matchAll(
+    new RegExp(String.raw`^(?:(?:export )?const|  (?:private )?(?:readonly )?(?=#?\w+: .* = \{)) ?(#?\w+): (?:${anyWord}).* = \{`, "gm"),
+  );
+  const names = [...declared].map((match) => match[1] ?? "");
+  const named = names.map((name) => String.raw`(?<![\w.#]|\bconst )(?:this\.)?${name}(?:\?\.)?\[(?!["'\d])[^\]]*\]|\b\w+ in ${name}\b`);
+  const lookup = new RegExp([...named, String.raw`\(\w+ as Record<string, (?!unknown>)[^()]*>\)\[(?!["'\d])[^\]]*\]`].join("|"), "g");
+  return source
+    .split("\n")
+    .filter((line) => !/\bObject\.hasOwn\(|\bfor \(const \w+ in /.test(line))
+    .flatMap((line) => [...line.matchAll(lookup)].map((match) => match[0]));
 }
 
 /** Bare package names of a source's imports. */

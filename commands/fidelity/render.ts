@@ -41,7 +41,7 @@ const share = (part: number, whole: number): string => (whole === 0 ? "" : ` (${
 const inflation = (value: number | null): string => (value === null ? "" : `, row inflation ${value.toFixed(2)}`);
 
 function hint(reason: string): string {
-  const advice = (reasonAdvice as Record<string, string | undefined>)[reason];
+  const advice = Object.hasOwn(reasonAdvice, reason) ? reasonAdvice[reason as keyof typeof reasonAdvice] : undefined;
   return advice === undefined ? "" : ` (${advice})`;
 }
 

@@ -45,7 +45,7 @@ export function parseToolChoice(value: unknown, tools: Tool[]): { tool_choice: T
   if (calling === undefined || calling === null) return { tool_choice: null, tools };
   const at = "toolConfig.functionCallingConfig";
   const { mode, allowedFunctionNames: allowed } = checked(CallingConfig, isObject(calling) ? camelKeys(calling) : calling, at);
-  const choice = modes[mode ?? "MODE_UNSPECIFIED"];
+  const choice = modes.get(mode ?? "MODE_UNSPECIFIED");
   if (choice === undefined) throw invalid(`${at}.mode`, `expected AUTO, ANY, NONE or VALIDATED, received ${JSON.stringify(mode)}`);
   if (!allowed?.length || choice === "none") return { tool_choice: choice, tools };
   for (const name of allowed)
@@ -58,10 +58,10 @@ export function parseToolChoice(value: unknown, tools: Tool[]): { tool_choice: T
 }
 
 /** VALIDATED promises calls that fit their schema: no more than what a model is asked for anyway. */
-const modes: Record<string, "auto" | "none" | "required" | null> = {
-  MODE_UNSPECIFIED: null,
-  AUTO: "auto",
-  ANY: "required",
-  NONE: "none",
-  VALIDATED: "auto",
-};
+const modes = new Map<string, "auto" | "none" | "required" | null>([
+  ["MODE_UNSPECIFIED", null],
+  ["AUTO", "auto"],
+  ["ANY", "required"],
+  ["NONE", "none"],
+  ["VALIDATED", "auto"],
+]);

@@ -27,68 +27,70 @@ type BuiltinTool = {
 const text = { type: "string" };
 const milliseconds = { type: "integer", description: "Time limit in milliseconds." };
 
-export const builtinTools: Record<string, BuiltinTool> = {
-  local_shell: {
-    description: "Runs a command on this machine, without a shell in between, and returns what it printed.",
-    parameters: {
-      type: "object",
-      properties: {
-        command: { type: "array", items: text, description: "The program and its arguments." },
-        working_directory: text,
-        timeout_ms: milliseconds,
-        env: { type: "object", additionalProperties: text },
-        user: text,
+export const builtinTools: ReadonlyMap<string, BuiltinTool> = new Map(
+  Object.entries({
+    local_shell: {
+      description: "Runs a command on this machine, without a shell in between, and returns what it printed.",
+      parameters: {
+        type: "object",
+        properties: {
+          command: { type: "array", items: text, description: "The program and its arguments." },
+          working_directory: text,
+          timeout_ms: milliseconds,
+          env: { type: "object", additionalProperties: text },
+          user: text,
+        },
+        required: ["command"],
       },
-      required: ["command"],
+      idKind: "lsh",
+      field: "action",
+      // What the action is, is not the model's to say: `type` stands behind its arguments.
+      toWire: (args) => (isTextList(args.command) ? { env: {}, ...args, type: "exec" } : null),
+      fromWire: ({ type: _, env, ...args }) => present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) }),
     },
-    idKind: "lsh",
-    field: "action",
-    // What the action is, is not the model's to say: `type` stands behind its arguments.
-    toWire: (args) => (isTextList(args.command) ? { env: {}, ...args, type: "exec" } : null),
-    fromWire: ({ type: _, env, ...args }) => present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) }),
-  },
-  shell: {
-    description: "Runs shell commands and returns what each of them printed and how it ended.",
-    parameters: {
-      type: "object",
-      properties: {
-        commands: { type: "array", items: text, description: "Shell command lines." },
-        timeout_ms: milliseconds,
-        max_output_length: { type: "integer", description: "Characters of output to keep." },
+    shell: {
+      description: "Runs shell commands and returns what each of them printed and how it ended.",
+      parameters: {
+        type: "object",
+        properties: {
+          commands: { type: "array", items: text, description: "Shell command lines." },
+          timeout_ms: milliseconds,
+          max_output_length: { type: "integer", description: "Characters of output to keep." },
+        },
+        required: ["commands"],
       },
-      required: ["commands"],
+      idKind: "sh",
+      field: "action",
+      toWire: (args) => (isTextList(args.commands) ? { timeout_ms: null, max_output_length: null, ...args } : null),
+      fromWire: (action) => present(action),
     },
-    idKind: "sh",
-    field: "action",
-    toWire: (args) => (isTextList(args.commands) ? { timeout_ms: null, max_output_length: null, ...args } : null),
-    fromWire: (action) => present(action),
-  },
-  apply_patch: {
-    description: "Creates, changes or deletes one file.",
-    parameters: {
-      type: "object",
-      properties: {
-        type: { type: "string", enum: ["create_file", "update_file", "delete_file"] },
-        path: text,
-        diff: { type: "string", description: "The new lines or the change, as a V4A diff. None for delete_file." },
+    apply_patch: {
+      description: "Creates, changes or deletes one file.",
+      parameters: {
+        type: "object",
+        properties: {
+          type: { type: "string", enum: ["create_file", "update_file", "delete_file"] },
+          path: text,
+          diff: { type: "string", description: "The new lines or the change, as a V4A diff. None for delete_file." },
+        },
+        required: ["type", "path"],
       },
-      required: ["type", "path"],
+      idKind: "apc",
+      field: "operation",
+      toWire: (args) => (typeof args.path === "string" && isOperation(args.type) ? args : null),
+      fromWire: (operation) => operation,
     },
-    idKind: "apc",
-    field: "operation",
-    toWire: (args) => (typeof args.path === "string" && isOperation(args.type) ? args : null),
-    fromWire: (operation) => operation,
-  },
-};
+  } satisfies Record<string, BuiltinTool>),
+);
 
 export function builtinTool(type: string, name: string): Tool {
-  const { description, parameters } = builtinTools[type] as BuiltinTool;
+  const { description, parameters } = builtinTools.get(type) as BuiltinTool;
   return { name, description, parameters, kind: "function" };
 }
 
 /** A call as an item of the tool's own type; null where the sampled arguments do not fit it. */
 export function builtinCall(type: string, rawArguments: string): { idKind: ItemKind; fields: Fields } | null {
-  const tool = builtinTools[type];
+  const tool = builtinTools.get(type);
   const args = toolInput(rawArguments);
   const value = args && (tool?.toWire(args) ?? null);
   if (!tool || value === null) return null;
@@ -105,7 +107,7 @@ export function fromBuiltinCall(
   record: SessionRecord | undefined,
 ): { call_id: string; arguments: string } {
   const { call_id, id } = checked(CallItem, item, at);
-  const tool = builtinTools[type] as BuiltinTool;
+  const tool = builtinTools.get(type) as BuiltinTool;
   const asked = tool.fromWire(checked(z.looseObject({}), item[tool.field], `${at}.${tool.field}`));
   const callId = checked(z.string(), call_id ?? id, `${at}.call_id`);
   return { call_id: callId, arguments: sampledArguments(type, callId, asked, record) ?? JSON.stringify(asked) };
@@ -121,7 +123,7 @@ function sampledArguments(type: string, callId: string, asked: Fields, record: S
   const sampled = turn && toolCallsOf(turn.message)[ours.index]?.arguments;
   const given = sampled ? builtinCall(type, sampled) : null;
   if (!sampled || given === null) return null;
-  const { field, fromWire } = builtinTools[type] as BuiltinTool;
+  const { field, fromWire } = builtinTools.get(type) as BuiltinTool;
   // As clients read it: the numbers in it are their text until it is written.
   const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, Fields>;
   return value && canonicalJson(fromWire(value)) === canonicalJson(asked) ? sampled : null;

@@ -11,18 +11,16 @@ type Fields = Record<string, unknown>;
 export type CallItem = { idKind: ItemKind; fields: Fields; text: { field: string; value: string; event: string } | null };
 
 export function callItem(name: string, rawArguments: string, { custom_tools, native }: AnswerContext): CallItem {
-  if (custom_tools.has(name)) return streamed("ctc", "custom_tool_call", name, "input", customInput(rawArguments), native);
+  if (custom_tools.has(name)) return streamed("ctc", "custom_tool_call", "input", name, customInput(rawArguments), native);
   const type = entryOf(native.builtin_tools, name);
   const builtin = typeof type === "string" ? builtinCall(type, rawArguments) : null;
   if (builtin !== null) return { ...builtin, text: null };
-  return streamed("fc", "function_call", name, "arguments", rawArguments, native);
+  return streamed("fc", "function_call", "arguments", name, rawArguments, native);
 }
 
-function streamed(idKind: ItemKind, type: string, name: string, field: string, value: string, native: Fields): CallItem {
-  return { idKind, fields: { type, ...toolName(name, native) }, text: { field, value, event: `response.${eventOf[type]}` } };
+function streamed(idKind: ItemKind, type: string, field: string, name: string, value: string, native: Fields): CallItem {
+  return { idKind, fields: { type, ...toolName(name, native) }, text: { field, value, event: `response.${type}_${field}` } };
 }
-
-const eventOf: Record<string, string> = { function_call: "function_call_arguments", custom_tool_call: "custom_tool_call_input" };
 
 /** A flattened name goes out as the namespace and name that it was made from. */
 function toolName(name: string, native: Fields): { name: string; namespace?: string } {

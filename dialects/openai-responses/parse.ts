@@ -62,8 +62,8 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
       ...(omitted.length > 0 && { omitted_items: omitted }),
       ...(earlier?.conversation_id && { conversation_id: earlier.conversation_id }),
       ...(head.length > 0 && { has_instructions: true }),
-      ...(Object.keys(tools.builtin).length > 0 && { builtin_tools: tools.builtin }),
-      ...(Object.keys(tools.namespaced).length > 0 && { namespaced_tools: tools.namespaced }),
+      ...(tools.builtin.size > 0 && { builtin_tools: Object.fromEntries(tools.builtin) }),
+      ...(tools.namespaced.size > 0 && { namespaced_tools: Object.fromEntries(tools.namespaced) }),
     },
   };
 }

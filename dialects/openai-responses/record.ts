@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import type { RecordRequest, Route, SessionRecord, StoredCall, StoredConversation } from "../dialect.ts";
-import { checked, invalid } from "../edge.ts";
+import { checked, invalid, JsonObject } from "../edge.ts";
 import { answerOf } from "./answer.ts";
 import { instructionsOf } from "./earlier.ts";
 import { parseItems } from "./items.ts";
@@ -14,45 +14,47 @@ import { ToolList } from "./tools.ts";
 type Body = Record<string, unknown>;
 type Answer = (request: RecordRequest, record: SessionRecord) => Promise<Body> | Body;
 
-const answers: Record<string, Answer> = {
-  "GET /v1/responses/:id": ({ id, query }, record) => {
-    if (query.stream === "true") throw invalid("stream", "a response that was given is answered in one piece; leave it out");
-    return responseOf(storedCall(id, record));
-  },
-  "DELETE /v1/responses/:id": async ({ id }, record) => {
-    await record.forget(storedCall(id, record).context.call_id);
-    return { id, object: "response", deleted: true };
-  },
-  "POST /v1/responses/:id/cancel": ({ id }, record) => {
-    storedCall(id, record);
-    throw new AlidadeError("request_invalid", "Cannot cancel a synchronous response.");
-  },
-  "GET /v1/responses/:id/input_items": ({ id, query }, record) => {
-    const call = storedCall(id, record);
-    return page(toItems(call.messages.slice(instructionsOf(call)), call.context), query);
-  },
-  "POST /v1/conversations": async ({ body }, record) => {
-    const { items, metadata } = checked(NewConversation, body ?? {});
-    const { messages } = parseItems(items ?? [], new ToolList(), record);
-    return conversationBody(await record.openConversation(messages, metadata ?? {}));
-  },
-  "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),
-  "GET /v1/conversations/:id/items": ({ id, query }, record) => page(conversationItems(storedConversation(id, record), record), query),
-  "DELETE /v1/conversations/:id": async ({ id }, record) => {
-    await record.forget(storedConversation(id, record).conversation_id);
-    return { id, object: "conversation.deleted", deleted: true };
-  },
-};
+const answers = new Map<string, Answer>(
+  Object.entries({
+    "GET /v1/responses/:id": ({ id, query }, record) => {
+      if (query.stream === "true") throw invalid("stream", "a response that was given is answered in one piece; leave it out");
+      return responseOf(storedCall(id, record));
+    },
+    "DELETE /v1/responses/:id": async ({ id }, record) => {
+      await record.forget(storedCall(id, record).context.call_id);
+      return { id, object: "response", deleted: true };
+    },
+    "POST /v1/responses/:id/cancel": ({ id }, record) => {
+      storedCall(id, record);
+      throw new AlidadeError("request_invalid", "Cannot cancel a synchronous response.");
+    },
+    "GET /v1/responses/:id/input_items": ({ id, query }, record) => {
+      const call = storedCall(id, record);
+      return page(toItems(call.messages.slice(instructionsOf(call)), call.context), query);
+    },
+    "POST /v1/conversations": async ({ body }, record) => {
+      const { items, metadata } = checked(NewConversation, body ?? {});
+      const { messages } = parseItems(items ?? [], new ToolList(), record);
+      return conversationBody(await record.openConversation(messages, metadata ?? {}));
+    },
+    "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),
+    "GET /v1/conversations/:id/items": ({ id, query }, record) => page(conversationItems(storedConversation(id, record), record), query),
+    "DELETE /v1/conversations/:id": async ({ id }, record) => {
+      await record.forget(storedConversation(id, record).conversation_id);
+      return { id, object: "conversation.deleted", deleted: true };
+    },
+  } satisfies Record<string, Answer>),
+);
 
-const NewConversation = z.looseObject({ items: z.array(z.unknown()).nullish(), metadata: z.record(z.string(), z.unknown()).nullish() });
+const NewConversation = z.looseObject({ items: z.array(z.unknown()).nullish(), metadata: JsonObject.nullish() });
 
-export const recordRoutes: Route[] = Object.keys(answers).map((key) => {
+export const recordRoutes: Route[] = [...answers.keys()].map((key) => {
   const [method, path] = key.split(" ") as [Route["method"], string];
   return { method, path, kind: "record" };
 });
 
 export async function answerFromRecord(request: RecordRequest, record: SessionRecord): Promise<Body> {
-  const answer = answers[`${request.method} ${request.path}`];
+  const answer = answers.get(`${request.method} ${request.path}`);
   if (!answer) throw new AlidadeError("not_found", `${request.method} ${request.path} is no route`);
   return answer(request, record);
 }

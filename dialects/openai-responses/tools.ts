@@ -6,8 +6,7 @@ import { checked, invalid, isObject } from "../edge.ts";
 import { functionTool } from "../function-tool.ts";
 import { builtinTool, builtinTools } from "./builtin-tools.ts";
 
-/** Where a flattened tool came from: in `native.namespaced_tools`, by the name that the model sees. */
-export type NamespacedTools = Record<string, { namespace: string; name: string }>;
+type NamespacedTool = { namespace: string; name: string };
 
 const WireTool = z.looseObject({ type: z.string() });
 const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
@@ -23,9 +22,10 @@ export class ToolList {
   readonly tools: Tool[] = [];
   /** Hosted tools run at the vendor, so the model here is not told of them. */
   readonly omitted: string[] = [];
-  readonly namespaced: NamespacedTools = {};
+  /** Where a flattened tool came from, by the name that the model sees. */
+  readonly namespaced = new Map<string, NamespacedTool>();
   /** Types of built-in tools, by the name that the model sees. */
-  readonly builtin: Record<string, string> = {};
+  readonly builtin = new Map<string, string>();
   readonly #plain = new Set<string>();
 
   add(values: unknown, at: string): void {
@@ -39,13 +39,13 @@ export class ToolList {
   /** The model's name of a tool. */
   nameOf(name: string, namespace: string | null | undefined): string {
     if (!namespace) return name;
-    const known = Object.entries(this.namespaced).find(([, tool]) => tool.namespace === namespace && tool.name === name);
+    const known = [...this.namespaced].find(([, tool]) => tool.namespace === namespace && tool.name === name);
     return known?.[0] ?? `${namespace}__${name}`;
   }
 
   /** The model's name of a built-in tool, whether it is offered now or not. */
   builtinName(type: string): string {
-    return Object.entries(this.builtin).find(([, known]) => known === type)?.[0] ?? type;
+    return [...this.builtin].find(([, known]) => known === type)?.[0] ?? type;
   }
 
   #addOne(value: unknown, at: string, namespace: string | null): void {
@@ -57,7 +57,7 @@ export class ToolList {
     } else if (tool.type === "namespace" && namespace === null) {
       const { name, tools } = checked(Namespace, tool, at);
       for (const [index, inner] of tools.entries()) this.#addOne(inner, `${at}.tools[${index}]`, name);
-    } else if (Object.hasOwn(builtinTools, tool.type) && namespace === null) this.#pushBuiltin(tool.type);
+    } else if (builtinTools.has(tool.type) && namespace === null) this.#pushBuiltin(tool.type);
     else this.omitted.push(tool.type);
   }
 
@@ -67,22 +67,21 @@ export class ToolList {
       return;
     }
     const name = this.#free(`${namespace}__${tool.name}`);
-    this.namespaced[name] = { namespace, name: tool.name };
+    this.namespaced.set(name, { namespace, name: tool.name });
     this.tools.push({ ...tool, name });
   }
 
   #pushBuiltin(type: string): void {
-    if (Object.values(this.builtin).includes(type)) return;
+    if ([...this.builtin.values()].includes(type)) return;
     const name = this.#free(type);
-    this.builtin[name] = type;
+    this.builtin.set(name, type);
     this.tools.push(builtinTool(type, name));
   }
 
   /** A name that no other tool has. */
   #free(wanted: string): string {
     let name = wanted;
-    for (let count = 2; this.#plain.has(name) || Object.hasOwn(this.namespaced, name) || Object.hasOwn(this.builtin, name); count++)
-      name = `${wanted}__${count}`;
+    for (let count = 2; this.#plain.has(name) || this.namespaced.has(name) || this.builtin.has(name); count++) name = `${wanted}__${count}`;
     return name;
   }
 
@@ -105,7 +104,7 @@ export class ToolList {
   /** Null for a hosted tool, which was omitted. */
   #named(value: unknown, at: string): string | null {
     const choice = checked(Named, value, at);
-    const isBuiltin = Object.hasOwn(builtinTools, choice.type);
+    const isBuiltin = builtinTools.has(choice.type);
     if (choice.type !== "function" && choice.type !== "custom" && !isBuiltin) return null;
     const name = isBuiltin ? this.builtinName(choice.type) : this.nameOf(choice.name ?? "", choice.namespace);
     if (!this.tools.some((tool) => tool.name === name)) throw invalid(at, `no tool is named "${name}"`);

@@ -22,16 +22,18 @@ const version = "practice";
 
 type Route = (model: PracticeModel, exchange: Exchange, server: Server & { running?: number }) => void | Promise<void>;
 
-const routes: Record<string, Route> = {
-  "POST /v1/chat/completions": chatCompletions,
-  "POST /v1/completions": textCompletions,
-  "GET /v1/models": listModels,
-  "POST /tokenize": tokenize,
-  "POST /detokenize": detokenize,
-  "GET /health": (_model, exchange) => exchange.text(200, "text/plain", ""),
-  "GET /version": (_model, exchange) => exchange.json(200, { version }),
-  "GET /metrics": (model, exchange, server) => exchange.text(200, "text/plain; version=0.0.4", metrics(model, server.running ?? 0)),
-};
+const routes = new Map<string, Route>(
+  Object.entries({
+    "POST /v1/chat/completions": chatCompletions,
+    "POST /v1/completions": textCompletions,
+    "GET /v1/models": listModels,
+    "POST /tokenize": tokenize,
+    "POST /detokenize": detokenize,
+    "GET /health": (_model, exchange) => exchange.text(200, "text/plain", ""),
+    "GET /version": (_model, exchange) => exchange.json(200, { version }),
+    "GET /metrics": (model, exchange, server) => exchange.text(200, "text/plain; version=0.0.4", metrics(model, server.running ?? 0)),
+  } satisfies Record<string, Route>),
+);
 
 /** Serves the model; the caller listens and closes. */
 export function createPracticeServer(model: PracticeModel): Server {
@@ -40,7 +42,7 @@ export function createPracticeServer(model: PracticeModel): Server {
     server.running = (server.running ?? 0) + 1;
     try {
       const path = (request.url ?? "/").split("?")[0] as string;
-      const route = routes[`${request.method} ${path}`];
+      const route = routes.get(`${request.method} ${path}`);
       if (route === undefined) return exchange.json(...noRoute(path));
       if (request.method === "POST") await exchange.receive();
       await route(model, exchange, server);
@@ -54,7 +56,7 @@ export function createPracticeServer(model: PracticeModel): Server {
 }
 
 function noRoute(path: string): [number, unknown] {
-  const known = Object.keys(routes).some((route) => route.endsWith(` ${path}`));
+  const known = [...routes.keys()].some((route) => route.endsWith(` ${path}`));
   return known ? [405, { detail: "Method Not Allowed" }] : [404, { detail: "Not Found" }];
 }
 

@@ -156,30 +156,32 @@ function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
-const commentSigns: Record<string, string> = {
-  ".js": "//",
-  ".mjs": "//",
-  ".cjs": "//",
-  ".jsx": "//",
-  ".ts": "//",
-  ".tsx": "//",
-  ".go": "//",
-  ".rs": "//",
-  ".c": "//",
-  ".java": "//",
-  ".py": "#",
-  ".sh": "#",
-  ".yaml": "#",
-  ".yml": "#",
-  ".toml": "#",
-};
+const commentSigns = new Map(
+  Object.entries({
+    ".js": "//",
+    ".mjs": "//",
+    ".cjs": "//",
+    ".jsx": "//",
+    ".ts": "//",
+    ".tsx": "//",
+    ".go": "//",
+    ".rs": "//",
+    ".c": "//",
+    ".java": "//",
+    ".py": "#",
+    ".sh": "#",
+    ".yaml": "#",
+    ".yml": "#",
+    ".toml": "#",
+  }),
+);
 
 /** The note as a comment behind the last edit: harmless to the code, and what the policy chooses its wording in. */
 function withComment(edits: Edit[], note: string): Edit[] {
   const last = edits.at(-1);
-  const sign = last && commentSigns[extname(last.path)];
+  const sign = last && commentSigns.get(extname(last.path));
   if (last === undefined || sign === undefined)
-    throw new Error(`plays: no comment can be put into ${last?.path}; known: ${Object.keys(commentSigns)}`);
+    throw new Error(`plays: no comment can be put into ${last?.path}; known: ${[...commentSigns.keys()]}`);
   return [...edits.slice(0, -1), { ...last, new: `${last.new} ${sign} ${note}` }];
 }
 

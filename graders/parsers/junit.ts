@@ -92,11 +92,17 @@ function readAttributes(text: string): Map<string, string> {
   return attributes;
 }
 
-const entities: Record<string, string> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
+const entities = new Map([
+  ["lt", "<"],
+  ["gt", ">"],
+  ["amp", "&"],
+  ["quot", '"'],
+  ["apos", "'"],
+]);
 
 function decodeEntities(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w{1,8}));/g, (whole, decimal?: string, hex?: string, name?: string) => {
-    if (name !== undefined) return entities[name] ?? whole;
+    if (name !== undefined) return entities.get(name) ?? whole;
     const point = decimal !== undefined ? Number(decimal) : Number.parseInt(hex as string, 16);
     return point <= 0x10ffff ? String.fromCodePoint(point) : whole;
   });

@@ -378,3 +378,11 @@ test("a key named __proto__ in a call's arguments stays where it was", () => {
   );
   assert.match(JSON.stringify(messages), /"arguments":"\{\\"__proto__\\":\{\\"x\\":1\}\}"/);
 });
+
+test("a calling mode that is the name of a property of every object is refused as any other word", () => {
+  for (const mode of ["constructor", "toString", "__proto__", "hasOwnProperty", "auto"])
+    assert.throws(() => parse({ toolConfig: { functionCallingConfig: { mode } } }), {
+      code: "request_invalid",
+      param: "toolConfig.functionCallingConfig.mode",
+    });
+});

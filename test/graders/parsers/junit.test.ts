@@ -5,6 +5,11 @@ import { junit } from "../../../graders/parsers/junit.ts";
 
 const read = (text: string) => junit.parse(text, "");
 
+test("an entity that is the name of a property of every object stays as it stands", () => {
+  const report = read('<testsuite><testcase name="&toString;&valueOf;"/></testsuite>');
+  assert.deepEqual([...report.outcomes.keys()], ["&toString;&valueOf;"]);
+});
+
 test("cases are read with class, failure, error and skip", () => {
   const report = read(`<?xml version="1.0"?><testsuites><testsuite name="pytest" tests="6">
     <testcase classname="tests.a" name="good" time="0.1"/>
