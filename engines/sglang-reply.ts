@@ -115,7 +115,7 @@ const Pair = z.tuple([z.number().nullable(), Id]).rest(z.unknown());
 const Weights = {
   weight_version: z.string().nullish().catch(null),
   weight_versions: z
-    .array(z.looseObject({ version: z.string(), start: z.number(), end: z.number().nullish() }))
+    .array(z.looseObject({ version: z.string(), start: Id, end: Id.nullish() }))
     .nullish()
     .catch(null),
 };

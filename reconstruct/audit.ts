@@ -6,6 +6,7 @@
  */
 import { isBent, type Sampling } from "../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import { isLogprob } from "../tokens/alignment.ts";
 import { TokenPaths } from "./token-paths.ts";
 
 /** Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. */
@@ -131,7 +132,7 @@ function compare(audited: Audited, node: TreeNode, scored: (number | null)[], to
   for (const [index, token_id] of node.token_ids.entries()) {
     const recorded = node.logprobs?.[index] ?? null;
     if (recorded === null) continue;
-    const again = scored[index] ?? null;
+    const again = isLogprob(scored[index]) ? scored[index] : null;
     // The first token of all has no context to score it in, which a sampled one never lacks: a difference like any other.
     const difference = again === null ? Number.POSITIVE_INFINITY : Math.abs(recorded - again);
     audited.compared++;

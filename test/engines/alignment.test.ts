@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { alignById } from "../../engines/alignment.ts";
+import { alignById, isMeasured } from "../../engines/alignment.ts";
 
 test("a logprob stands only where it was measured, whatever entries are missing", () => {
   // Few different ids, so that most of them could stand in several places.
@@ -43,4 +43,18 @@ test("entries of other ids are no alignment, and an unmeasured logprob is none",
     [null, -1],
   );
   assert.deepEqual(alignById([7, 7], [{ id: 7, logprob: -1 }]), [null, null]);
+});
+
+test("a logprob above 0 was not measured, as NaN and -9999 were not", () => {
+  for (const logprob of [0.3, 1, Number.NaN, -9999, null]) assert.equal(isMeasured(logprob), false, String(logprob));
+  assert.deepEqual(
+    alignById(
+      [1, 2],
+      [
+        { id: 1, logprob: 0.5 },
+        { id: 2, logprob: -0.5 },
+      ],
+    ),
+    [null, -0.5],
+  );
 });
