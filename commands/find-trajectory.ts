@@ -5,7 +5,7 @@ import { AlidadeError } from "../errors.ts";
 import { reconstruct } from "../reconstruct/index.ts";
 import { eachAttempt, eachTrajectory, readRollouts } from "../rollouts/index.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { LogEntry, SessionSpec } from "../schema/session-log.ts";
+import type { LogLine, SessionSpec } from "../schema/session-log.ts";
 import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { DiskStore, hasTornEnd } from "../store/index.ts";
 
@@ -99,6 +99,7 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
   const seen = new Set<string>();
   for await (const trajectory of eachTrajectory(folder)) {
     seen.add(trajectory.session_id);
+    tellDamage(trajectory, onLeftOut);
     yield trajectory;
   }
   const store = new DiskStore(join(folder, "sessions"));
@@ -113,8 +114,16 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
       onLeftOut(`session ${sessionId} is left out: ${error.message}`);
       return null;
     });
-    if (trajectory) yield trajectory;
+    if (!trajectory) continue;
+    tellDamage(trajectory, onLeftOut);
+    yield trajectory;
   }
+}
+
+/** What a log holds no more costs its calls; the session goes on without them. */
+function tellDamage({ session_id, fidelity }: Trajectory, onLeftOut: (message: string) => void): void {
+  for (const { call_id, reason } of fidelity.damaged)
+    onLeftOut(`${call_id === null ? "a line" : `call ${call_id}`} of session ${session_id} is left out: ${reason}`);
 }
 
 /**
@@ -150,16 +159,12 @@ async function* untold(
 
 /** Unix time in milliseconds; a log that does not say it comes last, and is reported by whoever reads on. */
 async function openedAt(store: DiskStore, sessionId: string): Promise<number> {
-  try {
-    for await (const entry of store.entries(sessionId)) return entry.time;
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-  }
+  for await (const entry of store.entries(sessionId)) if (entry.type !== "damaged") return entry.time;
   return Number.POSITIVE_INFINITY;
 }
 
 /** Null where nothing is to be told, or the log is damaged before that. */
-async function attemptIn(entries: AsyncIterable<LogEntry>): Promise<Attempt | null> {
+async function attemptIn(entries: AsyncIterable<LogLine>): Promise<Attempt | null> {
   let found: Attempt | null = null;
   try {
     for await (const entry of entries) {
@@ -173,8 +178,9 @@ async function attemptIn(entries: AsyncIterable<LogEntry>): Promise<Attempt | nu
 }
 
 /** A session in which nothing was asked is none, unless it brings a team its reward. */
-function tells(entry: LogEntry, member: string | null): boolean {
-  return entry.type === "call_begun" || (entry.type === "rewarded" && member !== null);
+function tells(entry: LogLine, member: string | null): boolean {
+  const type = entry.type === "damaged" ? entry.entry_type : entry.type;
+  return type === "call_begun" || (entry.type === "rewarded" && member !== null);
 }
 
 function toAttempt(session_id: string, { rollout_id, attempt, member, task_id, group_id }: SessionSpec): Attempt {

@@ -1,5 +1,6 @@
 /** What the one-token probe asks of vLLM's chat route, and what its answer says of the server. */
 import { z } from "zod";
+import { isMeasured } from "./alignment.ts";
 
 export const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
@@ -72,6 +73,6 @@ export function whyNotTrainable(baseUrl: string, probed: Probed): string | null 
 }
 
 function bestLogprob(entries: { logprob?: number | null | undefined }[]): number | null {
-  const known = entries.flatMap(({ logprob }) => (typeof logprob === "number" ? [logprob] : []));
+  const known = entries.flatMap(({ logprob }) => (isMeasured(logprob) ? [logprob] : []));
   return known.length === 0 ? null : Math.max(...known);
 }

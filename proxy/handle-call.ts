@@ -24,6 +24,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { Generation, type GenerationResult } from "./generation.ts";
 import { withImagesInside } from "./images-inside.ts";
 import { match } from "./match.ts";
+import { recordFinished } from "./record-finished.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
 import { assertImagesInside, assertOpenParameters } from "./sandboxed-request.ts";
@@ -246,9 +247,9 @@ async function finish(session: Session, call: Call, result: GenerationResult, ar
     prompt_ids: prompt?.delta ?? null,
     ...(pauses.length > 0 ? { pauses } : {}),
   };
-  await session.record(...tries, finished);
-  call.finish(finished, prompt?.whole ?? null);
-  call.failure = failure;
+  const recorded = await recordFinished(session, tries, finished);
+  call.finish(recorded.finished, recorded.finished.prompt_ids && (prompt?.whole ?? null));
+  call.failure = recorded.failure ?? failure;
   call.servedAs = slot && asked_model !== null ? { slot, model: asked_model } : null;
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);

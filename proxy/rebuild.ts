@@ -1,7 +1,8 @@
 /** A session's tables from its log: what a crashed process knew, and nothing that it had not written down. */
 import { AlidadeError } from "../errors.ts";
+import type { Message } from "../schema/message.ts";
 import { withBase } from "../schema/restored-turns.ts";
-import type { Answered, LogEntry } from "../schema/session-log.ts";
+import type { Answered, LogLine } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { Call } from "./call.ts";
@@ -12,14 +13,15 @@ import { Session } from "./session.ts";
 
 /**
  * A session of the store as it was. Finished without answered counts as undelivered; begun without finished as failed.
- * Of a sealed one only what a late reward needs is kept. Null where a killed process had not even written that it was
- * opened; throws `store_error` where the log is damaged.
+ * A damaged line costs its call, and the calls that are stored as what is new after it, as in reconstruct/damage.ts. Of a
+ * sealed session only what a late reward needs is kept. Null where a killed process had not even written that it was
+ * opened; throws `store_error` where the line that says so is damaged.
  */
 export async function rebuildSession(store: Store, sessionId: string): Promise<Session | null> {
   const entries = await store.read(sessionId);
   const opened = entries[0];
   if (opened === undefined) return null;
-  if (opened.type !== "opened") throw new AlidadeError("store_error", `session ${sessionId}: its log does not begin with \`opened\``);
+  if (opened.type !== "opened") throw new AlidadeError("store_error", `session ${sessionId}: ${whyNotOpened(opened)}`);
   const log = new LazyLog(store, sessionId);
   const session = new Session({ id: sessionId, keyHash: opened.key_hash, spec: opened.spec, log, started: opened.time });
   for (const entry of entries) replay(session, entry);
@@ -27,21 +29,24 @@ export async function rebuildSession(store: Store, sessionId: string): Promise<S
   return session;
 }
 
-function replay(session: Session, entry: LogEntry): void {
+function whyNotOpened(line: LogLine): string {
+  return line.type === "damaged" ? line.reason : "its log does not begin with `opened`";
+}
+
+function replay(session: Session, entry: LogLine): void {
   if (entry.type === "tools") session.tools.set(entry.tools_hash, entry.tools);
-  else if (entry.type === "call_begun")
-    session.add(
-      new Call(
-        withBase(entry, session.calls.get(entry.messages.base_call_id ?? "")?.begun.restored ?? []),
-        unfold(session, entry.messages, (call) => call.conversation),
-      ),
-    );
-  else if (entry.type === "call_finished") {
+  else if (entry.type === "call_begun") {
+    const messages = unfold(session, entry.messages);
+    const base = session.calls.get(entry.messages.base_call_id ?? "");
+    if (messages) session.add(new Call(withBase(entry, base?.begun.restored ?? []), messages));
+  } else if (entry.type === "call_finished") {
     const call = session.calls.get(entry.call_id);
-    call?.finish(entry, entry.prompt_ids && unfoldIds(session, entry.prompt_ids));
+    const prompt = entry.prompt_ids && unfoldIds(session, entry.prompt_ids);
+    call?.finish(prompt ? entry : { ...entry, prompt_ids: null }, prompt);
     if (call) session.learn(call);
     call?.pauses.push(...(entry.pauses ?? []));
-  } else if (entry.type === "tried") {
+  } else if (entry.type === "damaged") session.noteDamage(entry);
+  else if (entry.type === "tried") {
     if (entry.engine_name !== null) session.engineNames = moveToFront(session.engineNames, entry.engine_name);
     const call = session.calls.get(entry.call_id);
     if (call) call.fingerprints = entry.fingerprints;
@@ -64,18 +69,16 @@ function wasError({ delivery, status }: Answered): boolean {
   return delivery === "error" || status !== 200;
 }
 
-function unfold<T>(session: Session, delta: Delta<T>, listOf: (call: Call) => readonly T[]): T[] {
-  if (delta.base_call_id === null) return delta.new;
-  return [...listOf(baseOf(session, delta.base_call_id)).slice(0, delta.base_len), ...delta.new];
+/** Null where it goes on from what the log does not hold. */
+function unfold(session: Session, { base_call_id, base_len, new: fresh }: Delta<Message>): Message[] | null {
+  if (base_call_id === null) return fresh;
+  const base = session.calls.get(base_call_id)?.conversation ?? [];
+  return base.length < base_len ? null : [...base.slice(0, base_len), ...fresh];
 }
 
-function unfoldIds(session: Session, delta: Delta<number>): IdText {
-  const base = delta.base_call_id === null ? null : baseOf(session, delta.base_call_id).idText;
-  return base ? base.extend(base.head(delta.base_len), delta.new) : IdText.of(delta.new);
-}
-
-function baseOf(session: Session, callId: string): Call {
-  const base = session.calls.get(callId);
-  if (!base) throw new AlidadeError("store_error", `session ${session.id}: the log names call ${callId} before it was begun`);
-  return base;
+/** Null where they go on from ids that the log does not hold. */
+function unfoldIds(session: Session, { base_call_id, base_len, new: fresh }: Delta<number>): IdText | null {
+  if (base_call_id === null) return IdText.of(fresh);
+  const base = session.calls.get(base_call_id)?.idText;
+  return !base || base.length < base_len ? null : base.extend(base.head(base_len), fresh);
 }

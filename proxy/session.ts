@@ -8,6 +8,7 @@ import type { Tool, Turn } from "../schema/message.ts";
 import {
   type Answered,
   type ConversationOpened,
+  type DamagedLine,
   type ErrorRecord,
   type LogEntry,
   type Policy,
@@ -49,6 +50,8 @@ export class Session {
   readonly conversations = new Map<string, ConversationOpened>();
   /** Ids of calls and conversations that the harness deleted: recorded, and not to be referred to. */
   readonly forgotten = new Set<string>();
+  /** Lines of its log that could not be read when it was brought back. */
+  readonly damaged: DamagedLine[] = [];
   /** Begun, and what came of it is not known yet. */
   readonly inFlight = new Set<Call>();
   readonly sentBefore = new SentBefore();
@@ -226,6 +229,12 @@ export class Session {
     this.lastError = error;
     if (error === null) this.lastFailure = null;
     else if (isOwnTurn(this.calls, about.call ?? about.parent ?? null)) this.lastFailure = { error, call: about.call };
+  }
+
+  /** A line of its log that a reader could not read. That it was sealed stays true, whatever the reason was. */
+  noteDamage(line: DamagedLine): void {
+    this.damaged.push(line);
+    if (line.entry_type === "sealed") this.sealed ??= "unknown: the line of the log that says it is damaged";
   }
 
   noteDelivery(call: Call, delivery: Answered["delivery"]): void {

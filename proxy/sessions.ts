@@ -55,8 +55,8 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Brings back the sessions of the store: the keys of open ones work on, sealed ones still take a reward. A log that
-   * is damaged is reported and left out: the others are no worse for it. The store must have no other owner, for its
+   * Brings back the sessions of the store: the keys of open ones work on, sealed ones still take a reward. Damaged lines
+   * are reported; a log that does not say whose session it is is left out. The store must have no other owner, for its
    * files are written from now on.
    */
   async rebuild(): Promise<void> {
@@ -67,6 +67,8 @@ export class Sessions implements AsyncDisposable {
         if (!session) continue;
         this.#attempts.add(id, session.spec);
         this.#keep(session);
+        for (const { reason } of session.damaged)
+          this.#onError(new AlidadeError("store_error", reason), `bringing back session ${id}, which goes on without it`);
       } catch (error) {
         this.#onError(error, `bringing back session ${id}, which is left out`);
       }

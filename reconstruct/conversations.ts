@@ -22,10 +22,7 @@ export type Conversations = {
   output: Map<string, number>;
 };
 
-/**
- * Lays out all calls of a session. The work is that of the new messages and tokens, not of calls × prompt length. Throws
- * `store_error` where a list is stored after one that the log does not hold.
- */
+/** Lays out all calls of a session (those that are whole: damage.ts). The work is that of the new messages and tokens, not of calls × prompt length. */
 export function layOut(calls: CallHistory[]): Conversations {
   const interner = new Interner();
   const newMessages = new Map<string, number[]>();
@@ -98,7 +95,6 @@ function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedO
   return entered;
 }
 
-/** A base that is missing, too short or in a circle is damage: a call with half of its input would look like another one. */
 function enterOne(callId: string, { list, output }: Stored, trie: SequenceTrie<CallHistory>, { input, full }: Entered): void {
   const { base_call_id } = list;
   const from = base_call_id === null ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import { hashOf } from "../schema/ids.ts";
 import type { CallRecord, Fidelity, TreeNode } from "../schema/trajectory.ts";
+import type { Lost } from "./damage.ts";
 import type { CallHistory } from "./read-log.ts";
 
 type FidelityReport = z.infer<typeof Fidelity>;
@@ -13,6 +14,8 @@ export type Measured = {
   nodes: TreeNode[];
   /** Call id -> reason, for calls whose sample is not in the tree. */
   exclusions: Map<string, string | null>;
+  /** What the log holds no more. */
+  lost: Lost[];
   alidade_version: string;
 };
 
@@ -28,6 +31,7 @@ export function measureFidelity(measured: Measured): FidelityReport {
       continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null),
     ),
     resampled: countResampled(measured.histories),
+    damaged: measured.lost,
     policy_versions: policyVersions(measured.calls),
     row_inflation: rowInflation(measured.nodes),
     fingerprints: fingerprintsOf(measured),
@@ -37,7 +41,7 @@ export function measureFidelity(measured: Measured): FidelityReport {
 type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "logprob_coverage">;
 
 /** Every sampled token once: in the tree by its node; outside it (no prompt ids, or text only) by what the engine counted. */
-function countTokens({ nodes, calls, exclusions }: Measured): TokenCounts {
+function countTokens({ nodes, calls, exclusions, lost }: Measured): TokenCounts {
   const counts = { sampled_tokens: 0, trainable_tokens: 0, excluded: {} as Record<string, number> };
   let withLogprob = 0;
   const exclude = (reason: string, tokens: number) => {
@@ -59,6 +63,10 @@ function countTokens({ nodes, calls, exclusions }: Measured): TokenCounts {
     const sampled = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
     counts.sampled_tokens += sampled;
     exclude(exclusions.get(call.call_id) ?? "no_token_ids", sampled);
+  }
+  for (const { sampled_tokens } of lost) {
+    counts.sampled_tokens += sampled_tokens ?? 0;
+    exclude("damaged", sampled_tokens ?? 0);
   }
   return { ...counts, logprob_coverage: counts.sampled_tokens === 0 ? null : withLogprob / counts.sampled_tokens };
 }

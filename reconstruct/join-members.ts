@@ -121,6 +121,7 @@ function joinFidelity(reports: readonly Fidelity[], row_inflation: number | null
     outcomes: counts((report) => report.outcomes),
     continuity: counts((report) => report.continuity),
     resampled: sum((report) => report.resampled),
+    damaged: reports.flatMap((report) => report.damaged),
     logprob_coverage:
       sampled_tokens === 0 ? null : sum((report) => (report.logprob_coverage ?? 0) * report.sampled_tokens) / sampled_tokens,
     policy_versions: [...new Set(reports.flatMap((report) => report.policy_versions))].sort(),

@@ -31,6 +31,8 @@ export function findEvidence(calls: CallHistory[]): Map<string, Evidence> {
 
 export function outcomeOf(call: CallHistory, evidence: Evidence | undefined): Outcome {
   const { finished, answered } = call;
+  // Its end cannot be read, and the line behind it says that the answer arrived.
+  if (finished === null && call.damage !== null && call.complete) return "delivered";
   // A process that was killed in the middle of a generation leaves a call that never finished.
   if (finished === null || finished.error !== null || finished.finish_reason === "error") return "failed";
   if (evidence === "cut") return "partial";

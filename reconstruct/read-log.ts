@@ -5,8 +5,9 @@
 import { AlidadeError } from "../errors.ts";
 import type { Tool } from "../schema/message.ts";
 import { withBase } from "../schema/restored-turns.ts";
-import type { Answered, CallBegun, CallFinished, Decoded, LogEntry, Opened, Tried } from "../schema/session-log.ts";
+import type { Answered, CallBegun, CallFinished, DamagedLine, Decoded, LogLine, Opened, Tried } from "../schema/session-log.ts";
 import type { Value } from "../schema/value.ts";
+import { type Lost, withoutDamage } from "./damage.ts";
 
 /** All that the log says of one call. What a killed process did not write is null or empty. */
 export type CallHistory = {
@@ -21,6 +22,8 @@ export type CallHistory = {
   answered: Answered | null;
   /** The turn reached its client in the end, as the first answer or as a replay. */
   complete: boolean;
+  /** What of it the log holds no more; null where it is whole. */
+  damage: string | null;
 };
 
 /** Whose ids its tokens are; null where nobody knows the tokenizer. */
@@ -32,21 +35,23 @@ export type SessionHistory = {
   opened: Opened;
   /** In the order in which they were begun. */
   calls: CallHistory[];
+  /** What the log holds no more. */
+  lost: Lost[];
   tools: Map<string, Tool[]>;
   sealed_reason: string | null;
   /** The newest revision wins. */
   rewarded: { revision: number; reward: number | null; components: Record<string, number | null>; values?: Value[] } | null;
 };
 
-export function readLog(entries: Iterable<LogEntry>): SessionHistory {
-  const log: Omit<SessionHistory, "opened"> & { opened: Opened | null } = {
+export function readLog(entries: Iterable<LogLine>): SessionHistory {
+  const log: Omit<SessionHistory, "opened" | "calls" | "lost"> & { opened: Opened | null } = {
     opened: null,
-    calls: [],
     tools: new Map(),
     sealed_reason: null,
     rewarded: null,
   };
   const parts = new Map<string, CallParts>();
+  const damaged: DamagedLine[] = [];
   const of = (callId: string) => getOrAdd(parts, callId, emptyParts);
   for (const entry of entries) {
     switch (entry.type) {
@@ -81,25 +86,40 @@ export function readLog(entries: Iterable<LogEntry>): SessionHistory {
       case "refused":
         // Refused before it became a call: nothing was sampled.
         break;
+      case "damaged":
+        damaged.push(entry);
+        if (entry.call_id !== null) of(entry.call_id).damage ??= entry.reason;
+        break;
     }
   }
-  if (log.opened === null)
-    throw new AlidadeError("store_error", "The session log has no `opened` entry, so nobody can say whose session it is.");
-  return { ...log, opened: log.opened, calls: inOrder(parts) };
+  if (log.opened === null) throw new AlidadeError("store_error", noOpened(damaged[0]));
+  return { ...log, opened: log.opened, ...withoutDamage(inOrder(parts), { parts, damaged, tools: log.tools }) };
 }
 
-type CallParts = Omit<CallHistory, "call_id" | "rank" | "begun"> & { begun: CallBegun | null };
+export type CallParts = Omit<CallHistory, "call_id" | "rank" | "begun"> & { begun: CallBegun | null };
 
-const emptyParts = (): CallParts => ({ begun: null, finished: null, tries: [], decoded: new Map(), answered: null, complete: false });
+const emptyParts = (): CallParts => ({
+  begun: null,
+  finished: null,
+  tries: [],
+  decoded: new Map(),
+  answered: null,
+  complete: false,
+  damage: null,
+});
 
-function takeAnswer(parts: CallParts, entry: Extract<LogEntry, { type: "answered" | "replayed" }>): void {
+function noOpened(damaged: DamagedLine | undefined): string {
+  return damaged?.reason ?? "The session log has no `opened` entry, so nobody can say whose session it is.";
+}
+
+function takeAnswer(parts: CallParts, entry: Extract<LogLine, { type: "answered" | "replayed" }>): void {
   if (entry.delivery === "complete") parts.complete = true;
   if (entry.type === "replayed") return;
   // Where a call was answered on two connections (a joined one), the answer that arrived is the one that counts.
   if (parts.answered === null || (entry.delivery === "complete" && parts.answered.delivery !== "complete")) parts.answered = entry;
 }
 
-/** A call whose `call_begun` was lost has no request and no place; the file is append-only, so only damage does that. */
+/** Those whose `call_begun` is there. */
 function inOrder(parts: Map<string, CallParts>): CallHistory[] {
   const calls: CallHistory[] = [];
   for (const [call_id, { begun, ...rest }] of parts) if (begun !== null) calls.push({ ...rest, call_id, begun, rank: 0 });

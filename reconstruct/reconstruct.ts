@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import type { LogEntry } from "../schema/session-log.ts";
+import type { LogLine } from "../schema/session-log.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
 import { type Conversations, layOut } from "./conversations.ts";
@@ -41,10 +41,10 @@ export type TrajectoryFacts = {
 };
 
 /**
- * Throws `store_error` where the log has no `opened` entry, or names a call's list that it does not hold; everything else
- * that is missing is null on the record.
+ * Throws `store_error` where the log has no `opened` entry. Everything else that is missing is null on the record, and
+ * what damaged lines cost is named in the fidelity report.
  */
-export function reconstruct(entries: Iterable<LogEntry>, facts: TrajectoryFacts = {}): Trajectory {
+export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts = {}): Trajectory {
   const session = readLog(entries);
   const { calls, opened } = session;
   const places = layOut(calls);
@@ -63,7 +63,14 @@ export function reconstruct(entries: Iterable<LogEntry>, facts: TrajectoryFacts 
     nodes,
     traces,
     blobs: [],
-    fidelity: measureFidelity({ histories: calls, calls: records, nodes, exclusions, alidade_version: opened.alidade_version }),
+    fidelity: measureFidelity({
+      histories: calls,
+      calls: records,
+      nodes,
+      exclusions,
+      lost: session.lost,
+      alidade_version: opened.alidade_version,
+    }),
   };
 }
 
@@ -82,7 +89,7 @@ function exclude(
     calls.map((call) => {
       const outcome = outcomes.get(call.call_id) as Outcome;
       const replayed_from = call.finished?.replayed_from ?? null;
-      const judged = { outcome, replayed_from, request_class: call.begun.request_class, purpose, train_classes };
+      const judged = { damage: call.damage, outcome, replayed_from, request_class: call.begun.request_class, purpose, train_classes };
       const reason = exclusionOfCall({ ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
       // Last, so that whoever lifts the mask later sees what remains.
       return [call.call_id, reason ?? (in_loss ? null : "masked_rollout")];
@@ -169,7 +176,8 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     requested_sampling: begun.requested_sampling,
     sampling: begun.effective_sampling,
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
-    missing: finished === null ? "the call never finished: its process ended first" : finished.missing,
+    missing: finished === null ? (call.damage ?? "the call never finished: its process ended first") : finished.missing,
+    damage: call.damage,
     policy: { start: policyAtStart(call), end: finished?.policy ?? null, spans: weightSpansOf(call) ?? [] },
     input: input === undefined ? [] : places.message_trie.items(input).map(messageId),
     output: output === undefined ? null : messageId(output),

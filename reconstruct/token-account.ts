@@ -59,6 +59,7 @@ export function countTokens(accountable: Accountable): Accounted {
     account.take(node, reason);
   }
   for (const call of trajectory.calls) account.takeOutside(call, trajectory);
+  for (const { sampled_tokens } of trajectory.fidelity.damaged) account.takeLost(sampled_tokens ?? 0);
   return { ...account.total, ...measureRows(rows), untrained: account.untrained };
 }
 
@@ -111,6 +112,13 @@ class Account {
     this.total.sampled += tokens;
     this.#exclude(call.call_id, reason, tokens);
     if (call.output !== null) this.untrained.set(call.call_id, reason);
+  }
+
+  /** Of a call that the log holds no more. */
+  takeLost(tokens: number): void {
+    if (tokens === 0) return;
+    this.total.sampled += tokens;
+    this.total.excluded.damaged = (this.total.excluded.damaged ?? 0) + tokens;
   }
 
   #exclude(callId: string, reason: string, tokens: number): void {

@@ -18,6 +18,8 @@ import type { CallHistory } from "./read-log.ts";
 export type Exclusion = z.infer<typeof ExclusionReason>;
 
 type Judged = {
+  /** What the log holds no more of it. */
+  damage: string | null;
   outcome: Outcome;
   /** The call of another rollout whose sample this is. */
   replayed_from: string | null;
@@ -29,6 +31,7 @@ type Judged = {
 };
 
 const callReasons: [Exclusion, (call: Judged) => boolean][] = [
+  ["damaged", (call) => call.damage !== null],
   ["failed", (call) => call.outcome === "failed"],
   // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
   ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],

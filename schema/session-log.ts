@@ -6,7 +6,7 @@
  * opened, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*, sealed, rewarded*
  */
 import { z } from "zod";
-import { FinishReason, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
+import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
 import { Value } from "./value.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
@@ -96,8 +96,15 @@ export type NewSession = z.infer<typeof NewSession>;
  * call's own input followed by its output: prompt ids ‖ sampled ids, or input messages ‖ [its message] where it has
  * one. So a conversation that only grows stores every message and token once. A base is always earlier in the log.
  */
-const delta = <T extends z.ZodType>(item: T) =>
-  z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: z.array(item) });
+const delta = <T extends z.ZodType>(list: T) =>
+  z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: list });
+
+/** Tens of thousands a call, and each is checked before it is written: one loop takes a fiftieth of a schema for each. */
+const Integers = z.custom<number[]>((value) => Array.isArray(value) && value.every(Number.isSafeInteger), "expected a list of integers");
+const Logprobs = z.custom<(number | null)[]>(
+  (value) => Array.isArray(value) && value.every((one) => one === null || Number.isFinite(one)),
+  "expected a list of numbers and nulls",
+);
 
 /** What of an assistant message was put back to what we emitted, by what evidence. */
 export const Restored = z.strictObject({
@@ -144,7 +151,7 @@ export const CallBegun = z.strictObject({
   model: z.string(),
   stream: z.boolean(),
   /** The conversation as the engine gets it: after restore. */
-  messages: delta(Message),
+  messages: delta(z.array(Message)),
   /** What was asked instead of messages; they are empty then. */
   prompt: Prompt.optional(),
   /** Identity of the request for match (proxy/fingerprint.ts), without volatile parameters. */
@@ -162,7 +169,7 @@ export const CallBegun = z.strictObject({
   effective_sampling: Sampling,
   policy: Policy.nullable(),
   role_mapping: RoleMapping.default({}),
-  native: z.record(z.string(), z.unknown()),
+  native: JsonObject,
 });
 
 /** Equal ones render and tokenise alike; null where the engine could not be asked. */
@@ -256,11 +263,11 @@ export const CallFinished = z.strictObject({
   time: Time,
   call_id: z.string(),
   /** What the engine conditioned on; null where it gave no ids. */
-  prompt_ids: delta(z.number().int()).nullable(),
+  prompt_ids: delta(Integers).nullable(),
   /** What it sampled, the stop token included; null where it gave no ids. */
-  sampled_ids: z.array(z.number().int()).nullable(),
+  sampled_ids: Integers.nullable(),
   /** One for each sampled id, in nats; null where that one is missing. The whole list is null where there are none. */
-  logprobs: z.array(z.number().nullable()).nullable(),
+  logprobs: Logprobs.nullable(),
   logprob_semantics: LogprobSemantics,
   /** Why there are no ids or no logprobs. */
   missing: z.string().nullable(),
@@ -344,7 +351,7 @@ export const ConversationOpened = z.strictObject({
   time: Time,
   conversation_id: z.string(),
   messages: z.array(Message),
-  metadata: z.record(z.string(), z.unknown()),
+  metadata: JsonObject,
 });
 
 /** The harness deleted a call's answer or a conversation (by its id here): it stays recorded, and cannot be referred to. */
@@ -378,6 +385,19 @@ export const LogEntry = z.discriminatedUnion("type", [
   Rewarded,
 ]);
 export type LogEntry = z.infer<typeof LogEntry>;
+
+/** A line of a log that cannot be read, as a reader tells of it. It is never written. */
+export type DamagedLine = {
+  type: "damaged";
+  /** Of the entry, as far as the line still says it. */
+  entry_type: string | null;
+  call_id: string | null;
+  /** Names the file, the line, and what is wrong with it. */
+  reason: string;
+};
+
+/** What reading a log gives: a damaged line costs its call and never its session. */
+export type LogLine = LogEntry | DamagedLine;
 export type Opened = z.infer<typeof Opened>;
 export type CallBegun = z.infer<typeof CallBegun>;
 export type CallFinished = z.infer<typeof CallFinished>;

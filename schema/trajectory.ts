@@ -55,6 +55,7 @@ export type CallOutcome = z.infer<typeof CallOutcome>;
 
 /** Why sampled tokens are not trained. */
 export const ExclusionReason = z.enum([
+  "damaged",
   "undelivered",
   "failed",
   "replayed",
@@ -102,6 +103,8 @@ export const CallRecord = z.strictObject({
   sampling: Sampling,
   logprob_semantics: LogprobSemantics,
   missing: z.string().nullable(),
+  /** What of this call the session's log holds no more, and why; such a call is not trained. */
+  damage: z.string().nullable().default(null),
   /** Where the engine tells by which weights each token is, `spans` does; else it is empty. */
   policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable(), spans: z.array(WeightSpan).default([]) }),
   input: z.array(z.string()).describe("message ids, in order"),
@@ -155,6 +158,10 @@ export const Fidelity = z.strictObject({
   continuity: z.record(z.string(), z.number().int()).default({}),
   /** Second tries after the engine had begun to sample: always 0 unless somebody broke DESIGN §3.6. */
   resampled: z.number().int(),
+  /** What the session's log holds no more. Of a call that is lost as a whole, `sampled_tokens` counts what is known to be lost. */
+  damaged: z
+    .array(z.strictObject({ call_id: z.string().nullable(), reason: z.string(), sampled_tokens: z.number().int().nullable() }))
+    .default([]),
   /** Sampled tokens with a logprob / sampled tokens; null where nothing was sampled. */
   logprob_coverage: z.number().nullable(),
   policy_versions: z.array(z.string()),

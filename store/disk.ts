@@ -2,7 +2,8 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
-import { LogEntry } from "../schema/session-log.ts";
+import { LogEntry, type LogLine } from "../schema/session-log.ts";
+import { assertValidEntry } from "../schema/valid-entry.ts";
 import { Appender } from "./appender.ts";
 import { readJsonLines } from "./json-lines.ts";
 import type { SessionLog, Store } from "./store.ts";
@@ -27,18 +28,21 @@ export class DiskStore implements Store {
     const file = await Appender.open(path);
     return {
       sessionId,
-      append: (...entries) => file.append(entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")),
+      append: async (...entries) => {
+        for (const entry of entries) assertValidEntry(entry);
+        await file.append(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+      },
       [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
   }
 
-  async read(sessionId: string): Promise<LogEntry[]> {
+  async read(sessionId: string): Promise<LogLine[]> {
     return Array.fromAsync(this.entries(sessionId));
   }
 
   /** The same one by one, for who needs the first of them only. */
-  entries(sessionId: string): AsyncGenerator<LogEntry> {
-    return readJsonLines(this.#path(sessionId), (value) => LogEntry.parse(value));
+  entries(sessionId: string): AsyncGenerator<LogLine> {
+    return readJsonLines<LogLine>(this.#path(sessionId), (value) => LogEntry.parse(value), toDamagedLine);
   }
 
   async list(): Promise<string[]> {
@@ -55,4 +59,12 @@ export class DiskStore implements Store {
     if (!sessionIds.test(sessionId)) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
     return join(this.folder, `${sessionId}.jsonl`);
   }
+}
+
+/** How each entry of a call begins. Further into a line a stranger's words may say the same. */
+const beginning = /^\{"type":"(\w{1,40})"(?:,"time":[\d.]+,"call_id":"(\w{1,80})")?/;
+
+function toDamagedLine(line: string, { message: reason }: AlidadeError): LogLine {
+  const [, entry_type = null, call_id = null] = beginning.exec(line) ?? [];
+  return { type: "damaged", entry_type, call_id, reason };
 }

@@ -12,9 +12,14 @@ const newline = 10;
 /**
  * The values of a JSONL file; none where there is no file. What follows the last newline is the torn line of a killed
  * process and is left out; any other line that does not parse is an error that names the line, for silence there would
- * lose what was recorded. Where it is no record of ours, it says so in words, and which version wrote it.
+ * lose what was recorded. Where it is no record of ours, it says so in words, and which version wrote it. `orElse` gives
+ * what stands for such a line, so that reading goes on; without it the error is thrown.
  */
-export async function* readJsonLines<T>(path: string, parse: (value: unknown) => T): AsyncGenerator<T> {
+export async function* readJsonLines<T>(
+  path: string,
+  parse: (value: unknown) => T,
+  orElse?: (line: string, error: AlidadeError) => T,
+): AsyncGenerator<T> {
   let number = 0;
   let writer: string | undefined;
   for await (const line of wholeLines(path)) {
@@ -28,7 +33,9 @@ export async function* readJsonLines<T>(path: string, parse: (value: unknown) =>
       record = parse(value);
     } catch (error) {
       const why = error instanceof z.ZodError ? foreign(error, value, writerOf(value) ?? writer) : messageOf(error).slice(0, 300);
-      throw new AlidadeError("store_error", `${path} line ${number} is not a record of ours: ${why}`, { cause: error });
+      const damage = new AlidadeError("store_error", `${path} line ${number} is not a record of ours: ${why}`, { cause: error });
+      if (!orElse) throw damage;
+      record = orElse(line, damage);
     }
     yield record;
   }

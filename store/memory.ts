@@ -1,5 +1,6 @@
 /** Logs in memory, for tests and for people who record nothing. */
 import type { LogEntry } from "../schema/session-log.ts";
+import { assertValidEntry } from "../schema/valid-entry.ts";
 import type { SessionLog, Store } from "./store.ts";
 
 export class MemoryStore implements Store {
@@ -11,7 +12,10 @@ export class MemoryStore implements Store {
     this.#logs.set(sessionId, entries);
     return {
       sessionId,
-      append: async (...added) => void entries.push(...structuredClone(added)),
+      append: async (...added) => {
+        for (const entry of added) assertValidEntry(entry);
+        entries.push(...structuredClone(added));
+      },
       [Symbol.asyncDispose]: async () => undefined,
     };
   }

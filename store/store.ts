@@ -2,13 +2,14 @@
  * Where session logs live. What `append` has acknowledged survives a kill -9 of the process: it was handed to the
  * operating system in one write, in order.
  */
-import type { LogEntry } from "../schema/session-log.ts";
+import type { LogEntry, LogLine } from "../schema/session-log.ts";
 
 export interface SessionLog extends AsyncDisposable {
   readonly sessionId: string;
   /**
-   * Resolves when the entries are durable. Throws AlidadeError `store_full` or `store_error`; the log is then as it
-   * was before, and the next append may succeed.
+   * Resolves when the entries are durable. Throws AlidadeError `store_full` or `store_error`, and `request_invalid` or
+   * `internal` for an entry that its own schema refuses (schema/valid-entry.ts); the log is then as it was before, and
+   * the next append may succeed.
    */
   append(...entries: LogEntry[]): Promise<void>;
 }
@@ -17,7 +18,7 @@ export interface Store {
   readonly name: string;
   /** Opens the log of a session for appending; made when it is not there. */
   open(sessionId: string): Promise<SessionLog>;
-  /** Everything that was acknowledged, in order. A torn last line is left out. */
-  read(sessionId: string): Promise<LogEntry[]>;
+  /** Everything that was acknowledged, in order. A torn last line is left out; what is left of another damaged line is told. */
+  read(sessionId: string): Promise<LogLine[]>;
   list(): Promise<string[]>;
 }

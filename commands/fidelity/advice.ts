@@ -77,6 +77,7 @@ export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
 
 /** By reason of exclusion, where something can be done about it. */
 export const reasonAdvice: Partial<Record<Reason, string>> = {
+  damaged: "the session's log holds these calls no more: `alidade show` names the lines",
   no_logprob: "the engine gave no logprob for a token: see `alidade doctor`",
   no_token_ids: "the engine gave no token ids: see `alidade doctor`",
   misaligned: "ids, logprobs and counts of the engine disagree: see `alidade doctor`",

@@ -109,6 +109,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     ["logprob coverage", f.logprob_coverage === null ? "nothing was sampled" : `${(100 * f.logprob_coverage).toFixed(1)} %`],
     ["resampled", String(f.resampled)],
     ["row inflation", f.row_inflation === null ? "no trainable rows" : f.row_inflation.toFixed(2)],
+    ...f.damaged.map(({ call_id, reason }): [string, string] => [call_id === null ? "damaged" : `damaged ${call_id}`, reason]),
     ["policy versions", f.policy_versions.join(", ") || "none named"],
   ];
 }

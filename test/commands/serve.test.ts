@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogLine } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { cli, jsonOf, type RunningCli, startCli } from "../fakes/cli.ts";
 import { scratchFolder } from "../fakes/scratch-folder.ts";
@@ -114,7 +114,7 @@ test("after kill -9 and a restart keys work on, calls are still there, and an un
     gone.abort();
     await assert.rejects(left);
     const store = new DiskStore(join(out, "serve", "sessions"));
-    const logged = async (is: (entry: LogEntry) => boolean) => (await store.read(first.served.session_id)).filter(is).length;
+    const logged = async (is: (entry: LogLine) => boolean) => (await store.read(first.served.session_id)).filter(is).length;
     // Until its close was seen the bytes would be handed to a client that left.
     await running.until(async () => (await logged((entry) => entry.type === "answered" && entry.delivery === "cut")) === 1);
     hold.resolve();

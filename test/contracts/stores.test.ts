@@ -39,6 +39,22 @@ for (const make of makers) {
     assert.deepEqual(await reasons(store, "ses1"), ["a", "b"]);
   });
 
+  test(`${name}: an entry that its own schema refuses is refused by its field, and the log is as it was`, async () => {
+    const store = make();
+    await using log = await store.open("ses1");
+    await log.append(sealed("a"));
+    const choice = { type: "tools", time: 1, tools_hash: "h", tools: [{ name: "f", kind: "function", parameters: "constructor" }] };
+    const count: LogEntry = { type: "rewarded", time: 1, revision: Number.NaN, reward: null, components: {} };
+    await assert.rejects(log.append(sealed("b"), choice as unknown as LogEntry), {
+      code: "request_invalid",
+      status: 400,
+      param: "tools.0.parameters",
+    });
+    await assert.rejects(log.append(count), { code: "internal", status: 500, param: "revision" });
+    await log.append(sealed("c"));
+    assert.deepEqual(await reasons(store, "ses1"), ["a", "c"]);
+  });
+
   test(`${name}: an unknown session has no entries, and nobody changes what was recorded`, async () => {
     const store = make();
     assert.deepEqual(await store.read("ses9"), []);

@@ -7,7 +7,7 @@ import { engineNamed } from "../../engines/index.ts";
 import type { Harness, HarnessLaunch } from "../../harnesses/harness.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
-import type { LogEntry, Policy, SessionSpec } from "../../schema/session-log.ts";
+import type { LogLine, Policy, SessionSpec } from "../../schema/session-log.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { MemoryStore } from "../../store/index.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
@@ -24,7 +24,7 @@ export type SelfPlayed = {
   ended: Ended;
   failed: boolean;
   trajectory: Trajectory;
-  entries: LogEntry[];
+  entries: LogLine[];
   exchanges: RecordedExchange[];
   seconds: number;
   /** How often the harness was told to go on, because its model had given its last word too early. */

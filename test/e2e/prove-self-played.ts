@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogLine } from "../../schema/session-log.ts";
 import type { SelfPlayed } from "./play-by-itself.ts";
 
 /** What a harness makes of a turn that it cannot use: it repairs a call, or leaves the turn out. */
@@ -65,7 +65,7 @@ export function counted({ trajectory, entries, seconds, failed, ended, told }: S
 }
 
 /** How often a call's prompt was rendered anew, by cause. */
-function renderCauses(entries: LogEntry[]): Record<string, number> {
+function renderCauses(entries: LogLine[]): Record<string, number> {
   const causes: Record<string, number> = {};
   for (const entry of entries)
     if (entry.type === "call_finished" && entry.continuity?.mode === "rendered")

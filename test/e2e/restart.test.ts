@@ -10,7 +10,7 @@ import { type TestContext, test } from "node:test";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogLine } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { type RunningCli, startCli } from "../fakes/cli.ts";
 import { startFaultRelay } from "../fakes/fault-relay.ts";
@@ -101,7 +101,7 @@ async function servedRun(t: TestContext, harness: PersistentHarness) {
   let running: RunningCli = serve(witness.url, out, port);
   scope.defer(() => running[Symbol.asyncDispose]());
   const served = await announced(running);
-  const entries = (): Promise<LogEntry[]> => store.read(served.session_id);
+  const entries = (): Promise<LogLine[]> => store.read(served.session_id);
   const release = scope.move();
   return {
     url: served.url,
@@ -116,7 +116,7 @@ async function servedRun(t: TestContext, harness: PersistentHarness) {
       );
     },
     engineHasStruckTurn: () => running.until(() => engine.requests.some((request) => turnOf(request.messages) === struck)),
-    logged: (holds: (entry: LogEntry) => boolean) => running.until(async () => (await entries()).some(holds)),
+    logged: (holds: (entry: LogLine) => boolean) => running.until(async () => (await entries()).some(holds)),
     async restart(): Promise<void> {
       await running.kill("SIGKILL");
       running = serve(witness.url, out, port);

@@ -10,7 +10,7 @@ import { type TestContext, test } from "node:test";
 import { pi } from "../../harnesses/pi.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogLine } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
 import { type RunningCli, startCli } from "../fakes/cli.ts";
 import { type Fault, startFaultRelay } from "../fakes/fault-relay.ts";
@@ -89,7 +89,7 @@ async function playThrough(t: TestContext, vllm: Vllm, pack: string) {
   const name = (step: number, fence?: string) =>
     served.control("PUT", "/policy", { ...(fence && { fence }), version: `weights-${step}`, step, engine_version: "default" });
   await name(7);
-  const entries = (): Promise<LogEntry[]> => served.store.read(session_id);
+  const entries = (): Promise<LogLine[]> => served.store.read(session_id);
   const begun = async () => (await entries()).filter((entry) => entry.type === "call_begun").length;
 
   // While nobody listens, requests wait: they would be refused, and each repetition would count.

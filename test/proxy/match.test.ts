@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogLine } from "../../schema/session-log.ts";
 import { enginesAt } from "../fakes/engines-at.ts";
 import { type Client, proxyAt } from "../fakes/proxy-at.ts";
 import { until } from "../fakes/until.ts";
 
 /** Until our side has seen the client's close: before that the bytes are handed to a client that left. */
 async function seenLeaving(client: Client, clients = 1): Promise<void> {
-  const isCut = (entry: LogEntry) => entry.type === "answered" && entry.delivery === "cut";
+  const isCut = (entry: LogLine) => entry.type === "answered" && entry.delivery === "cut";
   await until(async () => (await client.entries()).filter(isCut).length >= clients);
 }
 

@@ -1,6 +1,6 @@
 /** A second proxy over the log of a first one that was killed. */
 import assert from "node:assert/strict";
-import { appendFile, writeFile } from "node:fs/promises";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
@@ -77,6 +77,29 @@ test("a log that a killed process left empty, and one that is damaged, keep no o
   assert.deepEqual(more, []);
   assert.ok(reported?.[1] instanceof AlidadeError);
   assert.match(reported[1].message, /sesdamaged\.jsonl line 1 /);
+});
+
+test("a damaged line costs its call and never its session: the restarted proxy goes on with it", async () => {
+  const types = ["call_begun", "tried", "call_finished", "answered"];
+  for (const [index, type] of types.entries()) {
+    const { folder, sessionId, key } = await killed();
+    const path = join(folder, `${sessionId}.jsonl`);
+    const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
+    const at = lines.findIndex((line) => line.startsWith(`{"type":"${type}"`));
+    lines[at] = index % 2 === 0 ? `${lines[at]?.slice(0, -1)},"odd":1}` : (lines[at]?.slice(0, -2) as string);
+    await writeFile(path, `${lines.join("\n")}\n`);
+    await using at2 = await proxyAt(() => ({ text: "second life" }), { store: new DiskStore(folder), rebuild: true });
+    const client = new Client(at2.proxy, sessionId, key);
+    const more = [...hi, { role: "assistant", content: "first life" }, { role: "user", content: "more" }];
+    assert.equal((await client.say(more)).content, "second life", type);
+    const { calls, fidelity, nodes } = await client.trajectory();
+    const [old] = type === "call_begun" ? [] : calls;
+    assert.equal(old?.damage === undefined, type === "call_begun", type);
+    assert.match(fidelity.damaged[0]?.reason ?? "", new RegExp(`line ${at + 1} is not a record of ours`), type);
+    const trained = nodes.filter((node) => node.trainable).map((node) => node.call_id);
+    assert.deepEqual([...new Set(trained)], [calls.at(-1)?.call_id], type);
+    assert.match(String((at2.unseen[0] as [string, AlidadeError])[0]), /which goes on without it/);
+  }
 });
 
 test("the error that a harness was told last in its work is known after a restart too, as is that it got over it", async () => {
