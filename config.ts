@@ -42,6 +42,9 @@ export const Config = z.strictObject({
         ...engineFields,
         models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for; absent: any"),
         policy: Policy.optional().describe("its own policy, where it is not that of all"),
+        purpose: Purpose.default("train").describe(
+          "train: it serves the policy that sessions train; eval or live: a model beside it (a judge, a teacher), of which nothing is ever trained, and which no sandboxed harness reaches unless a route with `sandboxed` leads there",
+        ),
       }),
     )
     .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two engines have the same name")
@@ -109,6 +112,9 @@ export const Config = z.strictObject({
   ),
   continuity: ContinuityMode.describe(
     "auto: a later turn goes on from the very tokens of the earlier one where engine, template and history allow it; off: every turn is rendered anew",
+  ),
+  model: SessionSpec.shape.model.describe(
+    "the model that sessions train, by the name that its engines serve; null: the first that they serve",
   ),
   allow_fields: SessionSpec.shape.allow_fields.describe(
     "fields of a body, such as `chat_template_kwargs`, that a sandboxed harness may hand to the engine beside those that every API has",

@@ -30,7 +30,13 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
   scope.defer(() => engine.close());
   // What we know of weights that nobody else names: the practice engine's are their seed.
   const policy = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : undefined);
-  return { name: wanted.name, engine, models: wanted.models, ...(policy && { policy }) };
+  return {
+    name: wanted.name,
+    engine,
+    models: wanted.models,
+    ...(wanted.purpose && { purpose: wanted.purpose }),
+    ...(policy && { policy }),
+  };
 }
 
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */

@@ -83,6 +83,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     purpose: config.purpose,
     relay,
     harness: harness?.name ?? null,
+    model: config.model,
     sampling: config.sampling,
     budgets: config.budgets,
     train_classes: config.train_classes,
@@ -98,7 +99,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     const configured = harness?.configure({
       baseUrl: proxy.url,
       apiKey: key,
-      model: proxy.facts.models[0] ?? "model",
+      model: config.model ?? proxy.facts.models[0] ?? "model",
       home,
       workdir: process.cwd(),
       contextWindow: proxy.facts.max_model_len,

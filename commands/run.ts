@@ -195,6 +195,7 @@ export async function executeRun(options: {
       session: {
         restore: config.restore,
         continuity: config.continuity,
+        model: config.model,
         allow_fields: config.allow_fields,
         fetch_images: config.fetch_images,
       },

@@ -70,6 +70,7 @@ export function serve(program: Command): void {
       const { session, key } = await proxy.openSession({
         purpose: "live",
         relay: "live",
+        model: config.model,
         sampling: config.sampling,
         budgets: config.budgets,
         train_classes: config.train_classes,

@@ -25,7 +25,12 @@ const AddEngine = z.strictObject({
   api_key_env: z.string().optional().describe("name of the proxy's variable that holds the server's key"),
   models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for"),
   policy: Policy.nullable().default(null),
-  purpose: z.enum(["train", "eval", "live"]).default("train").describe("train: refused where nothing can be trained on what it returns"),
+  purpose: z
+    .enum(["train", "eval", "live"])
+    .default("train")
+    .describe(
+      "train: it serves the policy, and is refused where nothing can be trained on what it returns; eval, live: a model beside it, of which nothing is ever trained",
+    ),
   replace: z.boolean().default(false).describe("takes the place of the engine of this name, which ends what it has begun"),
 });
 
@@ -54,7 +59,7 @@ export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
     const engine = engineNamed(kind).create({ baseUrl: url, apiKey: keyOf(api_key_env) });
     try {
       const options = { owned: true, forTraining: purpose === "train", replace, signal: clientOf(context) };
-      const slot = await pool.add({ name, engine, models, policy }, options);
+      const slot = await pool.add({ name, engine, models, policy, purpose }, options);
       return context.json(slot.describe(), 201);
     } catch (error) {
       await engine.close();

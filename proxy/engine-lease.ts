@@ -12,6 +12,8 @@ export class EngineLease implements Running {
   readonly slot: EngineSlot;
   /** What the engine is asked for: its own name of the model. */
   readonly model: string;
+  /** It is sampled by the session's own model: else nothing of it is trained. */
+  readonly isOfPolicy: boolean;
   /** The policy as it is let through. */
   readonly policy: Policy | null;
   /** A policy that the route names, which outlives the engine's own. */
@@ -26,12 +28,14 @@ export class EngineLease implements Running {
     slot: EngineSlot;
     model: string;
     routed: Policy | null;
+    isOfPolicy: boolean;
     isPinned: boolean;
     pauses: OpenPause[];
     onCancel: (error: AlidadeError) => void;
   }) {
     this.slot = options.slot;
     this.model = options.model;
+    this.isOfPolicy = options.isOfPolicy;
     this.#routed = options.routed;
     this.#isPinned = options.isPinned;
     this.#pauses = options.pauses;

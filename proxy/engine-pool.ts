@@ -6,13 +6,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
+import { type Policy, type RequestClass, workClasses } from "../schema/session-log.ts";
 import { askCanary, type EngineState } from "./canary.ts";
-import { askedOf, candidates, pick, type Wish } from "./choose-engine.ts";
+import { type Asked, askedOf, candidates, pick } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
 import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
+import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineRoute } from "./routes.ts";
+import { preferPolicy } from "./serving.ts";
 
 export type EnterOptions = {
   /** Engines that have just failed this call: taken only where there is no other. */
@@ -56,9 +59,9 @@ export class EnginePool implements AsyncDisposable {
     return this.#waiting;
   }
 
-  /** Throws `engine_unreachable` where there is none. */
+  /** The first engine of the policy, where there is one. Throws `engine_unreachable` where there is none at all. */
   get first(): EngineSlot {
-    const [first] = this.slots;
+    const [first] = preferPolicy(this.slots);
     if (first) return first;
     throw new AlidadeError("engine_unreachable", "the proxy has no engine: add one with POST /engines");
   }
@@ -71,6 +74,12 @@ export class EnginePool implements AsyncDisposable {
   /** Names of the models that are served now. */
   get models(): string[] {
     return [...new Set(this.slots.filter((slot) => !slot.isDraining).flatMap((slot) => slot.facts.models))];
+  }
+
+  /** Names of the models that this session's client may ask for: a sandboxed one has its own alone. */
+  modelsFor(session: Placed): string[] {
+    const own = session.spec.sandboxed ? ownModel(this.slots, session) : null;
+    return own === null ? this.models : [own];
   }
 
   /** Throws `not_found` with the names that there are. */
@@ -149,6 +158,11 @@ export class EnginePool implements AsyncDisposable {
   /** The engine that this call would go to now, whether its gate is open or not. Throws as `candidates`. */
   choose(wish: Wish): EngineSlot {
     return pick(this.#candidates(wish), wish, new Set());
+  }
+
+  /** What this engine is asked for when it takes the call. */
+  asked(slot: EngineSlot, wish: Wish): Asked {
+    return askedOf(slot, this.slots, this.#routes, wish);
   }
 
   /** Is there an engine that could take the call at once and is none of those that have just failed it? */
@@ -238,16 +252,16 @@ export class EnginePool implements AsyncDisposable {
 
   #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
     const lease = new EngineLease({
-      ...askedOf(slot, this.#routes, wish),
+      ...this.asked(slot, wish),
       slot,
+      isOfPolicy: isOfPolicy(slot, this.slots, this.#routes, wish),
       isPinned: wish.session.spec.policy_mode === "pin",
       pauses,
       onCancel,
     });
     slot.inFlight.add(lease);
     slot.lastLease = ++this.#leases;
-    wish.session.engineNames = moveToFront(wish.session.engineNames, slot.name);
-    if (wish.session.spec.policy_mode === "pin") wish.session.pinned ??= lease.policy;
+    noteLease(lease, wish);
     return lease;
   }
 
@@ -305,6 +319,20 @@ async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promis
   } finally {
     signal.removeEventListener("abort", abort);
   }
+}
+
+function noteLease({ slot, isOfPolicy, policy }: EngineLease, { session, model, request_class }: Wish): void {
+  session.engineNames = moveToFront(session.engineNames, slot.name);
+  if (isOfPolicy) noteOwn(session, { model, request_class, policy, engine: slot.name });
+}
+
+/** What a session's first calls at its own policy say of it; also when it is rebuilt from its log. */
+export function noteOwn(
+  session: Placed,
+  call: { model: string; engine: string; request_class: RequestClass; policy: Policy | null },
+): void {
+  if (session.spec.policy_mode === "pin") session.pinned ??= call.policy;
+  if (workClasses.includes(call.request_class)) session.began ??= { model: call.model, engine: call.engine };
 }
 
 /** Of a session that has seen many engines come and go only the last few are worth remembering. */

@@ -1,7 +1,7 @@
 /** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
 import type { Engine, EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
-import type { Policy } from "../schema/session-log.ts";
+import type { Policy, Purpose } from "../schema/session-log.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { globMatches } from "./routes.ts";
 
@@ -13,6 +13,8 @@ export type EngineSpec = {
   /** Globs of the model names that it is for; absent: any. */
   models?: string[] | undefined;
   policy?: Policy | null;
+  /** `train` (absent): it serves the policy that sessions train. Another one: a model beside it (a judge, a teacher), which is never trained. */
+  purpose?: Purpose;
 };
 
 /** Why calls wait instead of being sampled: a weight update. */
@@ -33,6 +35,7 @@ export class EngineSlot {
   readonly engine: Engine;
   readonly facts: EngineFacts;
   readonly models: string[] | null;
+  readonly purpose: Purpose;
   /** Added at run time: the pool closes it. */
   readonly isOwned: boolean;
   policy: Policy | null;
@@ -50,6 +53,7 @@ export class EngineSlot {
     this.engine = spec.engine;
     this.facts = facts;
     this.models = spec.models ?? null;
+    this.purpose = spec.purpose ?? "train";
     this.policy = spec.policy ?? null;
     this.isOwned = isOwned;
   }
@@ -74,6 +78,7 @@ export class EngineSlot {
       url: this.engine.baseUrl,
       policy: this.policy,
       models: this.models,
+      purpose: this.purpose,
       in_flight: this.inFlight.size,
       health: this.breaker.isOpen ? "unhealthy" : "ok",
       draining: this.isDraining,

@@ -7,12 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, SampleEvent, SampleRequest } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { CallFinished, Policy, Tried } from "../schema/session-log.ts";
-import type { Wish } from "./choose-engine.ts";
 import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { toErrorRecord } from "./error-record.ts";
+import type { Wish } from "./own-model.ts";
 import type { TokenBase } from "./prompt-tokens.ts";
 import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 
@@ -234,6 +234,7 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
     engine: engine.baseUrl,
     engine_name: lease.slot.name,
     policy: lease.policy,
+    ...(!lease.isOfPolicy && { other_policy: true as const }),
     fingerprints: facts.fingerprints ?? null,
     role_mapping: facts.role_mapping,
     started: Date.now(),

@@ -107,7 +107,7 @@ export class HarnessListener implements AsyncDisposable {
       else if (route.kind === "websocket") throw noWebSocket(headers);
       else {
         const session = this.#resolve(incoming, headers, address, key, dialect);
-        if (route.kind === "models" || route.kind === "model") await this.#models(exchange, params.id);
+        if (route.kind === "models" || route.kind === "model") await this.#models(session, exchange, params.id);
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address);
         else {
           const read = () => this.#body(session, exchange, { ...addressed?.fields, ...route.fields });
@@ -144,8 +144,8 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   /** All models, or the one that was asked for. */
-  async #models(exchange: Exchange, id: string | undefined): Promise<void> {
-    const { models } = this.#surroundings.pool;
+  async #models(session: Session, exchange: Exchange, id: string | undefined): Promise<void> {
+    const models = this.#surroundings.pool.modelsFor(session);
     if (id !== undefined && !models.includes(id))
       throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
     const { dialect } = exchange;
@@ -164,15 +164,17 @@ export class HarnessListener implements AsyncDisposable {
   async #countTokens(session: Session, exchange: Exchange, body: unknown): Promise<void> {
     const { pool } = this.#surroundings;
     const { dialect, headers } = exchange;
-    const named = isObject(body) ? { ...body, model: body.model ?? pool.models[0] } : body;
+    const named = isObject(body) ? { ...body, model: body.model ?? pool.modelsFor(session)[0] } : body;
     const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
-    const { engine, facts } = pool.choose({ session, model: request.model, agent: "main", request_class: "main" });
+    const wish = { session, model: request.model, agent: "main", request_class: "main" as const };
+    const slot = pool.choose(wish);
+    const { engine } = slot;
     const { messages } = continueFrom(session, request, restore(session, request.messages));
     // Some servers fetch what a conversation names to count it, too.
     if (session.spec.sandboxed) assertImagesInside(messages);
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
-    const model = facts.models.includes(request.model) ? request.model : (facts.models[0] ?? request.model);
+    const { model } = pool.asked(slot, wish);
     const count = await engine.countTokens({ model, messages, tools: request.tools }, exchange.signal);
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
   }

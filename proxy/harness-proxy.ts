@@ -21,6 +21,7 @@ import { assertTrainable, type EngineSpec } from "./engine-slot.ts";
 import type { Network } from "./fetch-image.ts";
 import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
 import type { EngineRoute } from "./routes.ts";
+import { preferPolicy } from "./serving.ts";
 import type { Session } from "./session.ts";
 import { type OnError, Sessions } from "./sessions.ts";
 import { WeightFences } from "./weight-fence.ts";
@@ -97,7 +98,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   /** The policy of the first engine; null when nobody named one. */
   get policy(): Policy | null {
-    return this.pool.slots[0]?.policy ?? null;
+    return preferPolicy(this.pool.slots)[0]?.policy ?? null;
   }
 
   /** Probes the engines, brings back the sessions of the store where asked to, and listens. Throws `engine_unreachable`. */
@@ -129,7 +130,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   /** Throws `engine_without_token_ids`, naming what would fix it. */
   assertTrainable(): void {
-    if (this.pool.slots.every((slot) => slot.facts.missing !== null)) assertTrainable(this.facts);
+    if (preferPolicy(this.pool.slots).every((slot) => slot.facts.missing !== null)) assertTrainable(this.facts);
   }
 
   /** Throws `not_found`. */

@@ -6,7 +6,7 @@ import type { Answered, LogLine } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { Call } from "./call.ts";
-import { moveToFront } from "./engine-pool.ts";
+import { moveToFront, noteOwn } from "./engine-pool.ts";
 import { LazyLog } from "./lazy-log.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import { Session } from "./session.ts";
@@ -50,7 +50,7 @@ function replay(session: Session, entry: LogLine): void {
     if (entry.engine_name !== null) session.engineNames = moveToFront(session.engineNames, entry.engine_name);
     const call = session.calls.get(entry.call_id);
     if (call) call.fingerprints = entry.fingerprints;
-    if (session.spec.policy_mode === "pin") session.pinned ??= entry.policy ?? null;
+    if (call && !entry.other_policy) noteOwn(session, { ...call.begun, engine: entry.engine_name ?? "", policy: entry.policy ?? null });
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);

@@ -1,6 +1,6 @@
 /** Which engine a call may go to, by rules: the first whose conditions all hold. */
 import { z } from "zod";
-import { Policy } from "../schema/session-log.ts";
+import { Policy, type RequestClass } from "../schema/session-log.ts";
 
 const Names = z.union([z.string(), z.array(z.string()).min(1)]);
 
@@ -10,11 +10,17 @@ export const EngineRoute = z.strictObject({
   request_class: Names.optional().describe("main, title, topic, summary, compaction, quota, sub_agent …"),
   engine: Names.optional().describe("names of the engines that may take the call; absent: all of them"),
   engine_model: z.string().optional().describe("the model that the engine is asked for, such as the name of a LoRA adapter"),
+  sandboxed: z
+    .boolean()
+    .optional()
+    .describe(
+      "the agents of sandboxes may be led by it too, by what they name, also to engines that are not of their policy; without it they reach their own model only",
+    ),
   policy: Policy.optional().describe("the policy of this model, where it is not the engine's own"),
 });
 export type EngineRoute = z.infer<typeof EngineRoute>;
 
-export type RouteQuestion = { model: string; agent: string; request_class: string };
+export type RouteQuestion = { model: string; agent: string; request_class: RequestClass };
 
 export function routeFor(routes: readonly EngineRoute[], question: RouteQuestion): EngineRoute | null {
   const holds = (globs: string | string[] | undefined, value: string): boolean =>

@@ -77,6 +77,8 @@ export class Session {
   engineNames: string[] = [];
   /** Of a pinned session: the policy under which it began, once a call was let through. */
   pinned: Policy | null = null;
+  /** The model that it asked for first in its work, which is its own where it was given none, and the engine that took that call. */
+  began: { model: string; engine: string } | null = null;
   /** Calls begun so far; the ordinal of the next one. */
   callCount = 0;
   /** How answers ended that a full disk kept out of the log: they go ahead of the next entry that is written. */

@@ -9,6 +9,7 @@ import { newId } from "../schema/ids.ts";
 import type { Policy } from "../schema/session-log.ts";
 import { conflict, type EnginePool } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
+import { preferPolicy } from "./serving.ts";
 
 export type PauseMode = "drain" | "hold" | "abort";
 
@@ -44,7 +45,7 @@ export class WeightFences implements Disposable {
   }
 
   /**
-   * Shuts the gate of the named engines (all of them by default). Resolves when what ran has ended (`drain`, `abort`), at
+   * Shuts the gate of the named engines (those of the policy by default). Resolves when what ran has ended (`drain`, `abort`), at
    * once for `hold`. Throws `drain_timeout` when it did not end in time, the caller left or somebody resumed it meanwhile:
    * then the gate is open again.
    */
@@ -172,7 +173,7 @@ export class WeightFences implements Disposable {
   }
 
   #free(names: string[] | undefined): EngineSlot[] {
-    const slots = names === undefined ? [...this.#pool.slots] : [...new Set(names)].map((name) => this.#pool.named(name));
+    const slots = names === undefined ? preferPolicy(this.#pool.slots) : [...new Set(names)].map((name) => this.#pool.named(name));
     if (slots.length === 0) throw conflict("there is no engine to pause");
     const shut = slots.find((slot) => slot.gate !== null);
     if (shut) throw conflict(`engine "${shut.name}" is paused already, by fence ${shut.gate?.fence}: resume that one first`);
@@ -181,7 +182,7 @@ export class WeightFences implements Disposable {
 
   #within(id: string | undefined, names: string[] | undefined): EngineSlot[] {
     const named = names?.map((name) => this.#pool.named(name));
-    if (id === undefined) return named ?? [...this.#pool.slots];
+    if (id === undefined) return named ?? preferPolicy(this.#pool.slots);
     const fence = this.#fenceOf(id);
     const outside = named?.find((slot) => !fence.slots.includes(slot));
     if (outside) throw conflict(`engine "${outside.name}" is not within fence ${id}`);

@@ -89,12 +89,19 @@ function exclude(
     calls.map((call) => {
       const outcome = outcomes.get(call.call_id) as Outcome;
       const replayed_from = call.finished?.replayed_from ?? null;
-      const judged = { damage: call.damage, outcome, replayed_from, request_class: call.begun.request_class, purpose, train_classes };
+      const { damage, begun } = call;
+      const { request_class } = begun;
+      const judged = { damage, outcome, replayed_from, other_policy: isOfOtherPolicy(call), request_class, purpose, train_classes };
       const reason = exclusionOfCall({ ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
       // Last, so that whoever lifts the mask later sees what remains.
       return [call.call_id, reason ?? (in_loss ? null : "masked_rollout")];
     }),
   );
+}
+
+/** By the try that answered it: one before may have been at an engine that answered nothing. */
+function isOfOtherPolicy({ tries }: CallHistory): boolean {
+  return tries.at(-1)?.other_policy === true;
 }
 
 type Head = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
@@ -178,6 +185,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
     missing: finished === null ? (call.damage ?? "the call never finished: its process ended first") : finished.missing,
     damage: call.damage,
+    other_policy: isOfOtherPolicy(call),
     policy: { start: policyAtStart(call), end: finished?.policy ?? null, spans: weightSpansOf(call) ?? [] },
     input: input === undefined ? [] : places.message_trie.items(input).map(messageId),
     output: output === undefined ? null : messageId(output),

@@ -23,6 +23,8 @@ type Judged = {
   outcome: Outcome;
   /** The call of another rollout whose sample this is. */
   replayed_from: string | null;
+  /** A model sampled it that the session does not train. */
+  other_policy: boolean;
   request_class: RequestClass;
   /** The session's own word on which kinds of call are trained. */
   train_classes: readonly RequestClass[];
@@ -36,6 +38,7 @@ const callReasons: [Exclusion, (call: Judged) => boolean][] = [
   // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
   ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
   ["replayed", (call) => call.replayed_from !== null],
+  ["other_policy", (call) => call.other_policy],
   ["auxiliary", (call) => !call.train_classes.includes(call.request_class)],
   ["not_for_training", (call) => call.purpose === "eval"],
   ["masked_rollout", (call) => !call.in_loss],

@@ -95,7 +95,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     instruction: task.instruction,
     baseUrl: door.url,
     apiKey: dummyKey,
-    model: setup.proxy.facts.models[0] ?? "model",
+    model: session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
     home: sandbox.path(home),
     workdir: sandbox.path(task.environment.workdir),
     pack: sandbox.path(packInside(setup)),

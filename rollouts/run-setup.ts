@@ -21,8 +21,8 @@ export type RunSetup = {
   purpose: Purpose;
   budgets: Budgets;
   train_classes?: RequestClass[];
-  /** How a session treats turns that come back, tokens that were sampled, and what its client asks for; else its defaults. */
-  session?: Partial<Pick<SessionSpec, "restore" | "continuity" | "allow_fields" | "fetch_images">>;
+  /** What it trains, how it treats turns that come back and sampled tokens, and what its client may ask for; else its defaults. */
+  session?: Partial<Pick<SessionSpec, "model" | "restore" | "continuity" | "allow_fields" | "fetch_images">>;
   /** Forced sampling of one rollout: one for all turns, or a list by the main agent's turn. */
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   samples: number;

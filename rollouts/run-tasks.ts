@@ -31,8 +31,8 @@ export type RunOptions = {
   purpose: Purpose;
   budgets: Budgets;
   train_classes?: RequestClass[];
-  /** How a session treats turns that come back, tokens that were sampled, and what its client asks for; else its defaults. */
-  session?: Partial<Pick<SessionSpec, "restore" | "continuity" | "allow_fields" | "fetch_images">>;
+  /** What it trains, how it treats turns that come back and sampled tokens, and what its client may ask for; else its defaults. */
+  session?: Partial<Pick<SessionSpec, "model" | "restore" | "continuity" | "allow_fields" | "fetch_images">>;
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   concurrency: { init: number; run: number; post: number };
   retries: number;

@@ -70,6 +70,8 @@ export const SessionSpec = z.strictObject({
   harness: z.string().nullable().default(null),
   /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
   sandboxed: z.boolean().default(false),
+  /** The model that the session trains, by the name that its engines serve. null: of a sandboxed one the first that the policy's engines serve, of another one the first that it asks for. */
+  model: z.string().nullable().default(null),
   /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
   allow_fields: z.array(z.string()).default([]),
   /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */
@@ -199,6 +201,8 @@ export const Tried = z.strictObject({
   /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
   /** Absent in logs of before, where only the begun call has one. */
   policy: Policy.nullable().optional(),
+  /** It asked for a model, or an engine, that is not of the session's policy: what it sampled is never trained. */
+  other_policy: z.literal(true).optional(),
   /** Of the engine's template and tokenizer: tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
   /** This engine's; in logs of before only the begun call has one, of the engine that was chosen first. */

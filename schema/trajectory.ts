@@ -59,6 +59,7 @@ export const ExclusionReason = z.enum([
   "undelivered",
   "failed",
   "replayed",
+  "other_policy",
   "auxiliary",
   "forced",
   "no_logprob",
@@ -105,6 +106,8 @@ export const CallRecord = z.strictObject({
   missing: z.string().nullable(),
   /** What of this call the session's log holds no more, and why; such a call is not trained. */
   damage: z.string().nullable().default(null),
+  /** Sampled by a model that is not the session's policy: a judge, a teacher, other weights that the client named. */
+  other_policy: z.boolean().default(false),
   /** Where the engine tells by which weights each token is, `spans` does; else it is empty. */
   policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable(), spans: z.array(WeightSpan).default([]) }),
   input: z.array(z.string()).describe("message ids, in order"),

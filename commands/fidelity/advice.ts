@@ -82,6 +82,7 @@ export const reasonAdvice: Partial<Record<Reason, string>> = {
   no_token_ids: "the engine gave no token ids: see `alidade doctor`",
   misaligned: "ids, logprobs and counts of the engine disagree: see `alidade doctor`",
   unattributed_policy: "weights changed in the middle of a sample: pause with `drain` or `abort` before an update",
+  other_policy: "sampled by a model that the session does not train: `model` and `engines[].purpose` say which one that is",
   undelivered: "the harness never got these turns: raise its time limit, or look for an engine that is too slow",
   grammar: "sampled under a grammar: `--allow-grammar` takes them, for trainers that know the mask",
   over_length: "longer than `--max-tokens`",
