@@ -3,12 +3,12 @@
  * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
  */
 import { AlidadeError } from "../errors.ts";
-import { applyPatch } from "../sandboxes/apply-patch.ts";
-import { overlay, readFolder } from "../sandboxes/file-tree.ts";
+import { readFolder } from "../sandboxes/file-tree.ts";
 import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
+import { goldFiles } from "./gold.ts";
 import { freshSandbox, grade } from "./grade.ts";
 import { placeWork, takeWork } from "./work.ts";
 
@@ -28,7 +28,7 @@ export type CheckOptions = {
 export async function checkTask(task: Task, backend: SandboxBackend, options: CheckOptions): Promise<CheckResult> {
   const base = await baseFiles(task);
   const attempts = [
-    { attempt: "gold", expected: 1, files: await goldFiles(task, base) },
+    { attempt: "gold", expected: 1, files: await knownSolution(task, base) },
     { attempt: "no-op", expected: 0, files: base },
   ] as const;
   const runs: CheckRun[] = [];
@@ -48,9 +48,9 @@ export async function baseFiles(task: Task): Promise<SandboxFile[]> {
   return task.environment.files === null ? [] : readFolder(task.environment.files);
 }
 
-async function goldFiles(task: Task, base: SandboxFile[]): Promise<SandboxFile[]> {
-  if (task.gold_files !== null) return overlay(base, await readFolder(task.gold_files));
-  if (task.gold_patch !== null) return applyPatch(base, task.gold_patch);
+async function knownSolution(task: Task, base: SandboxFile[]): Promise<SandboxFile[]> {
+  const gold = await goldFiles(task, base);
+  if (gold !== null) return gold;
   throw new AlidadeError(
     "task_invalid",
     `${task.task_id} has neither gold_patch nor gold_files: without a known solution there is nothing to check`,

@@ -1,10 +1,11 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
+import { goldFiles } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf } from "./index.ts";
 
@@ -12,10 +13,40 @@ import { graderOf } from "./index.ts";
 const aroundSeconds = 120;
 
 /**
- * Grades. What the infrastructure did becomes a verdict without a reward, what the work did to the grader's sandbox one
- * of 0. Rejects never: a grading that went wrong is data.
+ * Grades. What the infrastructure did becomes a verdict without a reward, what the work did to its grading one of 0.
+ * Rejects never: a grading that went wrong is data.
+ *
+ * A work can kill the script that grades it, fill its disk, or break it otherwise, and whether it did cannot be seen from
+ * the failure. So the task's own files are graded right after. Where they fail as well, the grader or the infrastructure
+ * is at fault; where they are graded the work gets another grading, and what fails twice then is its own doing. Tests that
+ * hang are not asked about: a machine may be too slow for one work and not for the other.
  */
 export async function grade(context: GradeContext): Promise<Verdict> {
+  const first = await gradeOnce(context);
+  if (!mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
+  const again = await gradeOnce(context);
+  return mayBeItsDoing(again) ? atFault(again) : again;
+}
+
+function mayBeItsDoing({ status }: Verdict): boolean {
+  return status === "grader_error" || status === "infra_error";
+}
+
+/** Is any work of the task's own measured, now: what was delivered, or the known solution? */
+async function gradesItsOwn(context: GradeContext): Promise<boolean> {
+  const isGraded = async (work: SandboxFile[]): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
+  if (await isGraded(context.base)) return true;
+  const gold = await goldFiles(context.task, context.base).catch(() => null);
+  return gold !== null && (await isGraded(gold));
+}
+
+function atFault(verdict: Verdict): Verdict {
+  const { code = "grader_error", message = "" } = verdict.error ?? {};
+  const error = { code, message: `${message}; the task's own files were graded right after, and this work failed again`, status: null };
+  return { ...verdict, reward: 0, status: "no_output", error };
+}
+
+async function gradeOnce(context: GradeContext): Promise<Verdict> {
   const started = performance.now();
   const deadline = AbortSignal.timeout((context.task.limits.grade_seconds + aroundSeconds) * 1_000);
   const signal = AbortSignal.any([context.signal, deadline]);

@@ -23,10 +23,11 @@ const inImage = (script: string) =>
     grader: { kind: "script", command: ["sh", "-c", script] },
   });
 
-/** The verdict on what `command` leaves behind. */
-async function gradeAfter(command: string, task: Task): Promise<Verdict> {
+/** The verdict on what `command` leaves behind; `before` is what the task's delivery did. */
+async function gradeAfter(command: string, task: Task, before = "true"): Promise<Verdict> {
   const { base, work } = await (async () => {
     await using sandbox = await docker.create(specOf(task, owner), signal);
+    await sandbox.exec(["sh", "-c", before]);
     const delivered = await takeWork(sandbox, task);
     await sandbox.exec(["sh", "-c", command]);
     await sandbox.freeze();
@@ -52,6 +53,13 @@ test("a work that fills its disk is graded like any other", { timeout: 120_000 }
   const graded = { ...task, grader: { ...task.grader, files } as Task["grader"] };
   const verdict = await gradeAfter("head -c 40M /dev/zero > full", graded);
   assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict));
+});
+
+test("a work that fills the grader's disk, so that its script comes to no end, has the reward 0", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const task = inImage(`set -e; for n in 1 2 3; do cat full >copy$n; done; echo '{"reward":1}'`);
+  const verdict = await gradeAfter("head -c 30M /dev/zero > full", task, "touch full");
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", "grader_error"], JSON.stringify(verdict));
 });
 
 test("a hole or a second name that is more than the disk is too large, and not the grader's to write", { timeout: 120_000 }, async (t) => {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { AlidadeError } from "../../errors.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { SandboxBackend, SandboxFile } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 
@@ -16,9 +17,15 @@ function gradeWith(program: string, grade_seconds = 20) {
 }
 
 function gradeBy(command: string[], limits: Record<string, number>, backend: SandboxBackend = localProcess) {
+  return gradeWork({ command, work, limits, backend });
+}
+
+type Graded = { command: string[]; work: SandboxFile[]; base?: SandboxFile[]; limits?: Record<string, number>; backend?: SandboxBackend };
+
+function gradeWork({ command, work, base = [], limits = {}, backend = localProcess }: Graded) {
   const task = Task.parse({ task_id: "s", instruction: "i", limits, grader: { kind: "script", command } });
   const context = { task, signal: new AbortController().signal };
-  return grade({ ...context, base: [], work, fresh: freshSandbox(context, backend, owner) });
+  return grade({ ...context, base, work, fresh: freshSandbox(context, backend, owner) });
 }
 
 test("the last line is the reward, with its components", async () => {
@@ -45,6 +52,35 @@ for (const [title, program] of [
 test("a script that hangs ends as grader_timeout", async () => {
   const verdict = await gradeWith("while (true);", 1);
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_timeout"]);
+});
+
+const file = (path: string, text: string): SandboxFile => ({ path, content: Buffer.from(text), mode: 0o755 });
+const runsTheWork = ["sh", "-c", `sh ./program; echo '{"reward": 0.5}'`];
+
+for (const backend of backends)
+  test(`work that kills its grading script has the reward 0, where the script grades what was delivered: ${backend.name}`, async (t) => {
+    if (backend.name === "docker" && !(await need(t, "docker"))) return;
+    const hostile = { command: runsTheWork, work: [file("program", "kill -9 $PPID")], backend };
+    const verdict = await gradeWork({ ...hostile, base: [file("program", "true")] });
+    assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", "grader_error"]);
+    assert.match(verdict.error?.message ?? "", /the task's own files were graded right after/);
+    const broken = await gradeWork({ ...hostile, base: [file("program", "kill -9 $PPID")] });
+    assert.deepEqual([broken.reward, broken.status], [null, "grader_error"], "a script that grades nothing at all");
+  });
+
+test("a grading that the infrastructure broke once is done again, and one that it breaks for anything has no reward", async () => {
+  for (const [broken, reward, status] of [
+    [1, 0.5, "graded"],
+    [2, null, "infra_error"],
+  ] as const) {
+    let made = 0;
+    const create: SandboxBackend["create"] = async (spec, signal) => {
+      if (made++ < broken) throw new AlidadeError("sandbox_unavailable", "no room");
+      return localProcess.create(spec, signal);
+    };
+    const verdict = await gradeWork({ command: runsTheWork, work: [file("program", "true")], backend: { ...localProcess, create } });
+    assert.deepEqual([verdict.reward, verdict.status], [reward, status]);
+  }
 });
 
 for (const backend of backends) {

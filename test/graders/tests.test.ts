@@ -217,8 +217,7 @@ test("a report that is too large, or lies among too many files, is graded with 0
 
 test("a work with a path that leaves the workdir is not written anywhere", async () => {
   const verdict = await gradeWork([...gold, file("../../escaped.txt", "x")]);
-  assert.equal(verdict.reward, null);
-  assert.notEqual(verdict.error, null);
+  assert.deepEqual([verdict.reward, verdict.status], [0, "no_output"], "its own doing: a work without it is graded");
 });
 
 test("links in the workdir and the agent's own git folder are not part of the work", async () => {
