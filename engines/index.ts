@@ -7,12 +7,14 @@ import { llamaCpp } from "./llama-cpp.ts";
 import { openai, openaiCompatible } from "./openai.ts";
 import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
+import { withoutSecrets } from "./without-secrets.ts";
 
-export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google];
+export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google].map(withoutSecrets);
 export type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
 export { whyNoEngineUrl } from "./engine-url.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { grammarFields, isUnderGrammar } from "./grammar.ts";
+export { keepSecret } from "./secrets.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */
 export function engineNamed(name: string): EngineKind {

@@ -9,6 +9,7 @@ import { createServer, type Server } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { z } from "zod";
+import { keepSecret } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
 import { NewSession } from "../schema/session-log.ts";
@@ -34,6 +35,7 @@ export class ControlListener implements AsyncDisposable {
   constructor(proxy: Controlled, token: string) {
     this.#proxy = proxy;
     this.#tokenHash = hashKey(token);
+    keepSecret(token);
     this.#server = createServer(
       { headersTimeout: 30_000, requestTimeout: 60_000 },
       getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
