@@ -22,6 +22,11 @@ const engineFields = {
   api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
 };
 
+const NamedPolicy = Policy.extend({
+  step: Policy.shape.step.default(null),
+  engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another than `version`"),
+});
+
 export const Config = z.strictObject({
   engine: z
     .strictObject({
@@ -41,7 +46,7 @@ export const Config = z.strictObject({
         url: z.string().describe("as `engine.url`"),
         ...engineFields,
         models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for; absent: any"),
-        policy: Policy.optional().describe("its own policy, where it is not that of all"),
+        policy: NamedPolicy.optional().describe("its own policy, where it is not that of all"),
         purpose: Purpose.default("train").describe(
           "train: it serves the policy that sessions train; eval or live: a model beside it (a judge, a teacher), of which nothing is ever trained, and which no sandboxed harness reaches unless a route with `sandboxed` leads there",
         ),
@@ -122,7 +127,9 @@ export const Config = z.strictObject({
   fetch_images: SessionSpec.shape.fetch_images.describe(
     "globs of origins, such as `https://images.example.com`, from which the proxy fetches images that a sandboxed harness names; all others travel in the request",
   ),
-  policy: Policy.nullable().default(null).describe("the trainer's name for the weights, stamped on every call"),
+  policy: NamedPolicy.nullable()
+    .default(null)
+    .describe("the trainer's name for the weights, stamped on every call; refused where an engine says that it serves others"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   out: z.string().default("runs").describe("folder for what is recorded"),
 });

@@ -4,6 +4,7 @@ import { engineNamed, whyNoEngineUrl } from "../engines/index.ts";
 import { startPracticeEngine } from "../engines/practice/start.ts";
 import { AlidadeError } from "../errors.ts";
 import type { EngineSpec } from "../proxy/index.ts";
+import type { Policy } from "../schema/session-log.ts";
 
 export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 
@@ -15,7 +16,11 @@ export async function openEngines(config: Pick<Config, "engine" | "engines" | "p
   ];
   await using scope = new AsyncDisposableStack();
   const engines: EngineSpec[] = [];
-  for (const each of wanted) engines.push(await open({ ...each, policy: each.policy ?? config.policy ?? undefined }, scope, signal));
+  for (const each of wanted) {
+    // A judge or a teacher has weights of its own.
+    const shared = (each.purpose ?? "train") === "train" ? config.policy : null;
+    engines.push(await open({ ...each, policy: each.policy ?? shared ?? undefined }, scope, signal));
+  }
   const release = scope.move();
   return { engines, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
@@ -29,13 +34,15 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
   const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl, wanted.field), apiKey: keyOf(wanted) });
   scope.defer(() => engine.close());
   // What we know of weights that nobody else names: the practice engine's are their seed.
-  const policy = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : undefined);
+  const named = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : null);
+  const { engine_version: engineVersion, ...policy } = named ?? {};
   return {
     name: wanted.name,
     engine,
     models: wanted.models,
+    engineVersion,
+    policy: named && (policy as Policy),
     ...(wanted.purpose && { purpose: wanted.purpose }),
-    ...(policy && { policy }),
   };
 }
 

@@ -19,6 +19,7 @@ import { version } from "../version.ts";
 import { print, say, stopSignal } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
+import { policyNotes } from "./policy-notes.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
@@ -73,11 +74,11 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(join(out, "sessions")),
     version,
-    policy: config.policy,
     signal,
   });
   if (proxy.facts.missing !== null && config.purpose !== "train")
     say(`alidade: recording text only, nothing of it can be trained: ${proxy.facts.missing}`);
+  for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
   const harness = harnessFor(command);
   const { session, key } = await proxy.openSession({
     purpose: config.purpose,
@@ -113,6 +114,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       { ...process.env, ...usualVariables(proxy.url, key), ...(configured ? { HOME: home, ...configured.env } : {}) },
       signal,
     );
+    await proxy.pool.recheck(signal);
     await session.seal(`the program ended with exit code ${exitCode}`);
     const trajectory = await proxy.trajectory(session.id, {
       status: "recorded",

@@ -22,6 +22,7 @@ import { version } from "../version.ts";
 import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
+import { policyNotes } from "./policy-notes.ts";
 import { rolloutTable } from "./rollout-table.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
@@ -176,11 +177,11 @@ export async function executeRun(options: {
     pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(RunFolder.sessions(path)),
     version,
-    policy: config.policy,
     signal,
   });
   if (config.purpose === "train") proxy.assertTrainable();
-  return await runTasks(
+  for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
+  const records = await runTasks(
     {
       run_id: runId,
       tasks,
@@ -206,6 +207,9 @@ export async function executeRun(options: {
     },
     signal,
   );
+  // Weights that were changed under the run are told, for its rollouts have the name of those that it began with.
+  await proxy.pool.recheck(signal);
+  return records;
 }
 
 /** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */

@@ -10,6 +10,7 @@ import { version } from "../version.ts";
 import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
+import { policyNotes } from "./policy-notes.ts";
 import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
@@ -62,11 +63,11 @@ export function serve(program: Command): void {
         controlToken,
         controlPort: config.control_port,
         rebuild: true,
-        policy: config.policy,
         signal,
       });
       for (const { facts } of proxy.pool.slots)
         if (facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${facts.missing}`);
+      for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
       const { session, key } = await proxy.openSession({
         purpose: "live",
         relay: "live",

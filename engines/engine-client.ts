@@ -84,6 +84,12 @@ export class EngineClient {
     }
   }
 
+  /** A POST without a body, to which the status is the answer. Throws as `send`. */
+  async told(path: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
+    const response = await this.send("POST", path, undefined, signal);
+    return { status: response.statusCode, text: await response.body.text() };
+  }
+
   /** A request whose answer is read as it comes, once the server has taken it. `body`: JSON, or its bytes. Throws its refusal. */
   async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
     const connects = this.#connects;

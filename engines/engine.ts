@@ -22,7 +22,7 @@ export type SampleRequest = {
   call_id: string;
   /** Somebody reads along, so every token is wanted as soon as it is sampled. Absent: several may come together. */
   live?: boolean;
-  /** Prefixes are shared only under the same salt: it is the policy's version and step, so that new weights find no old cache. */
+  /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
 };
 
@@ -55,6 +55,9 @@ export type SampleEvent =
       /** Why ids, logprobs and counts of this answer do not belong together. Nothing of it may be trained then. */
       misaligned?: string;
     };
+
+/** not_supported: the server has no such route; failed: it has, and kept what it has, as servers do while requests are in flight. */
+export type PrefixReset = "reset" | "not_supported" | "failed";
 
 /** Sampled tokens from `start` to before `end` (null: the last) were sampled by the weights of this name. */
 export type WeightSpan = { version: string; start: number; end: number | null };
@@ -117,6 +120,11 @@ export interface Engine {
   render?(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered>;
   /** The engine's own name of the weights that it serves now; null where it has none. Throws where it cannot be asked. */
   weightVersion?(signal: AbortSignal): Promise<string | null>;
+  /**
+   * Forgets what is kept of earlier prompts, for their keys and values are those of the weights of then. Absent: the server
+   * has no way to be told.
+   */
+  resetPrefixCache?(signal: AbortSignal): Promise<PrefixReset>;
   /** How many requests the server is at; null where it does not say. */
   running?(signal: AbortSignal): Promise<number | null>;
   /**

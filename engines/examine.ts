@@ -44,6 +44,7 @@ export async function examine(engine: Engine, facts: EngineFacts, signal: AbortS
   findings.push(await lookAtTools(engine, model, signal));
   findings.push(await lookAtReasoning(engine, model, signal));
   findings.push(await lookAtAbort(engine, model, signal));
+  findings.push(await lookAtPrefixCache(engine, signal));
   return findings;
 }
 
@@ -211,6 +212,20 @@ async function lookAtAbort(engine: Engine, model: string, signal: AbortSignal): 
     "abandoned calls cost their whole length: a router in between may keep the connection open",
   );
 }
+
+/** After a weight update the keys and values of before are other weights'. Asked last: what the server kept is gone then. */
+async function lookAtPrefixCache(engine: Engine, signal: AbortSignal): Promise<Finding> {
+  const found = (await engine.resetPrefixCache?.(signal).catch(() => "failed" as const)) ?? "not_supported";
+  if (found === "reset") return row("prefix cache", "can be reset: PUT /policy and /resume do it", "ok");
+  if (found === "failed")
+    return row("prefix cache", "the server did not reset it now: it is at other requests", "unknown", "ask again when it is idle");
+  return row("prefix cache", "nothing resets it", "gap", prefixAdvice[engine.name] ?? elsePrefixes);
+}
+
+const elsePrefixes = "after a weight update restart the server: what it kept of earlier prompts was computed by the old weights";
+const prefixAdvice: Record<string, string> = {
+  vllm: "start vLLM with VLLM_SERVER_DEV_MODE=1 for /reset_prefix_cache: weights that are reloaded keep the old keys and values. Alidade's calls are kept from them by cache_salt, other clients of the server are not",
+};
 
 async function poll(condition: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
   const limit = performance.now() + abortWaitMs;

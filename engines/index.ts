@@ -10,7 +10,17 @@ import { vllm } from "./vllm.ts";
 import { withoutSecrets } from "./without-secrets.ts";
 
 export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google].map(withoutSecrets);
-export type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, WeightSpan } from "./engine.ts";
+export type {
+  Engine,
+  EngineFacts,
+  EngineKind,
+  PrefixReset,
+  Rendered,
+  RenderSource,
+  SampleEvent,
+  SampleRequest,
+  WeightSpan,
+} from "./engine.ts";
 export { whyNoEngineUrl } from "./engine-url.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { grammarFields, isUnderGrammar } from "./grammar.ts";

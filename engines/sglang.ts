@@ -8,7 +8,17 @@ import { z } from "zod";
 import type { Message, Prompt, Tool } from "../schema/message.ts";
 import { isMeasured } from "./alignment.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
-import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
+import type {
+  Engine,
+  EngineFacts,
+  EngineKind,
+  PrefixReset,
+  Rendered,
+  RenderSource,
+  SampleEvent,
+  SampleRequest,
+  TokenizeSource,
+} from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { firstFacts } from "./first-facts.ts";
 import { logprobKind } from "./logprob-kind.ts";
@@ -130,6 +140,13 @@ class SglangEngine implements Engine {
   async detokenize(model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
     const body = { model, tokens: tokenIds, skip_special_tokens: false };
     return Detokenized.parse(await this.#client.json("POST", "/detokenize", body, signal)).text;
+  }
+
+  /** The server refuses while it is at requests. */
+  async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
+    const { status } = await this.#client.told("/flush_cache", signal);
+    if (status === 404 || status === 405) return "not_supported";
+    return status === 200 ? "reset" : "failed";
   }
 
   /** Needs `--enable-metrics` at the server. */

@@ -10,7 +10,17 @@ import { IdText } from "../tokens/id-text.ts";
 import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
 import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
 import { cutOffArguments } from "./cut-off-call.ts";
-import type { Engine, EngineFacts, EngineKind, Rendered, RenderSource, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
+import type {
+  Engine,
+  EngineFacts,
+  EngineKind,
+  PrefixReset,
+  Rendered,
+  RenderSource,
+  SampleEvent,
+  SampleRequest,
+  TokenizeSource,
+} from "./engine.ts";
 import { EngineClient } from "./engine-client.ts";
 import { firstFacts } from "./first-facts.ts";
 import { logprobKind } from "./logprob-kind.ts";
@@ -167,6 +177,13 @@ class VllmEngine implements Engine {
   async weightVersion(signal: AbortSignal): Promise<string | null> {
     const answer = await this.#client.json("GET", "/weight_info", undefined, signal).catch(() => null);
     return WeightInfo.safeParse(answer).data?.weight_version ?? null;
+  }
+
+  /** `/reset_prefix_cache` is there under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether they did it. */
+  async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
+    const { status, text } = await this.#client.told("/reset_prefix_cache?reset_external=true", signal);
+    if (status === 404 || status === 405) return "not_supported";
+    return status === 200 && !/"success":\s*false/.test(text) ? "reset" : "failed";
   }
 
   async running(signal: AbortSignal): Promise<number | null> {

@@ -11,6 +11,8 @@ import type { Controlled } from "./controlled.ts";
 /** A day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
 const maxSeconds = 86_400;
 
+const engineVersion = z.string().optional().describe("the engine's own name of these weights, where it is another");
+
 const AddEngine = z.strictObject({
   name: z
     .string()
@@ -25,6 +27,7 @@ const AddEngine = z.strictObject({
   api_key_env: z.string().optional().describe("name of the proxy's variable that holds the server's key"),
   models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for"),
   policy: Policy.nullable().default(null),
+  engine_version: engineVersion,
   purpose: z
     .enum(["train", "eval", "live"])
     .default("train")
@@ -47,7 +50,7 @@ const SetPolicy = Policy.extend({
   step: Policy.shape.step.default(null),
   fence: z.string().optional(),
   engines: Names.optional(),
-  engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another"),
+  engine_version: engineVersion,
 });
 const Resume = z.strictObject({ fence: z.string() });
 
@@ -55,11 +58,21 @@ export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
   const { pool, fences } = proxy;
   app.get("/engines", (context) => context.json({ engines: pool.slots.map((slot) => slot.describe()) }));
   app.post("/engines", async (context) => {
-    const { name, url, kind, api_key_env, models, policy, purpose, replace } = await body(context, AddEngine);
+    const {
+      name,
+      url,
+      kind,
+      api_key_env,
+      models,
+      policy,
+      engine_version: engineVersion,
+      purpose,
+      replace,
+    } = await body(context, AddEngine);
     const engine = engineNamed(kind).create({ baseUrl: url, apiKey: keyOf(api_key_env) });
     try {
       const options = { owned: true, forTraining: purpose === "train", replace, signal: clientOf(context) };
-      const slot = await pool.add({ name, engine, models, policy, purpose }, options);
+      const slot = await pool.add({ name, engine, models, policy, engineVersion, purpose }, options);
       return context.json(slot.describe(), 201);
     } catch (error) {
       await engine.close();
@@ -89,7 +102,11 @@ export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
     const { fence, engines, engine_version, ...policy } = await body(context, SetPolicy);
     return context.json(await fences.setPolicy({ fence, engines, policy, engineVersion: engine_version, signal: clientOf(context) }));
   });
-  app.post("/resume", async (context) => context.json(fences.resume((await body(context, Resume)).fence)));
+  app.post("/resume", async (context) => {
+    const { fence } = await body(context, Resume);
+    // A trainer that has left wants the gate open all the same.
+    return context.json(await fences.resume(fence, new AbortController().signal));
+  });
 }
 
 /** Aborted when whoever asked has left before the answer did. */

@@ -16,6 +16,7 @@ export class EngineLease implements Running {
   readonly isOfPolicy: boolean;
   /** The policy as it is let through. */
   readonly policy: Policy | null;
+  readonly cacheSalt: string;
   /** A policy that the route names, which outlives the engine's own. */
   readonly #routed: Policy | null;
   readonly #isPinned: boolean;
@@ -41,6 +42,8 @@ export class EngineLease implements Running {
     this.#pauses = options.pauses;
     this.#onCancel = options.onCancel;
     this.policy = this.policyNow;
+    // A route may name weights of its own: adapters that one engine serves side by side.
+    this.cacheSalt = [this.slot.cacheSalt, ...(options.routed ? [nameOfPolicy(options.routed)] : [])].join(" ");
   }
 
   get engine(): Engine {

@@ -9,9 +9,11 @@ import { AlidadeError } from "../errors.ts";
 import { type Policy, type RequestClass, workClasses } from "../schema/session-log.ts";
 import { askCanary, type EngineState } from "./canary.ts";
 import { type Asked, askedOf, candidates, pick } from "./choose-engine.ts";
+import { conflict } from "./conflict.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
 import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
+import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
 import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineRoute } from "./routes.ts";
@@ -92,8 +94,9 @@ export class EnginePool implements AsyncDisposable {
 
   /**
    * Probes an engine and takes it in. Throws `engine_unreachable`, `engine_without_token_ids` where it is meant for
-   * training and cannot be trained on, and `request_invalid` (409) for a name that is taken. `replace` takes the place of
-   * the engine of that name, which ends what it has begun and goes.
+   * training and cannot be trained on, and `request_invalid` (409) for a name that is taken, and for a policy where the
+   * engine says that it serves other weights. `replace` takes the place of the engine of that name, which ends what it has
+   * begun and goes.
    */
   async add(
     spec: EngineSpec,
@@ -102,6 +105,9 @@ export class EnginePool implements AsyncDisposable {
     if (!options.replace) this.#assertFree(spec.name);
     const facts = await probeEngine(spec.engine, options.signal);
     if (options.forTraining) assertTrainable(facts);
+    assertAgree({ policy: spec.policy ?? null, engineVersion: spec.engineVersion }, [
+      { name: spec.name, word: facts.weight_version ?? null },
+    ]);
     // Somebody else may have taken the name meanwhile.
     if (!options.replace) this.#assertFree(spec.name);
     const old = this.slots.find((slot) => slot.name === spec.name);
@@ -226,7 +232,17 @@ export class EnginePool implements AsyncDisposable {
   /** Does an engine that takes calls answer? Looked at now: of one that no call went to nothing else would be known. */
   async answers(signal: AbortSignal): Promise<boolean> {
     const open = this.slots.filter((slot) => !slot.isDraining);
-    return (await Promise.all(open.map((slot) => isAlive(slot.engine.baseUrl, signal)))).includes(true);
+    const alive = await Promise.all(open.map((slot) => isAlive(slot.engine.baseUrl, signal)));
+    await this.recheck(signal);
+    return alive.includes(true);
+  }
+
+  /**
+   * Asks each engine again what it calls its weights. Where that is another word than before, and not the policy's, the
+   * engine was restarted or loaded other weights, and nobody named them here: from now on its policy is unknown (null).
+   */
+  async recheck(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.slots.map((slot) => this.#recheck(slot, signal)));
   }
 
   /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
@@ -294,8 +310,24 @@ export class EnginePool implements AsyncDisposable {
     this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
     while (slot.breaker.isOpen && this.slots.includes(slot)) {
       await sleep(restMs, undefined, { signal, ref: false });
-      if (await isWell()) slot.breaker.close();
+      if (!(await isWell())) continue;
+      await this.#recheck(slot, signal);
+      slot.breaker.close();
     }
+  }
+
+  async #recheck(slot: EngineSlot, signal: AbortSignal): Promise<void> {
+    const word = await wordOf(slot.engine, signal);
+    // Behind a fence its trainer is at work, and names what it has loaded when it is done.
+    if (word === null || word === slot.word || slot.gate !== null) return;
+    const { word: before, policy } = slot;
+    slot.word = word;
+    if (policy === null || before === null || checkPolicy(slot, word) === "agrees") return;
+    slot.nameWeights({ policy: null, word });
+    this.changed();
+    const what = `it said "${before}" and says "${word}" now, and policy "${policy.version}" was not named anew`;
+    const todo = "name its weights with PUT /policy, or start again once they are loaded";
+    this.#onError(conflict(`${what}: its calls have no policy from here on; ${todo}`), `engine "${slot.name}" serves other weights`);
   }
 
   async #close(slot: EngineSlot): Promise<void> {
@@ -358,8 +390,4 @@ function meansUnwell(failure: AlidadeError): boolean {
 
 function assertUnfenced({ name, gate }: EngineSlot): void {
   if (gate) throw conflict(`engine "${name}" is paused for a weight update: resume fence ${gate.fence} first`);
-}
-
-export function conflict(message: string): AlidadeError {
-  return new AlidadeError("request_invalid", message, { status: 409 });
 }

@@ -1,8 +1,10 @@
 /** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
 import type { Engine, EngineFacts } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
+import { newId } from "../schema/ids.ts";
 import type { Policy, Purpose } from "../schema/session-log.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
+import { checkPolicy, type NamedWeights } from "./engine-word.ts";
 import { globMatches } from "./routes.ts";
 
 /** An engine as it is handed to the proxy. */
@@ -13,6 +15,8 @@ export type EngineSpec = {
   /** Globs of the model names that it is for; absent: any. */
   models?: string[] | undefined;
   policy?: Policy | null;
+  /** The engine's own name of these weights, where it is another. */
+  engineVersion?: string | undefined;
   /** `train` (absent): it serves the policy that sessions train. Another one: a model beside it (a judge, a teacher), which is never trained. */
   purpose?: Purpose;
 };
@@ -39,6 +43,14 @@ export class EngineSlot {
   /** Added at run time: the pool closes it. */
   readonly isOwned: boolean;
   policy: Policy | null;
+  engineVersion: string | undefined;
+  /** What the engine itself called its weights when it was last asked; null: it has no word, or could not be asked. */
+  word: string | null;
+  /**
+   * Prefixes are shared under it alone. It is another one after every weight update, whatever the new weights are called,
+   * and in every process: keys and values that other weights computed are never found, also where the engine keeps them.
+   */
+  cacheSalt = newId("salt");
   /** Takes no new call; what runs goes on. */
   isDraining = false;
   /** Shut during a weight update; null when calls flow. */
@@ -55,6 +67,8 @@ export class EngineSlot {
     this.models = spec.models ?? null;
     this.purpose = spec.purpose ?? "train";
     this.policy = spec.policy ?? null;
+    this.engineVersion = spec.engineVersion;
+    this.word = facts.weight_version ?? null;
     this.isOwned = isOwned;
   }
 
@@ -64,6 +78,20 @@ export class EngineSlot {
 
   serves(model: string): boolean {
     return this.facts.models.includes(model);
+  }
+
+  /** What it serves from now on; the calls on it were let through under another name, or under this one. */
+  nameWeights({ policy, engineVersion, word }: NamedWeights & { word: string | null }): void {
+    this.policy = policy;
+    this.engineVersion = engineVersion;
+    this.word = word;
+    this.renewSalt();
+    for (const lease of this.inFlight) lease.policyChanged();
+  }
+
+  /** From now on nothing is sampled on what was computed before. */
+  renewSalt(): void {
+    this.cacheSalt = newId("salt");
   }
 
   /** Stops what runs on it; every call is answered with this error, its partial ids kept. */
@@ -77,6 +105,7 @@ export class EngineSlot {
       kind: this.engine.name,
       url: this.engine.baseUrl,
       policy: this.policy,
+      policy_check: this.policy && checkPolicy(this, this.word),
       models: this.models,
       purpose: this.purpose,
       in_flight: this.inFlight.size,

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, SampleEvent, SampleRequest } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { CallFinished, Policy, Tried } from "../schema/session-log.ts";
+import type { CallFinished, Tried } from "../schema/session-log.ts";
 import type { Continued } from "./continuity/continued.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EnginePool, EnterOptions } from "./engine-pool.ts";
@@ -183,12 +183,10 @@ export class Generation {
     const sample = new Sample(lease, request, this.#engines.bases);
     const tried = newTry(lease, request.call_id, number);
     let failure: AlidadeError | null = null;
-    // The weights change and the engine's cache does not know it: under another salt nothing of the old ones is found.
-    const salt = lease.policy === null ? {} : { cache_salt: saltOf(lease.policy) };
     try {
       assertTakes(lease.engine, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
-      const asked = { ...request, ...ids, model: lease.model, ...salt };
+      const asked = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
       if (lease.engine.sampleInto) await lease.engine.sampleInto(asked, this.#abort.signal, take);
       else for await (const event of lease.engine.sample(asked, this.#abort.signal)) take([event]);
@@ -250,11 +248,6 @@ function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): vo
     throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
       param: "prompt",
     });
-}
-
-/** Weights that are loaded under a name that stays are others by their step. */
-function saltOf({ version, step }: Policy): string {
-  return step === null ? version : `${version} ${step}`;
 }
 
 function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {

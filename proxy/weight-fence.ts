@@ -4,11 +4,14 @@
  * too long is no pause at all. Once a pause was acknowledged the gate stays shut until `resume`, with an alarm: nobody
  * but the trainer knows whether the weights are whole. It lives in this process only: after a restart all gates are open.
  */
+import type { PrefixReset } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { newId } from "../schema/ids.ts";
 import type { Policy } from "../schema/session-log.ts";
-import { conflict, type EnginePool } from "./engine-pool.ts";
+import { conflict } from "./conflict.ts";
+import type { EnginePool } from "./engine-pool.ts";
 import type { EngineSlot } from "./engine-slot.ts";
+import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
 import { preferPolicy } from "./serving.ts";
 
 export type PauseMode = "drain" | "hold" | "abort";
@@ -27,10 +30,8 @@ type Fence = {
 
 /** A weight update takes seconds to a minute; whoever is longer about it is asked whether they are still there. */
 const defaultAlarmSeconds = 120;
-/** The word of an engine that nobody has told a version: vLLM and SGLang both begin with it. */
-const untold = "default";
-/** The engine's own word is one small GET. */
-const wordWithinMs = 10_000;
+/** Forgetting is a matter of milliseconds; an engine that does not answer is not waited for with the gate shut. */
+const resetWithinMs = 10_000;
 
 export class WeightFences implements Disposable {
   readonly #pool: EnginePool;
@@ -76,6 +77,7 @@ export class WeightFences implements Disposable {
   /**
    * Names the policy of the fenced engines, or of any where no fence is given. Throws `request_invalid` (409) where the
    * engine itself names another version. `checked`: the engines whose own word agreed; the others have none.
+   * `prefix_cache`: what became of the keys and values that the old weights computed, by engine.
    */
   async setPolicy(options: {
     fence?: string | undefined;
@@ -85,28 +87,36 @@ export class WeightFences implements Disposable {
     signal: AbortSignal;
   }) {
     const slots = this.#within(options.fence, options.engines);
-    const expected = options.engineVersion ?? options.policy.version;
-    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(wordWithinMs)]);
-    const words = await Promise.all(slots.map(async (slot) => ({ slot, word: (await slot.engine.weightVersion?.(signal)) ?? null })));
-    const wrong = words.filter(({ word }) => word !== null && word !== untold && word !== expected);
-    if (wrong.length > 0)
-      throw conflict(
-        `the policy would be "${expected}", but ${wrong.map(({ slot, word }) => `engine "${slot.name}" says that it serves "${word}"`).join(", ")}: load the weights first, or give "engine_version" where the engine has a name of its own for them`,
-      );
-    for (const slot of slots) {
-      slot.policy = options.policy;
-      for (const lease of slot.inFlight) lease.policyChanged();
-    }
+    const words = await Promise.all(
+      slots.map(async (slot) => ({ slot, name: slot.name, word: await wordOf(slot.engine, options.signal) })),
+    );
+    assertAgree(options, words);
+    for (const { slot, word } of words) slot.nameWeights({ ...options, word });
     this.#pool.changed();
-    const checked = words.filter(({ word }) => word === expected).map(({ slot }) => slot.name);
-    return { policy: options.policy, engines: slots.map((slot) => slot.name), checked };
+    const checked = words.filter(({ word }) => checkPolicy(options, word) === "agrees").map(({ name }) => name);
+    const prefix_cache = await resetPrefixes(slots, options.signal);
+    return { policy: options.policy, engines: slots.map((slot) => slot.name), checked, prefix_cache };
   }
 
-  /** Opens the gate. Throws `not_found` for a fence that there is not. */
-  resume(id: string) {
+  /**
+   * Opens the gate. `prefix_cache` as in `setPolicy`; empty where the pause was not acknowledged, for then no weights were
+   * loaded. Throws `not_found` for a fence that there is not, and `request_invalid` (409) where an engine says that it
+   * serves other weights than those of its name.
+   */
+  async resume(id: string, signal: AbortSignal) {
     const fence = this.#fenceOf(id);
-    this.#open(fence);
-    return { fence: id, engines: fence.slots.map((slot) => slot.name), paused_seconds: (Date.now() - fence.since) / 1000 };
+    const prefix_cache = fence.acknowledged ? await this.#readied(fence, signal) : {};
+    if (this.#fences.has(id)) this.#open(fence);
+    return { fence: id, engines: fence.slots.map((slot) => slot.name), paused_seconds: (Date.now() - fence.since) / 1000, prefix_cache };
+  }
+
+  async #readied({ slots }: Fence, signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+    for (const slot of slots) {
+      const word = await wordOf(slot.engine, signal);
+      assertAgree(slot, [{ name: slot.name, word }], "name its weights with PUT /policy before the gate is opened");
+      slot.word = word ?? slot.word;
+    }
+    return resetPrefixes(slots, signal);
   }
 
   /** For `/health`: what is shut, for how long, and whether that is alarming. */
@@ -196,6 +206,19 @@ export class WeightFences implements Disposable {
       param: "fence",
     });
   }
+}
+
+/**
+ * What the old weights computed is neither found again, for the salt is another one, nor kept, where the engine can be
+ * told. By engine; the gate opens whatever they say.
+ */
+async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(resetWithinMs)]);
+  const said = slots.map(async (slot): Promise<[string, PrefixReset]> => {
+    slot.renewSalt();
+    return [slot.name, (await slot.engine.resetPrefixCache?.(limit).catch(() => "failed" as const)) ?? "not_supported"];
+  });
+  return Object.fromEntries(await Promise.all(said));
 }
 
 function aborted(): AlidadeError {

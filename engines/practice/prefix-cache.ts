@@ -57,6 +57,11 @@ export class PrefixCache {
     }
   }
 
+  /** Nothing that was kept is found again. What is being read goes on, and is kept anew. */
+  reset(): void {
+    this.#blocks.clear();
+  }
+
   #forgetOldest(): void {
     for (const key of this.#blocks.keys()) {
       this.#blocks.delete(key);

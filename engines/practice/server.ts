@@ -29,11 +29,14 @@ const routes = new Map<string, Route>(
     "GET /v1/models": listModels,
     "POST /tokenize": tokenize,
     "POST /detokenize": detokenize,
+    "POST /reset_prefix_cache": resetPrefixCache,
     "GET /health": (_model, exchange) => exchange.text(200, "text/plain", ""),
     "GET /version": (_model, exchange) => exchange.json(200, { version }),
     "GET /metrics": (model, exchange, server) => exchange.text(200, "text/plain; version=0.0.4", metrics(model, server.running ?? 0)),
   } satisfies Record<string, Route>),
 );
+
+const bodiless: ReadonlySet<Route> = new Set([resetPrefixCache]);
 
 /** Serves the model; the caller listens and closes. */
 export function createPracticeServer(model: PracticeModel): Server {
@@ -44,7 +47,7 @@ export function createPracticeServer(model: PracticeModel): Server {
       const path = (request.url ?? "/").split("?")[0] as string;
       const route = routes.get(`${request.method} ${path}`);
       if (route === undefined) return exchange.json(...noRoute(path));
-      if (request.method === "POST") await exchange.receive();
+      if (request.method === "POST" && !bodiless.has(route)) await exchange.receive();
       await route(model, exchange, server);
     } catch (error) {
       await exchange.fail(error).catch(() => response.destroy());
@@ -87,6 +90,11 @@ function detokenize(model: PracticeModel, exchange: Exchange): void {
   const request = parseBody(DetokenizeRequest, exchange.body);
   model.check(request.model);
   exchange.json(200, { prompt: new TextDecoder("utf-8", { ignoreBOM: true }).decode(decodeBytes(request.tokens.map(knownId))) });
+}
+
+function resetPrefixCache(model: PracticeModel, exchange: Exchange): void {
+  model.policy.cache.reset();
+  exchange.json(200, { success: true });
 }
 
 function metrics(model: PracticeModel, running: number): string {

