@@ -1,0 +1,136 @@
+/**
+ * Hostile clients of every dialect against the real proxy and store: whatever they send, every log reads back as it was
+ * written, reconstructs and exports, nothing is an internal error, and a restarted proxy knows what the first one knew.
+ *
+ *     ALIDADE_FUZZ_SESSIONS=500 ALIDADE_FUZZ_SEED=2 npm test -- hostile-requests
+ */
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { dialects } from "../../dialects/index.ts";
+import { exporters } from "../../exporters/index.ts";
+import type { Session } from "../../proxy/session.ts";
+import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
+import { canonicalJson } from "../../schema/ids.ts";
+import { LogEntry } from "../../schema/session-log.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { DiskStore } from "../../store/index.ts";
+import { exported } from "../fakes/exported.ts";
+import { Client, type ProxyAt, proxyAt } from "../fakes/proxy-at.ts";
+import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { until } from "../fakes/until.ts";
+import { Draw } from "./hostile-requests/draw.ts";
+import { playSession, reply, type Sent } from "./hostile-requests/play-session.ts";
+import { type Speaker, speakers } from "./hostile-requests/speakers.ts";
+
+const scratch = scratchFolder("hostile-requests");
+/** Of each dialect: 5 × 40 × 12 requests take half a minute. */
+const sessions = Number(process.env.ALIDADE_FUZZ_SESSIONS ?? 40);
+const seed = Number(process.env.ALIDADE_FUZZ_SEED ?? 1);
+const requestsEach = 12;
+/** Below this share of accepted requests the fuzzer would only knock at the door. */
+const leastAccepted = 0.4;
+
+for (const [index, dialect] of dialects.entries())
+  test(`${dialect.name}: whatever a client sends, the log reads back, reconstructs, exports, and survives a restart`, async (t) => {
+    const speaker = speakers.get(dialect.name) as Speaker;
+    assert.ok(speaker, `${dialect.name} has no speaker here: add one`);
+    const folder = join(scratch, dialect.name);
+    const replies = new Draw(seed, index);
+    const options = { store: new DiskStore(folder), keepAliveMs: 5 };
+    const played: Played[] = [];
+    const before = new Map<string, string>();
+    {
+      await using at = await proxyAt(() => reply(replies), options);
+      for (let number = 0; number < sessions; number++) played.push(await play(at, speaker, [seed, index, number]));
+      for (const { client } of played) {
+        await until(async () => at.proxy.session(client.sessionId).inFlight.size === 0);
+        await client.settled();
+      }
+      for (const { client } of played) before.set(client.sessionId, tablesOf(at.proxy.session(client.sessionId)));
+      assert.deepEqual(at.unseen, [], "what the proxy could tell nobody");
+    }
+    const all = played.flatMap(({ sent }) => sent);
+    // The engine's own faults are told as such; nothing else is anybody's but the client's.
+    for (const one of all) assert.ok(one.status < 500 || engineFaults.test(one.answer), `${one.path}\n${one.text}\n${one.answer}`);
+    const trajectories = await Promise.all(played.map(({ client, seeds }) => readBack(folder, client.sessionId, seeds.join())));
+    await exportAll(trajectories);
+    await restart(options, played, before);
+    const accepted = all.filter(({ status }) => status === 200).length;
+    t.diagnostic(
+      `${dialect.name}: ${all.length} requests, ${accepted} accepted; ${statuses(all)}; ${trajectories.flatMap((one) => one.calls).length} calls`,
+    );
+    assert.ok(accepted / all.length >= leastAccepted, `${accepted} of ${all.length} requests were accepted`);
+  });
+
+/** Those that `reply` makes: an aborted generation, a finish reason of no API, and a connection that breaks. */
+const engineFaults = /aborted the generation|finish reason of error|broke off/;
+
+type Played = { client: Client; sent: Sent[]; seeds: number[] };
+
+async function play(at: ProxyAt, speaker: Speaker, seeds: number[]): Promise<Played> {
+  const draw = new Draw(...seeds);
+  const client = await at.open({
+    purpose: "train",
+    relay: draw.of(["settled", "live"]),
+    sandboxed: draw.chance(0.5),
+    rollout_id: seeds.join("-"),
+  });
+  return { client, sent: await playSession(client, speaker, draw, requestsEach), seeds };
+}
+
+/** Each line is what its schema reads of it, and the trajectory is one that can be read back as well. */
+async function readBack(folder: string, sessionId: string, what: string): Promise<Trajectory> {
+  const lines = (await readFile(join(folder, `${sessionId}.jsonl`), "utf8")).trimEnd().split("\n");
+  for (const line of lines) {
+    const written = JSON.parse(line) as unknown;
+    assert.equal(canonicalJson(LogEntry.parse(written)), canonicalJson(written), `session ${what}: ${line.slice(0, 300)}`);
+  }
+  const trajectory = reconstruct(await new DiskStore(folder).read(sessionId), { status: "graded", reward: 1, group: { id: "g", size: 1 } });
+  const text = JSON.stringify(trajectory);
+  assert.equal(canonicalJson(Trajectory.parse(JSON.parse(text))), canonicalJson(JSON.parse(text)), `the trajectory of session ${what}`);
+  assert.deepEqual(trajectory.fidelity.damaged, []);
+  assert.equal(trajectory.calls.length, lines.filter((line) => line.startsWith('{"type":"call_begun"')).length);
+  assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
+  return trajectory;
+}
+
+async function exportAll(trajectories: Trajectory[]): Promise<void> {
+  for (const exporter of exporters) {
+    try {
+      await exported(exporter, trajectories);
+    } catch (error) {
+      for (const one of trajectories)
+        await exported(exporter, [one]).catch((cause) => assert.fail(`${exporter.name} of ${one.rollout_id}: ${cause.stack}`));
+      throw error;
+    }
+  }
+}
+
+/** All that a session answers from. */
+function tablesOf(session: Session): string {
+  const calls = [...session.calls.values()].map((call) => ({
+    ...{ begun: call.begun, messages: call.messages, finished: call.finished, delivery: call.delivery },
+    ...{ tokens: call.tokens && [...call.tokens], prompt: call.promptLength },
+  }));
+  const { tools, conversations, forgotten, lastError, callCount } = session;
+  return JSON.stringify({ calls, tools: [...tools], conversations: [...conversations], forgotten: [...forgotten], lastError, callCount });
+}
+
+async function restart(options: Parameters<typeof proxyAt>[1], played: Played[], before: Map<string, string>): Promise<void> {
+  await using at = await proxyAt(() => ({ text: "after" }), { ...options, rebuild: true });
+  for (const { client, seeds } of played) {
+    const after = JSON.parse(tablesOf(at.proxy.session(client.sessionId))) as unknown;
+    assert.deepEqual(after, JSON.parse(before.get(client.sessionId) as string), `session ${seeds} after a restart`);
+    const again = new Client(at.proxy, client.sessionId, client.key);
+    assert.equal((await again.chat({ messages: [{ role: "user", content: "still there?" }] })).status, 200, `session ${seeds} goes on`);
+  }
+  assert.deepEqual(at.unseen, []);
+}
+
+function statuses(sent: Sent[]): string {
+  const counts = new Map<number, number>();
+  for (const { status } of sent) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].map(([status, count]) => `${count} × ${status}`).join(", ");
+}
