@@ -97,10 +97,19 @@ export const Config = z.strictObject({
   concurrency: z
     .strictObject({
       init: z.number().int().positive().default(2).describe("sandboxes prepared at once"),
-      run: z.number().int().positive().default(4).describe("harnesses running at once"),
-      post: z.number().int().positive().default(2).describe("gradings at once"),
+      run: z
+        .number()
+        .int()
+        .positive()
+        .optional()
+        .describe("harnesses running at once; default: 4, or as many as fit where the machine's memory or disk holds fewer sandboxes"),
+      post: z.number().int().positive().optional().describe("gradings at once; default: 2, or 1 where the machine holds fewer sandboxes"),
     })
     .prefault({}),
+  overcommit: z
+    .boolean()
+    .default(false)
+    .describe("run also where all sandboxes together may take more memory or disk than the machine has"),
   purpose: Purpose.default("train").describe(
     "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness",
   ),

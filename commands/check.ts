@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
+import { fitOneByOne } from "../rollouts/index.ts";
 import { ensureBaseImage } from "../sandboxes/images.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { currentOwner } from "../sandboxes/owner.ts";
@@ -19,49 +20,53 @@ export function check(program: Command): void {
     .option("--times <number>", "gradings of each", toNumber, 3)
     .option("--sandbox <name>", "auto, docker or process", "auto")
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
+    .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
-    .action(async (paths: string[], flags: { times: number; sandbox: string; unsafeHost?: boolean; json?: boolean }) => {
-      const signal = stopSignal();
-      if (!Number.isInteger(flags.times) || flags.times < 1)
-        throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
-      const { backend, reason } = await pickBackend(flags.sandbox, signal);
-      if (backend.isolation === "none" && !flags.unsafeHost)
-        throw new AlidadeError(
-          "unsafe_host_refused",
-          `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
-          { param: "unsafe_host" },
-        );
-      say(`  ${reason}`);
-      const tasks = (
-        await Promise.all(
-          paths.map((path) =>
-            loadTasks(path.includes("#") ? path : resolve(path), { signal, progress: (text: string) => say(`  ${text}`) }),
-          ),
-        )
-      ).flat();
-      if (backend.isolation === "container") await ensureBaseImage({ signal, progress: (text) => say(`  ${text}`) });
-      const owner = { run_id: newId("run"), owner: await currentOwner() };
-      const results: CheckResult[] = [];
-      for (const task of tasks)
-        results.push(
-          await checkTask(task, backend, {
-            ...owner,
-            times: flags.times,
-            signal,
-            progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
-          }),
-        );
-      if (flags.json) print(JSON.stringify({ checks: results }));
-      else
-        print(
-          table(
-            ["task", "gold", "no change", "verdict"],
-            results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
-          ),
-        );
-      if (results.some((one) => !one.passed)) process.exitCode = 1;
-    });
+    .action(
+      async (paths: string[], flags: { times: number; sandbox: string; unsafeHost?: boolean; overcommit?: boolean; json?: boolean }) => {
+        const signal = stopSignal();
+        if (!Number.isInteger(flags.times) || flags.times < 1)
+          throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
+        const { backend, reason } = await pickBackend(flags.sandbox, signal);
+        if (backend.isolation === "none" && !flags.unsafeHost)
+          throw new AlidadeError(
+            "unsafe_host_refused",
+            `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
+            { param: "unsafe_host" },
+          );
+        say(`  ${reason}`);
+        const tasks = (
+          await Promise.all(
+            paths.map((path) =>
+              loadTasks(path.includes("#") ? path : resolve(path), { signal, progress: (text: string) => say(`  ${text}`) }),
+            ),
+          )
+        ).flat();
+        fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
+        if (backend.isolation === "container") await ensureBaseImage({ signal, progress: (text) => say(`  ${text}`) });
+        const owner = { run_id: newId("run"), owner: await currentOwner() };
+        const results: CheckResult[] = [];
+        for (const task of tasks)
+          results.push(
+            await checkTask(task, backend, {
+              ...owner,
+              times: flags.times,
+              signal,
+              progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
+            }),
+          );
+        if (flags.json) print(JSON.stringify({ checks: results }));
+        else
+          print(
+            table(
+              ["task", "gold", "no change", "verdict"],
+              results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
+            ),
+          );
+        if (results.some((one) => !one.passed)) process.exitCode = 1;
+      },
+    );
 }
 
 function rewards(result: CheckResult, attempt: CheckRun["attempt"]): string {

@@ -9,7 +9,7 @@ import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnessNamed } from "../harnesses/index.ts";
 import { HarnessProxy } from "../proxy/index.ts";
-import { type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
+import { fitMachine, type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
@@ -43,6 +43,7 @@ export function run(program: Command): void {
     .addOption(restoreOption())
     .addOption(continuityOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
+    .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
     .option("--json", "print one JSON object with the run's folder and its rollouts")
@@ -75,6 +76,7 @@ type RunFlags = SessionFlags &
     unsafeHost?: boolean;
     purpose?: string;
     concurrency?: number;
+    overcommit?: boolean;
     out?: string;
     resume?: string;
     json?: boolean;
@@ -97,6 +99,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       restore: flags.restore,
       continuity: flags.continuity,
       concurrency: { run: flags.concurrency },
+      overcommit: flags.overcommit,
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
     },
@@ -111,11 +114,11 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   return { config, runId, path: join(config.out, runId) };
 }
 
-/** What was asked for when the run began; only the engine may have moved meanwhile. */
+/** What was asked for when the run began; only the engine may have moved, or the machine be another one. */
 async function resumed(
   path: string,
   tasks: string[],
-  { resume: _resume, json: _json, engine, kind, apiKeyEnv, ...others }: RunFlags,
+  { resume: _resume, json: _json, engine, kind, apiKeyEnv, overcommit, ...others }: RunFlags,
 ): Promise<Started> {
   const [other] = [...Object.keys(others), ...(tasks.length > 0 ? ["tasks"] : [])];
   if (other !== undefined)
@@ -132,7 +135,7 @@ async function resumed(
   return {
     runId: run_id,
     path,
-    config: await loadConfig({ env: {}, defaults: config, overrides: enginesOf({ engine, kind, apiKeyEnv }) }),
+    config: await loadConfig({ env: {}, defaults: config, overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit } }),
   };
 }
 
@@ -168,6 +171,15 @@ export async function executeRun(options: {
       config.tasks.map((place) => loadTasks(place, { signal, progress: (text: string) => onProgress({ type: "note", text }) })),
     )
   ).flat();
+  const { concurrency, note } = fitMachine(
+    tasks,
+    config.samples,
+    config.concurrency,
+    backend,
+    await backend.room(signal),
+    config.overcommit,
+  );
+  if (note !== null) onProgress({ type: "note", text: note });
   await using opened = await openEngines(config, signal);
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id: runId, alidade_version: version, config });
@@ -201,7 +213,7 @@ export async function executeRun(options: {
         fetch_images: config.fetch_images,
       },
       samplingOf: options.samplingOf ?? (() => config.sampling),
-      concurrency: config.concurrency,
+      concurrency,
       retries: config.retries,
       onProgress,
     },

@@ -4,7 +4,7 @@ import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { Verdict } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
+import type { Limits, Task } from "../schema/task.ts";
 import { goldFiles } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf } from "./index.ts";
@@ -72,6 +72,11 @@ export function noOutput(task: Task, error: AlidadeError, duration_ms = 0): Verd
  */
 const diskShare = 2;
 
+/** The limits of a grader's sandbox. */
+export function gradeLimits(limits: Limits): Limits {
+  return { ...limits, disk_mb: diskShare * limits.disk_mb };
+}
+
 /**
  * A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. One
  * that cannot be released is left to it: the verdict is what it is.
@@ -81,8 +86,7 @@ export function freshSandbox(
   backend: SandboxBackend,
   owner: { run_id: string; owner: string },
 ) {
-  const { limits } = context.task;
-  const task = { ...context.task, limits: { ...limits, disk_mb: diskShare * limits.disk_mb } };
+  const task = { ...context.task, limits: gradeLimits(context.task.limits) };
   return async () => {
     const sandbox = await backend.create(specOf(task, owner), context.signal);
     const release = sandbox[Symbol.asyncDispose].bind(sandbox);

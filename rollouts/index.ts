@@ -1,3 +1,4 @@
+export { fitMachine, fitOneByOne } from "./fit-machine.ts";
 export { lockFolder } from "./folder-lock.ts";
 export { attemptKey, eachAttempt, eachTrajectory, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
 export type { ProgressEvent } from "./run-setup.ts";

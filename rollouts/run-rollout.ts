@@ -34,14 +34,7 @@ export type FinishedAttempt = { record: RolloutRecord; trajectory: Trajectory | 
 export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedAttempt> {
   const attempt: Attempt = { session: null, sandbox: null, run: null, verdict: null, error: null, times: { queued: Date.now() } };
   try {
-    const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
-    if (work !== null) {
-      await setup.slots.post.run(signal, async () => {
-        enter(setup, plan, attempt, "post");
-        const context = { task: plan.task, base, work, signal };
-        attempt.verdict = await grade({ ...context, fresh: freshSandbox(context, setup.backend, setup) });
-      });
-    }
+    await setup.slots.rollout.run(signal, () => runAndGrade(setup, plan, attempt, signal));
   } catch (error) {
     const failure = signal.aborted
       ? new AlidadeError("cancelled", "the run was stopped")
@@ -52,6 +45,16 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
   }
   attempt.times.done = Date.now();
   return conclude(setup, plan, attempt, signal);
+}
+
+async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, signal: AbortSignal): Promise<void> {
+  const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
+  if (work === null) return;
+  await setup.slots.post.run(signal, async () => {
+    enter(setup, plan, attempt, "post");
+    const context = { task: plan.task, base, work, signal };
+    attempt.verdict = await grade({ ...context, fresh: freshSandbox(context, setup.backend, setup) });
+  });
 }
 
 /** Where a release failed as well, what failed before it is what happened. */

@@ -18,7 +18,7 @@ import { beforeNextAttempt } from "./before-next-attempt.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
 import { runRollout } from "./run-rollout.ts";
 import type { ProgressEvent, RolloutPlan, RunSetup } from "./run-setup.ts";
-import { makeSlots } from "./slots.ts";
+import { type Concurrency, makeSlots } from "./slots.ts";
 
 export type RunOptions = {
   run_id: string;
@@ -34,7 +34,7 @@ export type RunOptions = {
   /** What it trains, how it treats turns that come back and sampled tokens, and what its client may ask for; else its defaults. */
   session?: Partial<Pick<SessionSpec, "model" | "restore" | "continuity" | "allow_fields" | "fetch_images">>;
   samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
-  concurrency: { init: number; run: number; post: number };
+  concurrency: Concurrency;
   retries: number;
   /** The time between two attempts; by the clock where left out. */
   pause?: RunSetup["pause"];

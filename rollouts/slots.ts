@@ -5,21 +5,31 @@
 import { Limiter } from "../sandboxes/limiter.ts";
 
 export type Slots = {
-  /** Sandboxes that exist at once: the running ones, and those prepared ahead. */
+  /** Rollouts that have a sandbox, an agent's or a grader's: any number, or one where the machine holds no two sandboxes. */
+  readonly rollout: Limiter;
+  /** Agents' sandboxes that exist at once: the running ones, and those prepared ahead. */
   readonly sandbox: Limiter;
   readonly init: Limiter;
   readonly run: Limiter;
   readonly post: Limiter;
 };
 
-/** One sandbox is prepared ahead of the running ones: more would only hold memory while they wait. */
-const preparedAhead = 1;
+export type Concurrency = {
+  init: number;
+  run: number;
+  post: number;
+  /** Rollouts that have a sandbox; any number where left out. */
+  rollouts?: number;
+  /** Sandboxes prepared while others run: one. More would only hold memory while they wait. */
+  ahead?: number;
+};
 
-export function makeSlots(concurrency: { init: number; run: number; post: number }): Slots {
+export function makeSlots({ init, run, post, rollouts = Number.POSITIVE_INFINITY, ahead = 1 }: Concurrency): Slots {
   return {
-    sandbox: new Limiter(concurrency.run + preparedAhead),
-    init: new Limiter(concurrency.init),
-    run: new Limiter(concurrency.run),
-    post: new Limiter(concurrency.post),
+    rollout: new Limiter(rollouts),
+    sandbox: new Limiter(run + ahead),
+    init: new Limiter(init),
+    run: new Limiter(run),
+    post: new Limiter(post),
   };
 }

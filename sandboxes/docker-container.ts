@@ -62,6 +62,17 @@ export function writablePlaces(workdir: string, disk_mb: number, imageVolumes: s
   return [...places.values()];
 }
 
+/**
+ * MiB of memory that a container may take. What is written counts as its memory, so that a full disk must fit in beside
+ * the processes; else a large file would end in the out-of-memory killer and not in "no space left", and where files
+ * alone take all of the memory, the killer's last prey is the process that keeps the container.
+ */
+export function containerMegabytes(limits: Limits, places: Pick<WritablePlace, "megabytes">[]): number {
+  const others = Object.values(otherPlaces).reduce((sum, megabytes) => sum + megabytes, sharedMegabytes);
+  const writable = places.reduce((sum, place) => sum + place.megabytes, others);
+  return Math.ceil(limits.memory_mb + memoryPerMegabyte * writable);
+}
+
 export type ContainerFiles = {
   /** Path inside -> path on the host, of ours. */
   mounts: Record<string, string>;
@@ -79,12 +90,7 @@ export function containerOptions(
   const { limits } = spec;
   const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
   const places = writablePlaces(spec.workdir, limits.disk_mb, files.imageVolumes);
-  const others = Object.values(otherPlaces).reduce((sum, megabytes) => sum + megabytes, sharedMegabytes);
-  const writable = places.reduce((sum, place) => sum + place.megabytes, others);
-  // What is written counts as memory of the container, so that a full disk must fit in beside the processes; else a
-  // large file would end in the out-of-memory killer and not in "no space left", and where files alone take all of the
-  // memory, the killer's last prey is the process that keeps the container.
-  const memory = Math.ceil(limits.memory_mb + memoryPerMegabyte * writable) * 1024 * 1024;
+  const memory = containerMegabytes(limits, places) * 1024 * 1024;
   return {
     name,
     Image: image,

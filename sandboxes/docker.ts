@@ -1,5 +1,6 @@
 /** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -7,7 +8,7 @@ import type Docker from "dockerode";
 import { extract, pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { dockerClient, engineWork, forgetUnreachable, statusOf } from "./docker-client.ts";
-import { agentId, checkSpec, containerOptions, doorInside, labels, writablePlaces } from "./docker-container.ts";
+import { agentId, checkSpec, containerMegabytes, containerOptions, doorInside, labels, writablePlaces } from "./docker-container.ts";
 import { type DoorKind, doorKinds } from "./docker-door.ts";
 import { imageFacts, unstarted } from "./docker-image.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker-sandbox.ts";
@@ -15,7 +16,8 @@ import { doorPack } from "./door-pack.ts";
 import { baseImage, ensureBaseImage } from "./images.ts";
 import { hostId } from "./owner.ts";
 import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "./reap.ts";
-import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import { ownMemory } from "./room.ts";
+import type { Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const docker = dockerBackend();
 
@@ -26,6 +28,9 @@ export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend
     title: "Docker",
     isolation: "container",
     unavailable,
+    // An image's own volumes, 64 MiB each, are not known before the image is asked.
+    takes: (limits) => ({ memory_mb: containerMegabytes(limits, writablePlaces("/work", limits.disk_mb)), disk_mb: 0 }),
+    room,
     create: (spec, signal) => create(spec, options.door ?? doorFromEnvironment(), signal),
     reap,
   };
@@ -47,6 +52,14 @@ async function unavailable(signal: AbortSignal): Promise<string | null> {
     signal.throwIfAborted();
     return messageOf(error);
   }
+}
+
+/** The engine's own word; of one in this machine or container also what this process may have. */
+async function room(signal: AbortSignal): Promise<Room> {
+  const { MemTotal = 0, Name } = (await (await dockerClient(signal)).info()) as { MemTotal?: number; Name?: string };
+  const engine = Math.floor(MemTotal / 1024 ** 2);
+  if (Name === hostname()) return { memory_mb: Math.min(ownMemory(), engine || Number.POSITIVE_INFINITY), disk_mb: null };
+  return { memory_mb: engine || null, disk_mb: null };
 }
 
 async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): Promise<Sandbox> {

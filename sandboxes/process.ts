@@ -3,10 +3,12 @@
  * a command here can do what the user who runs Alidade can do, and every record says so (`isolation: none`).
  */
 import { lstat, mkdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { asAlidadeError } from "../errors.ts";
 import { checkSpec, leaseDeadline } from "./docker-container.ts";
 import { ProcessSandbox } from "./process-sandbox.ts";
+import { freeDisk, ownMemory } from "./room.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "./temporary-folder.ts";
 
@@ -16,6 +18,8 @@ export const localProcess: SandboxBackend = {
   isolation: "none",
   unavailable: async () =>
     process.platform === "win32" ? "The process sandbox needs Linux or macOS. On Windows use Docker, or run Alidade in WSL." : null,
+  takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
+  room: async () => ({ memory_mb: ownMemory(), disk_mb: await freeDisk(tmpdir()) }),
   create,
   reap: reapTemporaryFolders,
 };

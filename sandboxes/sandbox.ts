@@ -82,12 +82,19 @@ export interface Sandbox extends AsyncDisposable {
   freeze(): Promise<void>;
 }
 
+/** MiB of memory and of disk; null where nothing tells. Where a sandbox's disk is memory, it counts as memory. */
+export type Room = { memory_mb: number | null; disk_mb: number | null };
+
 export interface SandboxBackend {
   readonly name: string;
   readonly title: string;
   readonly isolation: "container" | "none";
   /** null: ready. Otherwise a sentence that says why not and what would help. */
   unavailable(signal: AbortSignal): Promise<string | null>;
+  /** What a sandbox with these limits may take of the machine at most. */
+  takes(limits: Limits): Room;
+  /** What the machine has for all sandboxes together. */
+  room(signal: AbortSignal): Promise<Room>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
   /** Removes what dead processes left behind, as far as it can. */
   reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped>;

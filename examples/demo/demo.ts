@@ -23,6 +23,7 @@ const usage = `npm run demo -- [options]
   --samples <n>      rollouts of each task (4)
   --sandbox <name>   auto (default), docker or process
   --unsafe-host      with --engine: allow the process sandbox, which isolates nothing
+  --overcommit       run also where the sandboxes may take more memory or disk than the machine has
   --out <folder>     where the run is left (runs)`;
 
 async function demo(): Promise<void> {
@@ -33,6 +34,7 @@ async function demo(): Promise<void> {
       samples: { type: "string", default: "4" },
       sandbox: { type: "string" },
       "unsafe-host": { type: "boolean" },
+      overcommit: { type: "boolean" },
       out: { type: "string" },
       help: { type: "boolean" },
     },
@@ -48,6 +50,7 @@ async function demo(): Promise<void> {
       sandbox: flags.sandbox,
       // What the embedded engine says is what the demo's plays say, so running that as this user is no stranger's code.
       unsafe_host: flags["unsafe-host"] ?? flags.engine === undefined,
+      overcommit: flags.overcommit,
       out: flags.out,
       tasks: taskNames.map((name) => join(tasksFolder, name)),
     },

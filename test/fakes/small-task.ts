@@ -12,7 +12,7 @@ export async function writeTask(folder: string, id: string, more = ""): Promise<
   const grader = `test -f done.txt && echo '{"reward":1}' || echo '{"reward":0}'`;
   await writeFile(
     join(place, "task.yaml"),
-    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: { agent_seconds: 30, grade_seconds: 20 }\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
+    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 }\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
   );
   return place;
 }

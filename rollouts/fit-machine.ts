@@ -1,0 +1,148 @@
+/**
+ * How much may go on at once on this machine. Each sandbox has its limits, and nothing bounds them together: where they
+ * add up to more than there is, one hostile agent takes its siblings' memory. So the sum is held against the machine
+ * before a run begins. What the user did not choose is lowered until it fits; what does not fit then is refused.
+ */
+import { AlidadeError } from "../errors.ts";
+import { gradeLimits } from "../graders/grade.ts";
+import type { Room, SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { Task } from "../schema/task.ts";
+import type { Concurrency } from "./slots.ts";
+
+/** Nothing is left to a default. */
+type Slots = Required<Concurrency>;
+
+/** As the configuration says it: what is left out was left to us. */
+export type WantedConcurrency = { init: number; run?: number | undefined; post?: number | undefined };
+
+/** More would wait for the engine; fewer leave it idle while sandboxes are made and graded. */
+const usual = { run: 4, post: 2 };
+
+export type Fitted = {
+  concurrency: Concurrency;
+  /** For people, where it is less than usual. */
+  note: string | null;
+};
+
+type Needs = { task: Task; agent: Room; grader: Room };
+type Resource = keyof Room;
+
+/** Throws `config_invalid` naming the numbers and the fields, unless `overcommit` says that the user knows better. */
+export function fitMachine(
+  tasks: Task[],
+  samples: number,
+  wanted: WantedConcurrency,
+  backend: Pick<SandboxBackend, "takes">,
+  room: Room,
+  overcommit: boolean,
+): Fitted {
+  const candidates = candidatesOf(wanted);
+  const [first] = candidates as [Slots];
+  if (overcommit) return { concurrency: first, note: null };
+  const needs = tasks.map((task) => ({ task, agent: backend.takes(task.limits), grader: backend.takes(gradeLimits(task.limits)) }));
+  const concurrency = candidates.find((candidate) => shortOf(candidate, needs, samples, room) === null);
+  if (concurrency === undefined) throw refusal(candidates, needs, samples, room);
+  const isLess = concurrency.run < first.run || concurrency.post < first.post || concurrency.rollouts < first.rollouts;
+  return { concurrency, note: isLess ? noteOf(first, concurrency, needs, samples, room) : null };
+}
+
+/** For one sandbox after the other, as `alidade check` makes them. */
+export function fitOneByOne(tasks: Task[], backend: Pick<SandboxBackend, "takes">, room: Room, overcommit: boolean): void {
+  fitMachine(tasks, 1, { init: 1 }, backend, room, overcommit);
+}
+
+/** From what is asked for to the least that a run can do with: one sandbox at a time, be it an agent's or a grader's. */
+function candidatesOf({ init, run, post }: WantedConcurrency, most = usual): Slots[] {
+  const parallel = downFrom(run, most.run).flatMap((runs) =>
+    downFrom(post, most.post).flatMap((posts) =>
+      [1, 0].map((ahead) => ({ rollouts: Number.POSITIVE_INFINITY, init, run: runs, post: posts, ahead })),
+    ),
+  );
+  const isOneAllowed = (run ?? 1) === 1 && (post ?? 1) === 1;
+  return isOneAllowed ? [...parallel, { rollouts: 1, init, run: 1, post: 1, ahead: 0 }] : parallel;
+}
+
+function downFrom(chosen: number | undefined, most: number): number[] {
+  return chosen === undefined ? Array.from({ length: most }, (_, index) => most - index) : [chosen];
+}
+
+/** The resource that the slots may take more of than there is, with both numbers in MiB; null: they fit. */
+function shortOf(
+  concurrency: Slots,
+  needs: Needs[],
+  samples: number,
+  room: Room,
+): { resource: Resource; takes: number; has: number } | null {
+  for (const resource of ["memory_mb", "disk_mb"] as const) {
+    const has = room[resource];
+    const takes = sumOf(concurrency, needs, samples, resource);
+    if (has !== null && takes > has) return { resource, takes, has };
+  }
+  return null;
+}
+
+function sumOf({ rollouts, run, post, ahead }: Slots, needs: Needs[], samples: number, resource: Resource): number {
+  const agents = needs.map(({ agent }) => agent[resource] ?? 0);
+  const graders = needs.map(({ grader }) => grader[resource] ?? 0);
+  if (rollouts === 1) return Math.max(0, ...agents, ...graders);
+  return largest(agents, samples, run + ahead) + largest(graders, samples, post);
+}
+
+/** The sum of the `count` largest, where each is there `times` times. */
+function largest(values: number[], times: number, count: number): number {
+  let left = count;
+  let sum = 0;
+  for (const value of values.toSorted((a, b) => b - a)) {
+    sum += value * Math.min(times, left);
+    left -= Math.min(times, left);
+  }
+  return sum;
+}
+
+const words = { memory_mb: "memory", disk_mb: "disk" } as const;
+
+function refusal(candidates: Slots[], needs: Needs[], samples: number, room: Room): AlidadeError {
+  const least = candidates.at(-1) as Slots;
+  const short = shortOf(least, needs, samples, room);
+  if (short === null) throw new Error("it fits");
+  const { resource, takes, has } = short;
+  const worst = needs.toSorted((a, b) => (b.grader[resource] ?? 0) - (a.grader[resource] ?? 0))[0] as Needs;
+  const machine = `this machine has ${gibibytes(has)} for sandboxes`;
+  const lower = `${limitsOf(worst, resource)} of task ${worst.task.task_id}, or set overcommit (--overcommit) where you know better`;
+  if (least.rollouts === 1)
+    return new AlidadeError(
+      "config_invalid",
+      `one sandbox of task ${worst.task.task_id} may take ${gibibytes(takes)} of ${words[resource]} while it is graded, and ${machine}: lower ${lower}`,
+      { param: `limits.${resource}` },
+    );
+  const fitting = candidatesOf({ init: least.init }, least).find((candidate) => shortOf(candidate, needs, samples, room) === null);
+  const atOnce = fitting === undefined ? "" : `lower concurrency.run to ${fitting.run} and concurrency.post to ${fitting.post}, or `;
+  return new AlidadeError(
+    "config_invalid",
+    `concurrency.run ${least.run} and concurrency.post ${least.post} let sandboxes take ${gibibytes(takes)} of ${words[resource]}, and ${machine}: ${atOnce}${atOnce === "" ? "lower " : ""}${lower}`,
+    { param: "concurrency.run" },
+  );
+}
+
+function noteOf(usually: Slots, concurrency: Slots, needs: Needs[], samples: number, room: Room): string {
+  const short = shortOf(usually, needs, samples, room);
+  if (short === null) return "";
+  const { resource, takes, has } = short;
+  const [worst] = needs.toSorted((a, b) => (b.agent[resource] ?? 0) - (a.agent[resource] ?? 0)) as [Needs];
+  const now =
+    concurrency.rollouts === 1 ? "one sandbox is there at a time" : `concurrency is run ${concurrency.run}, post ${concurrency.post}`;
+  return `${usually.run} harnesses and ${usually.post} gradings at once may take ${gibibytes(takes)} of ${words[resource]}, and this machine has ${gibibytes(has)} for sandboxes: ${now}; lower ${limitsOf(worst, resource)} of the tasks for more, or set overcommit`;
+}
+
+/** Where a sandbox's disk is memory, both limits count. */
+function limitsOf({ task, agent }: Needs, resource: Resource): string {
+  const { memory_mb, disk_mb } = task.limits;
+  if (resource === "disk_mb") return `limits.disk_mb (${disk_mb})`;
+  return agent.disk_mb === 0
+    ? `limits.memory_mb (${memory_mb}) and limits.disk_mb (${disk_mb}, kept in memory)`
+    : `limits.memory_mb (${memory_mb})`;
+}
+
+function gibibytes(megabytes: number): string {
+  return `${(megabytes / 1024).toFixed(1)} GiB`;
+}
