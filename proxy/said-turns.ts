@@ -41,13 +41,22 @@ export class SaidTurns {
     return this.#byPosition.get(position) ?? [];
   }
 
+  /** Other turns that said the same as this one, in answer to the same conversation. */
+  twinsOf(call: Call): Call[] {
+    const { turn } = call;
+    return this.at(call.messages.length).filter(
+      (other) =>
+        other !== call && turn && other.turn && isSameMessage(other.turn.message, turn.message) && isAnswerTo(other, call.messages),
+    );
+  }
+
   clear(): void {
     this.#byContent.clear();
     this.#byPosition.clear();
   }
 }
 
-function isAnswerTo({ messages }: Call, before: readonly Message[]): boolean {
+export function isAnswerTo({ messages }: Call, before: readonly Message[]): boolean {
   return messages.length === before.length && messages.every((message, index) => isSameMessage(message, before[index]));
 }
 

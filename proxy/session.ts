@@ -24,7 +24,7 @@ import type { Call } from "./call.ts";
 import { pausedWithin } from "./engine-lease.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { isOwnTurn } from "./own-turn.ts";
-import { SaidTurns } from "./said-turns.ts";
+import { isAnswerTo, SaidTurns } from "./said-turns.ts";
 import { sameJson } from "./same-json.ts";
 import { SentBefore } from "./sent-before.ts";
 import { Spent } from "./spent.ts";
@@ -113,11 +113,8 @@ export class Session {
   add(call: Call): void {
     this.calls.set(call.id, call);
     this.unanswered.add(call);
-    // Whoever asks again for what failed, or goes on from an answer, waits for the earlier one no more.
-    for (const id of [call.begun.retry_of, wentOnFrom(call)]) {
-      const earlier = this.calls.get(id ?? "");
-      if (earlier) this.unanswered.delete(earlier);
-    }
+    // A client that asks again for what failed, or goes on from an answer, waits for the earlier one no more.
+    for (const earlier of [this.calls.get(call.begun.retry_of ?? ""), this.#readBefore(call)]) if (earlier) this.unanswered.delete(earlier);
     this.spent.begun(call);
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
@@ -264,13 +261,19 @@ export class Session {
     return revision;
   }
 
+  /**
+   * The call whose answer this one's client has seen: by an id of ours, or by its words in their very place, where no
+   * other turn that said the same there may have been the one that was read (as in reconstruct/outcome.ts).
+   */
+  #readBefore({ begun, messages }: Call): Call | undefined {
+    const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
+    const earlier = turn && this.calls.get(turn.from_call_id);
+    if (!turn || !earlier || turn.evidence !== "content") return earlier;
+    if (turn.status === "edited" || !isAnswerTo(earlier, messages.slice(0, turn.message_index))) return undefined;
+    return this.said.twinsOf(earlier).every((twin) => this.unanswered.has(twin)) ? earlier : undefined;
+  }
+
   turnOf(callId: string): Turn | null {
     return this.calls.get(callId)?.turn ?? null;
   }
-}
-
-/** The call whose answer this one's client has seen: known by an id of ours, for twins may have said the same words. */
-function wentOnFrom({ begun }: Call): string | null {
-  const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
-  return turn && turn.evidence !== "content" ? turn.from_call_id : null;
 }

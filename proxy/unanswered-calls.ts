@@ -23,6 +23,10 @@ export class UnansweredCalls {
     if (calls?.size === 0) this.#byQuestion.delete(question);
   }
 
+  has(call: Call): boolean {
+    return this.#byQuestion.get(questionOf(call.begun.fingerprint))?.has(call) ?? false;
+  }
+
   /** Oldest first. */
   asking(fingerprint: string): Call[] {
     return this.#alike(fingerprint).filter((call) => call.begun.fingerprint === fingerprint);

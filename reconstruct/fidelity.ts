@@ -27,6 +27,7 @@ export function measureFidelity(measured: Measured): FidelityReport {
     matches: countBy(measured.calls, (call) => call.match),
     causes: countBy(measured.calls, (call) => call.cause),
     outcomes: countBy(measured.calls, (call) => call.outcome),
+    uncounted: countBy(measured.calls, (call) => call.uncounted),
     continuity: countBy(measured.calls, ({ continuity }) =>
       continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null),
     ),

@@ -119,6 +119,7 @@ function joinFidelity(reports: readonly Fidelity[], row_inflation: number | null
     matches: counts((report) => report.matches),
     causes: counts((report) => report.causes),
     outcomes: counts((report) => report.outcomes),
+    uncounted: counts((report) => report.uncounted),
     continuity: counts((report) => report.continuity),
     resampled: sum((report) => report.resampled),
     damaged: reports.flatMap((report) => report.damaged),

@@ -17,6 +17,7 @@ import { type CallHistory, readLog, type SessionHistory } from "./read-log.ts";
 import { toNodes } from "./to-nodes.ts";
 import { buildTree, type TokenTree } from "./token-tree.ts";
 import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trainable.ts";
+import { whyUncounted } from "./uncounted.ts";
 
 /**
  * What the log does not know: the rollout around the session. Everything may be left out; then the log's own word is
@@ -48,7 +49,7 @@ export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts =
   const session = readLog(entries);
   const { calls, opened } = session;
   const places = layOut(calls);
-  const outcomes = outcomesOf(calls);
+  const outcomes = outcomesOf(calls, places);
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);
   const tree = buildTree(calls, edges, places);
   const head = toHead(session, facts);
@@ -74,8 +75,8 @@ export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts =
   };
 }
 
-function outcomesOf(calls: CallHistory[]): Map<string, Outcome> {
-  const evidence = findEvidence(calls);
+function outcomesOf(calls: CallHistory[], places: Conversations): Map<string, Outcome> {
+  const evidence = findEvidence(calls, places);
   return new Map(calls.map((call) => [call.call_id, outcomeOf(call, evidence.get(call.call_id))]));
 }
 
@@ -166,6 +167,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     prompt_node_id: (promptEnd && idOf.get(promptEnd)) ?? null,
     prompt_length: places.prompt.get(call_id)?.depth ?? null,
     sampled_length: finished?.sampled_ids?.length ?? null,
+    uncounted: whyUncounted(call),
     match: edge.match,
     cause: edge.cause,
     difference: edge.difference,
@@ -183,7 +185,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     requested_sampling: begun.requested_sampling,
     sampling: begun.effective_sampling,
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
-    missing: finished === null ? (call.damage ?? "the call never finished: its process ended first") : finished.missing,
+    missing: finished === null ? (call.damage ?? neverFinished) : finished.missing,
     damage: call.damage,
     other_policy: isOfOtherPolicy(call),
     policy: { start: policyAtStart(call), end: finished?.policy ?? null, spans: weightSpansOf(call) ?? [] },
@@ -205,6 +207,8 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     },
   };
 }
+
+const neverFinished = "lost_in_flight: the process ended before the call did, and what the engine sampled until then is unknown";
 
 /** Messages are numbered in order of first appearance. */
 const messageId = (index: number): string => `m${index}`;

@@ -5,8 +5,10 @@ import type { Path, Piece } from "./selection/selection.ts";
 import { exclusionOfCall } from "./trainable.ts";
 
 export type TokenAccount = {
-  /** `trained` and all of `excluded` together. */
+  /** `trained` and all of `excluded` together: those that are known. */
   sampled: number;
+  /** Reason (`UncountedReason`) -> calls that sampled an unknown number of tokens, which are in no count here. */
+  uncounted: Record<string, number>;
   trained: number;
   /** Reason -> tokens: those of `ExclusionReason`, and `grammar`, `left_out_class`, `not_selected`, `over_length`. */
   excluded: Record<string, number>;
@@ -32,12 +34,13 @@ export type Accountable = {
 /** What a run's rollouts come to; `excluded` reason by reason. */
 export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
   const sum = emptyAccount();
-  for (const { sampled, trained, excluded, row_tokens, tree_tokens } of accounts) {
+  for (const { sampled, trained, excluded, uncounted, row_tokens, tree_tokens } of accounts) {
     sum.sampled += sampled;
     sum.trained += trained;
     sum.row_tokens += row_tokens;
     sum.tree_tokens += tree_tokens;
     for (const [reason, tokens] of Object.entries(excluded)) sum.excluded[reason] = (sum.excluded[reason] ?? 0) + tokens;
+    for (const [reason, calls] of Object.entries(uncounted)) sum.uncounted[reason] = (sum.uncounted[reason] ?? 0) + calls;
   }
   return sum;
 }
@@ -47,7 +50,7 @@ export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): numbe
   return tree_tokens === 0 ? null : row_tokens / tree_tokens;
 }
 
-const emptyAccount = (): TokenAccount => ({ sampled: 0, trained: 0, excluded: {}, row_tokens: 0, tree_tokens: 0 });
+const emptyAccount = (): TokenAccount => ({ sampled: 0, trained: 0, excluded: {}, uncounted: {}, row_tokens: 0, tree_tokens: 0 });
 
 export function countTokens(accountable: Accountable): Accounted {
   const { trajectory, selected, owners, rows, judge } = accountable;
@@ -58,7 +61,10 @@ export function countTokens(accountable: Accountable): Accounted {
     const reason = judge(node) ?? (owners.has(node.node_id) ? null : reachable.has(node.node_id) ? "over_length" : "not_selected");
     account.take(node, reason);
   }
-  for (const call of trajectory.calls) account.takeOutside(call, trajectory);
+  for (const call of trajectory.calls) {
+    account.takeOutside(call, trajectory);
+    account.takeUncounted(call);
+  }
   for (const { sampled_tokens } of trajectory.fidelity.damaged) account.takeLost(sampled_tokens ?? 0);
   return { ...account.total, ...measureRows(rows), untrained: account.untrained };
 }
@@ -119,6 +125,10 @@ class Account {
     if (tokens === 0) return;
     this.total.sampled += tokens;
     this.total.excluded.damaged = (this.total.excluded.damaged ?? 0) + tokens;
+  }
+
+  takeUncounted({ uncounted }: CallRecord): void {
+    if (uncounted !== null) this.total.uncounted[uncounted] = (this.total.uncounted[uncounted] ?? 0) + 1;
   }
 
   #exclude(callId: string, reason: string, tokens: number): void {

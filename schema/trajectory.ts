@@ -71,6 +71,13 @@ export const ExclusionReason = z.enum([
 ]);
 export type ExclusionReason = z.infer<typeof ExclusionReason>;
 
+/**
+ * Why a call sampled a number of tokens that nobody knows, beside those that it has. lost_in_flight: the proxy was killed
+ * before the call ended. broken_off: the answer ended early, so what the engine had sampled and not sent is unknown.
+ * not_counted: the engine gave neither ids nor a number. damaged: the log's line that has them cannot be read.
+ */
+export const UncountedReason = z.enum(["lost_in_flight", "broken_off", "not_counted", "damaged"]);
+
 export const CallRecord = z.strictObject({
   call_id: z.string(),
   ordinal: z.number().int(),
@@ -80,6 +87,8 @@ export const CallRecord = z.strictObject({
   /** Length of the prompt and of the sample in tokens; null where the engine gave no ids. */
   prompt_length: z.number().int().nullable(),
   sampled_length: z.number().int().nullable(),
+  /** null: `sampled_length`, or the engine's own count in `usage`, is all that it sampled. */
+  uncounted: UncountedReason.nullable().default(null),
   match: EdgeMatch,
   cause: EdgeCause.nullable(),
   /** First token position where child and parent differ, with both sides decoded around it. */
@@ -151,7 +160,9 @@ export type Trace = z.infer<typeof Trace>;
 
 export const Fidelity = z.strictObject({
   calls: z.number().int(),
-  sampled_tokens: z.number().int(),
+  sampled_tokens: z.number().int().describe("that are known; those of `uncounted` calls are more"),
+  /** Reason -> calls that sampled an unknown number of tokens, which are in no count here. */
+  uncounted: z.record(z.string(), z.number().int()).default({}),
   trainable_tokens: z.number().int(),
   excluded: z.record(z.string(), z.number().int()).describe("reason -> sampled tokens"),
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),

@@ -1,5 +1,5 @@
 /** What a person can do about contexts that part and samples that are not trained. */
-import type { EdgeCause, ExclusionReason } from "../../schema/trajectory.ts";
+import type { EdgeCause, ExclusionReason, UncountedReason } from "../../schema/trajectory.ts";
 
 type Cause = EdgeCause;
 type Reason = (typeof ExclusionReason.options)[number] | "grammar" | "left_out_class" | "not_selected" | "over_length";
@@ -87,4 +87,12 @@ export const reasonAdvice: Partial<Record<Reason, string>> = {
   grammar: "sampled under a grammar: `--allow-grammar` takes them, for trainers that know the mask",
   over_length: "longer than `--max-tokens`",
   auxiliary: "calls about the session, not the task: `train_classes` says which kinds are trained",
+};
+
+/** By reason why nobody knows how much a call sampled. */
+export const uncountedAdvice: Record<(typeof UncountedReason.options)[number], string> = {
+  lost_in_flight: "the proxy was killed while the engine sampled: nothing of it is in any count",
+  broken_off: "the answer broke off or was stopped: what the engine had sampled and not sent is in no count",
+  not_counted: "the engine gave neither ids nor a count",
+  damaged: "the line of the session's log that has them cannot be read",
 };

@@ -1,6 +1,6 @@
 /** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
 import { visibleText } from "../show/visible-text.ts";
-import { causeAdvice, reasonAdvice } from "./advice.ts";
+import { causeAdvice, reasonAdvice, uncountedAdvice } from "./advice.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
@@ -10,7 +10,11 @@ export function renderSummary(summary: FidelitySummary): string {
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)
-      .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${hint(reason)}`),
+      .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${hintOf(reasonAdvice, reason)}`),
+    ...Object.entries(tokens.uncounted).map(
+      ([reason, calls]) =>
+        `  ${number(calls)} ${calls === 1 ? "call" : "calls"} sampled an unknown number of tokens more: ${words(reason)}${hintOf(uncountedAdvice, reason)}`,
+    ),
     `${number(rows)} rows${dummy_rows > 0 ? ` (${number(dummy_rows)} of them dummies)` : ""}${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
   ];
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
@@ -40,8 +44,8 @@ const quote = (text: string): string => JSON.stringify(visibleText(text.slice(0,
 const share = (part: number, whole: number): string => (whole === 0 ? "" : ` (${Math.round((100 * part) / whole)} %)`);
 const inflation = (value: number | null): string => (value === null ? "" : `, row inflation ${value.toFixed(2)}`);
 
-function hint(reason: string): string {
-  const advice = Object.hasOwn(reasonAdvice, reason) ? reasonAdvice[reason as keyof typeof reasonAdvice] : undefined;
+function hintOf(advices: Partial<Record<string, string>>, reason: string): string {
+  const advice = Object.hasOwn(advices, reason) ? advices[reason] : undefined;
   return advice === undefined ? "" : ` (${advice})`;
 }
 

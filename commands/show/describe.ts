@@ -103,6 +103,9 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
     ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
     ["not trained", list(f.excluded)],
+    ...(Object.keys(f.uncounted).length === 0
+      ? []
+      : [["calls that sampled an unknown number more", list(f.uncounted)] as [string, string]]),
     ["edges", list(f.matches)],
     ["causes", list(f.causes)],
     ["outcomes", list(f.outcomes)],
@@ -115,9 +118,11 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
 }
 
 /** `prompt 812, sampled 40: 31 trainable, 9 forced`. */
-export function describeTokens({ prompt, sampled, trainable, forced, reason }: TokenCounts): string {
-  if (prompt === null && sampled === null) return "no token ids";
+export function describeTokens({ prompt, sampled, uncounted, trainable, forced, reason }: TokenCounts): string {
+  const more =
+    uncounted === null ? "" : `, an unknown number sampled${sampled === null ? "" : " more"} (${uncounted.replaceAll("_", " ")})`;
+  if (prompt === null && sampled === null) return `no token ids${more}`;
   const mask = reason === null ? `${trainable.toLocaleString("en")} trainable` : `not trained (${reason.replaceAll("_", " ")})`;
   const grammar = forced === 0 ? "" : `, ${forced.toLocaleString("en")} forced`;
-  return `prompt ${prompt?.toLocaleString("en") ?? "unknown"}, sampled ${sampled?.toLocaleString("en") ?? "unknown"}: ${mask}${grammar}`;
+  return `prompt ${prompt?.toLocaleString("en") ?? "unknown"}, sampled ${sampled?.toLocaleString("en") ?? "unknown"}: ${mask}${grammar}${more}`;
 }

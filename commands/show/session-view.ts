@@ -27,6 +27,8 @@ export type TurnView = {
 export type TokenCounts = {
   prompt: number | null;
   sampled: number | null;
+  /** Why it sampled more than that, nobody knows how much; null where that is all. */
+  uncounted: string | null;
   trainable: number;
   forced: number;
   /** Why the sample is not trained; null where it is, or where nothing was sampled. */
@@ -92,6 +94,7 @@ function toTurn(call: CallRecord, context: Context): TurnView {
     tokens: {
       prompt: call.prompt_length,
       sampled: call.sampled_length,
+      uncounted: call.uncounted,
       ...(counts.get(call.call_id) ?? { trainable: 0, forced: 0, reason: call.sampled_length === null ? "no_token_ids" : null }),
     },
   };

@@ -50,6 +50,7 @@ export type ScriptedReply = {
     | "usage_mismatch"
     | "usage_mismatch_no_logprobs"
     | "no_usage"
+    | "no_ids_no_usage"
     | "abort"
     | WireQuirk;
 };
@@ -243,7 +244,7 @@ export class ScriptedEngine implements AsyncDisposable {
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);
     const prompt = this.#promptOf(request);
-    const withIds = reply.quirk !== "no_ids";
+    const withIds = !reply.quirk?.startsWith("no_ids");
     const isChat = request.prompt === undefined;
     if (isChat)
       send({
@@ -287,7 +288,7 @@ export class ScriptedEngine implements AsyncDisposable {
       choices: [{ index: 0, ...(isChat ? { delta: {} } : { text: "" }), finish_reason: finish, stop_reason: reply.stop_reason ?? null }],
     });
     const completion_tokens = ids.length + (reply.quirk?.startsWith("usage_mismatch") ? 1 : 0);
-    if (reply.quirk !== "no_usage")
+    if (!reply.quirk?.endsWith("no_usage"))
       send({
         model: "scripted",
         choices: [],

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import type { Message } from "../../schema/message.ts";
+import type { Restored } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
 import { drawEdges, drawTree } from "./draw-tree.ts";
@@ -295,17 +297,23 @@ test("a later twin that never arrived is not taken for the parent", () => {
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b root", "c exact a"]);
 });
 
-test("equal content does not prove that an answer arrived, a carrier does", () => {
-  for (const [evidence, outcome] of [
-    ["content", "undelivered"],
-    ["carrier", "delivered"],
-  ] as const) {
+test("the words of a turn in their very place prove that it arrived, unless another turn that said them there did", () => {
+  const says = assistant("same words");
+  const outcomes = ({ before = start, twin, over = {} }: { before?: Message[]; twin?: "complete" | "cut"; over?: Partial<Restored> }) => {
     const log = new LogBuilder();
-    const says = assistant("same words");
     const a = log.call({ messages: start, says, delivery: "none" });
-    log.call({ messages: [...start, says, user("go on")], restored: [recognised(a, 2, { evidence })], parent: a });
-    assert.equal(rebuilt(log).calls[0]?.outcome, outcome);
-  }
+    if (twin) log.call({ messages: start, says, delivery: twin });
+    const restored = [recognised(a, before.length, { evidence: "content", ...over })];
+    log.call({ messages: [...before, says, user("go on")], restored, parent: a });
+    log.call({ messages: [...before, says, user("go on"), assistant("ok"), user("and on")], restored, parent: a });
+    return rebuilt(log).calls.map((call) => call.outcome)[0];
+  };
+  assert.equal(outcomes({}), "delivered");
+  assert.equal(outcomes({ over: { evidence: "carrier" }, twin: "complete" }), "delivered");
+  assert.equal(outcomes({ twin: "cut" }), "delivered", "one of two that never arrived as far as is known: the one that restore named");
+  assert.equal(outcomes({ twin: "complete" }), "undelivered");
+  assert.equal(outcomes({ before: [user("another question")] }), "undelivered");
+  assert.equal(outcomes({ over: { status: "edited", differences: ["text"] } }), "undelivered");
 });
 
 /** `a` is continued whole by `c`, and before that by `b`, whose harness dropped the second half of it. */

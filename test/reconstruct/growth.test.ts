@@ -26,7 +26,7 @@ function session(calls: number, drift: boolean): LogEntry[] {
 function steps(entries: LogEntry[]): number {
   const { calls } = readLog(entries);
   const places = layOut(calls);
-  const evidence = findEvidence(calls);
+  const evidence = findEvidence(calls, places);
   const outcomes = new Map(calls.map((call) => [call.call_id, outcomeOf(call, evidence.get(call.call_id))]));
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);
   const tree = buildTree(calls, edges, places);
