@@ -22,6 +22,7 @@ type Flags = {
   temperature?: number;
   allowGrammar?: boolean;
   cutOff?: string[];
+  unmeasured?: "null" | "zero";
   leaveOut?: string[];
   json?: boolean;
 };
@@ -46,7 +47,13 @@ export function exportCommand(program: Command): void {
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
     .option(
       "--cut-off <rule...>",
-      "CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER for rollouts that were cut off (`grader_timeout=zero`: whose tests hang)",
+      "CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER for rollouts that were cut off",
+    )
+    .addOption(
+      new Option(
+        "--unmeasured <worth>",
+        "what work is worth whose tests hang, or whose grader or engine failed: null (in neither loss nor baseline, the default) or zero",
+      ).choices(["null", "zero"]),
     )
     .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)
     .option("--json", "with --out: print the report as one JSON object")
@@ -66,6 +73,7 @@ async function writeExport(flags: Flags): Promise<void> {
     ...given("temperature", flags.temperature === undefined ? undefined : temperatureOf(flags.temperature)),
     ...given("allowGrammar", flags.allowGrammar),
     ...given("cutOff", flags.cutOff === undefined ? undefined : parseCutOffRules(flags.cutOff)),
+    ...given("unmeasured", flags.unmeasured),
     ...given("leaveOut", flags.leaveOut?.map(requestClass)),
     own: ownOptionsOf(exporter, flags),
   };

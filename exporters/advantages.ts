@@ -30,10 +30,10 @@ export async function* rowsWithAdvantage(
   }
 }
 
-/** One for each member, under the cut-off rules; null where the rollout has none, which is in the report with its reason. */
-function advantagesOf(group: TrajectoryGroup, { cutOff, own }: Options, report: ExportReport): (number | null)[] {
+/** One for each member, under the rules of the export; null where the rollout has none, which is in the report with its reason. */
+function advantagesOf(group: TrajectoryGroup, { own, ...rules }: Options, report: ExportReport): (number | null)[] {
   const members = group.members.map((member) => {
-    const { reward, in_loss, in_baseline } = standingOf(member, cutOff);
+    const { reward, in_loss, in_baseline } = standingOf(member, rules);
     return { rollout_id: member.rollout_id ?? member.trajectory_id, reward, in_loss, in_baseline };
   });
   const { advantages, reasons } = groupAdvantages(members, own.advantage);

@@ -48,7 +48,7 @@ function toDocument(trajectory: Trajectory, options: Options, report: ExportRepo
   const [main, ...others] = documents;
   if (main === undefined) return null;
   const { status, rollout_id, task, group } = trajectory;
-  const { reward } = standingOf(trajectory, options.cutOff);
+  const { reward } = standingOf(trajectory, options);
   return {
     ...main,
     trajectory_id: trajectory.trajectory_id,

@@ -16,11 +16,14 @@ export const canonical = defineExporter({
     checked: "its own reader",
   },
   options: noOptions,
-  async *write(source, { cutOff }, report) {
-    if (Object.keys(cutOff).length > 0)
-      throw new AlidadeError("config_invalid", "the export format canonical says what was recorded: leave out --cut-off", {
-        param: "cut_off",
-      });
+  async *write(source, { cutOff, unmeasured }, report) {
+    const rule = Object.keys(cutOff).length > 0 ? "cut_off" : unmeasured === "zero" ? "unmeasured" : null;
+    if (rule !== null)
+      throw new AlidadeError(
+        "config_invalid",
+        `the export format canonical says what was recorded: leave out --${rule.replace("_", "-")}`,
+        { param: rule },
+      );
     for await (const trajectory of source.trajectories()) {
       report.rows++;
       yield JSON.stringify(trajectory);

@@ -23,9 +23,9 @@ export const chat = defineExporter({
     checked: "its documented fields",
   },
   options: z.strictObject({ min_reward: minReward }),
-  async *write(source, { own, cutOff }, report) {
+  async *write(source, { own, ...rules }, report) {
     for await (const recorded of source.trajectories()) {
-      const trajectory = underRules(recorded, cutOff);
+      const trajectory = underRules(recorded, rules);
       if (!isGoodEnough(trajectory, own.min_reward, report)) continue;
       const { rows, left_out } = toConversations(trajectory);
       addLeftOut(report, left_out);

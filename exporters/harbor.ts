@@ -29,7 +29,7 @@ export const harbor = defineExporter({
         continue;
       }
       report.rows++;
-      yield JSON.stringify(toResult(underRules(trajectory, options.cutOff), rows));
+      yield JSON.stringify(toResult(underRules(trajectory, options), rows));
     }
   },
 });

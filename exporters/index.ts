@@ -95,6 +95,7 @@ export async function exportTrajectories(
     maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
     allowGrammar: given.allowGrammar ?? defaultSelectOptions.allowGrammar,
     cutOff: given.cutOff ?? defaultSelectOptions.cutOff,
+    unmeasured: given.unmeasured ?? defaultSelectOptions.unmeasured,
     leaveOut: given.leaveOut ?? defaultSelectOptions.leaveOut,
     temperature: given.temperature ?? null,
     own: given.own ?? {},

@@ -32,7 +32,7 @@ export const openenv = defineExporter({
         group_id: trajectory.group.id,
         sample_index: trajectory.group.sample_index,
         trajectory_id: trajectory.trajectory_id,
-        reward: standingOf(trajectory, options.cutOff).reward,
+        reward: standingOf(trajectory, options).reward,
         training_trace: { schema_version: 1, turns },
       });
     }

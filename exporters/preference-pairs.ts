@@ -1,6 +1,6 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
-import { type CutOffRules, exclusionOfCall, standingOf, underRules } from "../reconstruct/index.ts";
+import { exclusionOfCall, type StandingRules, standingOf, underRules } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "./chat.ts";
 import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
@@ -34,18 +34,18 @@ export type Pair = { chosen: Answer; rejected: Answer };
 /** Reads two trajectories at a time. What gives no pair is in the report. */
 export async function* pairsOf(
   group: TrajectoryGroup,
-  { cutOff, own: { pairs, min_gap } }: ExportOptions<z.infer<typeof pairOptions>>,
+  { own: { pairs, min_gap }, ...rules }: ExportOptions<z.infer<typeof pairOptions>>,
   report: ExportReport,
 ): AsyncIterable<Pair> {
   const measured = group.members.flatMap((member): Ranked[] => {
-    const { reward, in_loss } = standingOf(member, cutOff);
+    const { reward, in_loss } = standingOf(member, rules);
     return reward === null || !in_loss ? [] : [{ member, reward }];
   });
   const ranked = measured.toSorted((a, b) => b.reward - a.reward);
   const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
   if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
   for (const [better, worse] of candidates) {
-    for (const pair of await readPairs(better, worse, cutOff))
+    for (const pair of await readPairs(better, worse, rules))
       if (typeof pair === "string") addOne(report.left_out_groups, pair);
       else yield pair;
   }
@@ -63,8 +63,8 @@ function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
 }
 
 /** The pair of each agent that was given the task, or why the two cannot be compared. */
-async function readPairs(better: Ranked, worse: Ranked, cutOff: CutOffRules): Promise<(Pair | string)[]> {
-  const read = async ({ member }: Ranked) => underRules(await member.read(), cutOff);
+async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(Pair | string)[]> {
+  const read = async ({ member }: Ranked) => underRules(await member.read(), rules);
   const [chosen, rejected] = [await read(better), await read(worse)];
   const agents = new Set([...chosen.lead_agents, ...rejected.lead_agents]);
   return Array.from(agents, (agent) => toPair(answerOf(chosen, better.reward, agent), answerOf(rejected, worse.reward, agent)));

@@ -22,7 +22,7 @@ export const trlSft = defineExporter({
   options: z.strictObject({ min_reward: minReward }),
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
-      if (!isGoodEnough(underRules(trajectory, options.cutOff), options.own.min_reward, report)) continue;
+      if (!isGoodEnough(underRules(trajectory, options), options.own.min_reward, report)) continue;
       for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: () => null })) {
         // A place holder of a rollout has nothing to imitate.
         if (row.dummy) continue;

@@ -7,9 +7,11 @@ export {
   type CutOffRule,
   type CutOffRules,
   cutOffCause,
+  isUnmeasured,
   type LossRules,
   parseCutOffRules,
   type Standing,
+  type StandingRules,
   standingOf,
   underRules,
 } from "./loss-rules.ts";

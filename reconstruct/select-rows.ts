@@ -46,6 +46,7 @@ export const defaultSelectOptions: SelectOptions = {
   objective: "rl",
   refuse: () => null,
   cutOff: {},
+  unmeasured: "null",
   leaveOut: [],
 };
 
@@ -61,14 +62,14 @@ export type SelectedRows = {
   /** Reason -> calls none of whose sampled tokens is trained in any row. */
   left_out: Record<string, number>;
   tokens: TokenAccount;
-  /** Loss, baseline and reward of the rollout under the cut-off rules. */
+  /** Loss, baseline and reward of the rollout under the rules. */
   standing: Omit<Standing, "rule">;
 };
 
 export function selectRows(trajectory: Trajectory, options: Partial<SelectOptions> = {}): SelectedRows {
   const settings = withDefaults(options);
   const selection = typeof settings.strategy === "string" ? selectionNamed(settings.strategy) : settings.strategy;
-  const standing = standingOf(trajectory, settings.cutOff);
+  const standing = standingOf(trajectory, settings);
   const judge = toJudge(trajectory, settings, standing);
   const tree = new TreeIndex(trajectory);
   const selected = selection.paths(tree).filter((path) => path.pieces.findLast(({ node }) => isTrained(node, path, judge)));
@@ -96,8 +97,8 @@ export function selectRows(trajectory: Trajectory, options: Partial<SelectOption
  * and none where no ids are known (padding is the exporter's to choose).
  */
 export function dummyRow(trajectory: Trajectory, options: Partial<SelectOptions> = {}): FlatRow {
-  const { cutOff, maxTokens, aggregation, ...settings } = withDefaults(options);
-  const standing = standingOf(trajectory, cutOff);
+  const { maxTokens, aggregation, ...settings } = withDefaults(options);
+  const standing = standingOf(trajectory, settings);
   const tree = new TreeIndex(trajectory);
   const judge = toJudge(trajectory, settings, standing);
   const writer = new RowWriter({ trajectory, tree, standing, owners: new Map(), judge, aggregation, rollout_trained_tokens: 0 });

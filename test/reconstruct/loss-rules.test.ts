@@ -53,19 +53,23 @@ test("one masked for a slow engine can be taken after all, but not what of it ha
   assert.deepEqual(selectRows(cut, { cutOff: { [slow]: { action: "train" } } }).tokens.excluded, { no_logprob: 2 });
 });
 
-test("a rollout whose tests hang is masked, or a failure where a rule says so, and never a success", () => {
-  const hung: TrajectoryFacts = { status: "failed", stop_reason: "exited", reward: null, in_loss: false, mask_reason: "grader_timeout" };
-  assert.deepEqual(under(rollout(hung)), [0, null, false, false]);
-  assert.deepEqual(under(rollout(hung), "grader_timeout=zero"), [3, 0, true, true]);
-  assert.deepEqual(under(rollout(hung), "grader_timeout=train"), [0, null, false, false]);
-  assert.deepEqual(under(rollout(hung, "eval"), "grader_timeout=zero"), [0, null, false, false]);
-  // A rule for hanging tests lifts no failure of the infrastructure.
-  assert.deepEqual(under(rollout({ ...hung, mask_reason: "engine_error" }), "grader_timeout=zero", "engine_error=zero"), [
-    0,
+test("of work that was not measured one option says what it is worth, whatever kept it from being measured", () => {
+  const none: TrajectoryFacts = { status: "failed", stop_reason: "exited", reward: null, in_loss: false };
+  const worth = (mask_reason: string, unmeasured: "null" | "zero", purpose: "train" | "eval" = "train"): unknown[] => {
+    const { tokens, standing } = selectRows(rollout({ ...none, mask_reason }, purpose), { unmeasured });
+    return [tokens.trained, standing.reward, standing.in_loss, standing.in_baseline];
+  };
+  for (const reason of ["grader_timeout", "grader_error", "engine_error", "sandbox_died", "internal"]) {
+    assert.deepEqual(worth(reason, "null"), [0, null, false, false], reason);
+    assert.deepEqual(worth(reason, "zero"), [3, 0, true, true], reason);
+    assert.deepEqual(worth(reason, "zero", "eval"), [0, null, false, false], reason);
+  }
+  for (const reason of ["interrupted", "no_call_seen"]) assert.deepEqual(worth(reason, "zero"), [0, null, false, false], reason);
+  assert.deepEqual(
+    selectRows(rollout({ ...none, status: "cancelled", mask_reason: "cancelled" }), { unmeasured: "zero" }).standing.reward,
     null,
-    false,
-    false,
-  ]);
+  );
+  assert.throws(() => parseCutOffRules(["grader_timeout=zero"]), { code: "config_invalid", message: /use --unmeasured/ });
 });
 
 test("no rule trains what failed, what was not graded, or an evaluation", () => {
