@@ -13,13 +13,14 @@ import { exporters } from "../../exporters/index.ts";
 import type { Session } from "../../proxy/session.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
-import { LogEntry } from "../../schema/session-log.ts";
+import { LogEntry, type SessionSpec } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { DiskStore } from "../../store/index.ts";
 import { exported } from "../fakes/exported.ts";
 import { Client, type ProxyAt, proxyAt } from "../fakes/proxy-at.ts";
 import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { until } from "../fakes/until.ts";
+import { cases as engineCases, withEngine } from "./engine-cases.ts";
 import { Draw } from "./hostile-requests/draw.ts";
 import { playSession, reply, type Sent } from "./hostile-requests/play-session.ts";
 import { type Speaker, speakers } from "./hostile-requests/speakers.ts";
@@ -44,10 +45,7 @@ for (const [index, dialect] of dialects.entries())
     {
       await using at = await proxyAt(() => reply(replies), options);
       for (let number = 0; number < sessions; number++) played.push(await play(at, speaker, [seed, index, number]));
-      for (const { client } of played) {
-        await until(async () => at.proxy.session(client.sessionId).inFlight.size === 0);
-        await client.settled();
-      }
+      for (const { client } of played) await settled(at, client);
       for (const { client } of played) before.set(client.sessionId, tablesOf(at.proxy.session(client.sessionId)));
       assert.deepEqual(at.unseen, [], "what the proxy could tell nobody");
     }
@@ -64,18 +62,47 @@ for (const [index, dialect] of dialects.entries())
     assert.ok(accepted / all.length >= leastAccepted, `${accepted} of ${all.length} requests were accepted`);
   });
 
+for (const [index, kind] of Object.keys(engineCases).entries())
+  test(`${kind}: whatever clients of all dialects have it asked, the log reads back and reconstructs`, async (t) => {
+    const folder = join(scratch, `engine-${kind}`);
+    const draw = new Draw(seed, 100 + index);
+    const played: Played[] = [];
+    await withEngine(
+      kind,
+      () => reply(draw),
+      async (engine) => {
+        await using at = await proxyAt(() => ({}), { engine, store: new DiskStore(folder), keepAliveMs: 5 });
+        for (const [name, speaker] of speakers)
+          for (let number = 0; number < sessions / 20; number++)
+            played.push(await play(at, speaker, [seed, index, name.length, number], { purpose: "live" }));
+        for (const { client } of played) await settled(at, client);
+        assert.deepEqual(at.unseen, []);
+      },
+    );
+    const all = played.flatMap(({ sent }) => sent);
+    for (const one of all) assert.notEqual(one.status, 500, `${one.path}\n${one.text}\n${one.answer}`);
+    for (const { client, seeds } of played) await readBack(folder, client.sessionId, seeds.join());
+    t.diagnostic(`${kind}: ${all.length} requests; ${statuses(all)}`);
+  });
+
 /** Those that `reply` makes: an aborted generation, a finish reason of no API, and a connection that breaks. */
 const engineFaults = /aborted the generation|finish reason of error|broke off/;
 
 type Played = { client: Client; sent: Sent[]; seeds: number[] };
 
-async function play(at: ProxyAt, speaker: Speaker, seeds: number[]): Promise<Played> {
+async function settled(at: ProxyAt, client: Client): Promise<void> {
+  await until(() => at.proxy.session(client.sessionId).inFlight.size === 0);
+  await client.settled();
+}
+
+async function play(at: ProxyAt, speaker: Speaker, seeds: number[], spec: Partial<SessionSpec> = {}): Promise<Played> {
   const draw = new Draw(...seeds);
   const client = await at.open({
     purpose: "train",
     relay: draw.of(["settled", "live"]),
     sandboxed: draw.chance(0.5),
     rollout_id: seeds.join("-"),
+    ...spec,
   });
   return { client, sent: await playSession(client, speaker, draw, requestsEach), seeds };
 }

@@ -102,6 +102,18 @@ test("a damaged line costs its call and never its session: the restarted proxy g
   }
 });
 
+test("a session whose sealing line is damaged stays sealed, and takes a late reward", async () => {
+  const { folder, sessionId, key } = await killed();
+  const path = join(folder, `${sessionId}.jsonl`);
+  await appendFile(path, '{"type":"sealed","time":1,"reason":5}\n');
+  await using at = await proxyAt(() => ({ text: "never" }), { store: new DiskStore(folder), rebuild: true });
+  const response = await new Client(at.proxy, sessionId, key).chat({ messages: hi });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /session_sealed/);
+  assert.equal(await at.proxy.reward(sessionId, 1, {}), 1);
+  assert.equal((await at.proxy.trajectory(sessionId)).reward, 1);
+});
+
 test("the error that a harness was told last in its work is known after a restart too, as is that it got over it", async () => {
   const store = new DiskStore(join(scratch, `${folders++}`));
   await using at = await proxyAt(
