@@ -5,6 +5,7 @@
 import { createWriteStream, type Stats } from "node:fs";
 import { access, constants, lstat, open, realpath, rename, rm, stat } from "node:fs/promises";
 import type { Writable } from "node:stream";
+import { privateFileMode } from "../store/index.ts";
 
 /** Its end removes what was not kept. */
 export type ExportOutput = AsyncDisposable & { readonly stream: Writable; keep(): Promise<void> };
@@ -13,7 +14,7 @@ export async function openOutput(out: string | undefined): Promise<ExportOutput>
   if (out === undefined) return asItIs(process.stdout);
   const [named, older] = await Promise.all([lstat(out).catch(() => null), stat(out).catch(() => null)]);
   // `/dev/stdout` may be a file of the shell's (`>> rows.jsonl`), which nothing may take the place of; a link into nowhere stays a link.
-  if (/^\/(dev|proc)\//.test(out) || (named !== null && !older?.isFile())) return asItIs(createWriteStream(out));
+  if (/^\/(dev|proc)\//.test(out) || (named !== null && !older?.isFile())) return asItIs(createWriteStream(out, { mode: privateFileMode }));
   return beside(older === null ? out : await realpath(out), older);
 }
 
@@ -26,7 +27,7 @@ async function beside(place: string, older: Stats | null): Promise<ExportOutput>
   if (older !== null) await access(place, constants.W_OK);
   // Of two exports to one place each is whole.
   const draft = `${place}.${process.pid}.new`;
-  const file = await open(draft, "w", older === null ? 0o666 : older.mode & 0o777);
+  const file = await open(draft, "w", older === null ? privateFileMode : older.mode & 0o777);
   return {
     stream: file.createWriteStream(),
     keep: () => rename(draft, place),

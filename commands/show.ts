@@ -1,7 +1,7 @@
 /** `alidade show <rollout>`: a session as a person wants to read it. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { toStoreError } from "../store/index.ts";
+import { privateFileMode, toStoreError } from "../store/index.ts";
 import { print, say } from "./command-line.ts";
 import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
 import { renderHtml } from "./show/render-html.ts";
@@ -25,7 +25,7 @@ export function show(program: Command): void {
       if (flags.html === "-") print(renderHtml(trajectory));
       else if (flags.html !== undefined) {
         const { html } = flags;
-        await writeFile(html, renderHtml(trajectory)).catch((error: unknown) => {
+        await writeFile(html, renderHtml(trajectory), { mode: privateFileMode }).catch((error: unknown) => {
           throw toStoreError(html, error);
         });
         say(`alidade: wrote ${html}`);

@@ -1,10 +1,10 @@
 /** A folder of records has one owner process at a time: two would cut each other's lines. */
-import { mkdir, open, readFile, rm, stat, utimes } from "node:fs/promises";
+import { open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
 import { currentOwner, hostId, isOwnerAlive } from "../sandboxes/owner.ts";
-import { toStoreError } from "../store/index.ts";
+import { makePrivateFolder, privateFileMode, toStoreError } from "../store/index.ts";
 
 /** The owner says so often that it lives: of a process on another machine (or in another container) that is all one can see. */
 const beatMs = 10_000;
@@ -21,7 +21,7 @@ export async function lockFolder(folder: string, { waitMs = 0 }: { waitMs?: numb
   const path = join(folder, "lock");
   const until = Date.now() + waitMs;
   try {
-    await mkdir(folder, { recursive: true });
+    await makePrivateFolder(folder);
     while (!(await take(path))) {
       const busy = await removeDead(path, folder);
       if (busy && Date.now() >= until) throw busy;
@@ -42,7 +42,7 @@ export async function lockFolder(folder: string, { waitMs = 0 }: { waitMs?: numb
 
 async function take(path: string): Promise<boolean> {
   try {
-    await using file = await open(path, "wx");
+    await using file = await open(path, "wx", privateFileMode);
     try {
       await file.writeFile(`${await hostId()} ${await currentOwner()}`);
     } catch (error) {

@@ -13,7 +13,7 @@ import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RolloutRecord } from "../schema/rollout.ts";
 import { Attempt, Trajectory } from "../schema/trajectory.ts";
-import { Appender, readJsonLines, toStoreError } from "../store/index.ts";
+import { Appender, privateFileMode, readJsonLines, toStoreError } from "../store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
 
 export class RunFolder implements AsyncDisposable {
@@ -53,7 +53,7 @@ export class RunFolder implements AsyncDisposable {
     const file = join(this.path, "run.json");
     if (await stat(file).catch(() => null)) return;
     try {
-      await writeFile(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`);
+      await writeFile(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: privateFileMode });
       await rename(`${file}.new`, file);
     } catch (error) {
       await rm(`${file}.new`, { force: true });

@@ -6,6 +6,7 @@
 import { ftruncateSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { AlidadeError } from "../errors.ts";
+import { privateFileMode } from "./private.ts";
 import { toStoreError } from "./store-error.ts";
 
 export class Appender implements AsyncDisposable {
@@ -27,7 +28,7 @@ export class Appender implements AsyncDisposable {
   static async open(path: string): Promise<Appender> {
     let file: FileHandle | null = null;
     try {
-      file = await open(path, "a+", 0o600);
+      file = await open(path, "a+", privateFileMode);
       const { size } = await file.stat();
       const end = await endOfLastLine(file, size);
       if (end < size) await file.truncate(end);

@@ -1,11 +1,12 @@
 /** One JSONL file a session, `<folder>/<session_id>.jsonl`: the embedded default. */
-import { mkdir, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { LogEntry, type LogLine } from "../schema/session-log.ts";
 import { assertValidEntry } from "../schema/valid-entry.ts";
 import { Appender } from "./appender.ts";
 import { readJsonLines } from "./json-lines.ts";
+import { makePrivateFolder } from "./private.ts";
 import type { SessionLog, Store } from "./store.ts";
 import { toStoreError } from "./store-error.ts";
 
@@ -22,7 +23,7 @@ export class DiskStore implements Store {
 
   async open(sessionId: string): Promise<SessionLog> {
     const path = this.#path(sessionId);
-    await mkdir(this.folder, { recursive: true }).catch((error: unknown) => {
+    await makePrivateFolder(this.folder).catch((error: unknown) => {
       throw toStoreError(this.folder, error);
     });
     const file = await Appender.open(path);
