@@ -1,16 +1,24 @@
 /** Rows with the advantage of their rollout, for formats that take it ready: one baseline entry a rollout. */
 import { z } from "zod";
-import { advantageMethods, type FlatRow, groupAdvantages, type SelectOptions, standingOf } from "../reconstruct/index.ts";
+import {
+  type AdvantageMethod,
+  advantageMethods,
+  type FlatRow,
+  groupAdvantages,
+  type SelectOptions,
+  standingOf,
+} from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
 import { rowsOf } from "./rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "./source.ts";
 
-/** For the schema of such a format's own options. */
-export const advantage = z.enum(advantageMethods).default("grpo").describe("how a rollout is compared with its group");
+/** For the schema of such a format's own options; the trainer's own way is its default. */
+export const advantageOption = (own: AdvantageMethod) =>
+  z.enum(advantageMethods).default(own).describe("how a rollout is compared with its group");
 
-type Options = ExportOptions<{ advantage: z.infer<typeof advantage> }>;
+type Options = ExportOptions<{ advantage: AdvantageMethod }>;
 
 /** No dummy rows: a rollout that trains nothing has been counted in the baseline. `over` as in `rowsOf`. */
 export async function* rowsWithAdvantage(

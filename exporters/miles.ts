@@ -1,4 +1,4 @@
-/** miles: slime's `Sample` without the fields that miles does not have. */
+/** miles: slime's `Sample`, whose fields are its own; it compares rewards by `group_index` and `rollout_id`. */
 import { defineExporter, noOptions } from "./exporter.ts";
 import { samplesOf } from "./sample.ts";
 
@@ -10,9 +10,9 @@ export const miles = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, together, with one `rollout_id`, over which miles normalises once; groups follow each other, with one `group_index`. A rollout that trains nothing is a row of mask 0 with `remove_sample`.",
+    rows: "As many rows as a rollout has branches, together, with one `rollout_id`, over which miles normalises once; groups follow each other, with one `group_index`. A rollout that trains nothing is a row of mask 0 with `remove_sample`. `weight_versions` are the steps of the policy, by which miles finds stale samples (it reads digits only); a policy without a step stands there by its name, and is never stale. `--load-debug-rollout-data` plays the file back.",
     loader: "alidade_slime.py",
-    checked: "its documented fields, not its code",
+    checked: "its own code of August 2026, by hand",
   },
   options: noOptions,
   async *write(source, options, report) {

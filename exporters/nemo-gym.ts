@@ -22,7 +22,7 @@ export const nemoGym = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens, for NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens, for NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`.",
     loader: null,
     checked: "nemo-gym 0.4.0; NeMo RL's side by its documented fields",
   },
@@ -31,6 +31,7 @@ export const nemoGym = defineExporter({
     const positional = {
       groupSize: options.own.group_size,
       missing: "drop",
+      promptOf: (row: FlatRow) => nemoTurns(row)[0]?.prompt_ids ?? row.token_ids,
       refuse: (trajectory: Trajectory) => refusePartlyForced(trajectory, options.temperature),
       toLine,
     } as const;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { firstPromptOf } from "./common-prompt.ts";
 import { defineExporter } from "./exporter.ts";
 import { nemoTurns } from "./nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./positional.ts";
@@ -14,9 +15,9 @@ export const nemoRl = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`; of a rollout with several rows the one is taken that begins as the others do.",
     loader: "alidade_nemo_rl.py",
-    checked: "its documented fields, not its code",
+    checked: "its own code of August 2026 (advantages, masks), by hand",
   },
   options: z.strictObject({ group_size: groupSize }),
   async *write(source, options, report) {
@@ -24,6 +25,7 @@ export const nemoRl = defineExporter({
     const positional = {
       groupSize: options.own.group_size,
       missing: "drop",
+      promptOf: firstPromptOf,
       toLine: toDatum,
     } as const;
     for await (const lines of positionalGroups(source, options, report, positional))
@@ -31,14 +33,18 @@ export const nemoRl = defineExporter({
   },
 });
 
+/** What the policy said and is not trained is told as what came in: an assistant's message would be trained. */
+const toUser = (token_ids: number[]) => ({ role: "user", content: "", token_ids });
+
 function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: Place): Record<string, unknown> {
-  const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }) => [
-    { role: "user", content: "", token_ids: new_ids },
+  const prompt = firstPromptOf(row);
+  const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }, at) => [
+    ...(at === 0 ? [prompt, new_ids.slice(prompt.length)] : [new_ids]).filter((ids) => ids.length > 0).map(toUser),
     { role: "assistant", content: "", token_ids, generation_logprobs: logprobs },
   ]);
   return {
     message_log,
-    length: message_log.reduce((length, message) => length + message.token_ids.length, 0),
+    length: prompt.length,
     loss_multiplier: row.dummy ? 0 : 1,
     total_reward: reward,
     task_name: trajectory.task.data_source,

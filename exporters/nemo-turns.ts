@@ -14,12 +14,14 @@ export type NemoTurn = {
   logprobs: number[];
 };
 
-/** A dummy row is one turn of its last token; its logprob of 0 stands under a mask that the format says elsewhere. */
+/**
+ * A dummy row is its prompt, whole, for by that its group is known, and one token that nobody sampled: both formats want a
+ * turn, and say elsewhere that nothing of it is trained.
+ */
 export function nemoTurns(row: FlatRow): NemoTurn[] {
   if (row.dummy) {
-    const prompt_ids = row.token_ids.slice(0, row.prompt_length);
-    const token_ids = row.token_ids.slice(row.prompt_length);
-    return [{ call_id: "", prompt_ids, new_ids: prompt_ids, token_ids, logprobs: token_ids.map(() => 0) }];
+    const prompt_ids = row.token_ids;
+    return [{ call_id: "", prompt_ids, new_ids: prompt_ids, token_ids: prompt_ids.slice(-1), logprobs: [0] }];
   }
   let end = 0;
   return trainedRuns(row).map(({ call_id, prompt_ids, token_ids, logprobs }) => {

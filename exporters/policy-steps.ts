@@ -5,6 +5,8 @@ import type { Trajectory } from "../schema/trajectory.ts";
 export type PolicySteps = {
   /** In the order in which they sampled, each once. */
   versions: string[];
+  /** The same as steps in decimal digits, by name where the step is unknown. */
+  numbers: string[];
   /** Lowest and highest step; null where one of them is unknown. */
   min: number | null;
   max: number | null;
@@ -24,6 +26,7 @@ function toSteps(policies: { version: string | null; step: number | null }[]): P
   const isComplete = policies.length > 0 && steps.length === policies.length;
   return {
     versions: [...new Set(policies.map(({ version }) => version).filter((version) => version !== null))],
+    numbers: [...new Set(policies.map(({ version, step }) => step?.toString() ?? version).filter((number) => number !== null))],
     min: isComplete ? Math.min(...steps) : null,
     max: isComplete ? Math.max(...steps) : null,
   };

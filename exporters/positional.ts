@@ -5,7 +5,8 @@
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import type { ExportOptions, ExportReport } from "./exporter.ts";
+import { hashOfPrompt, mostCommon, type PromptOf } from "./common-prompt.ts";
+import { type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { addLeftOut, addOne } from "./left-out.ts";
 import { trainedCalls } from "./row-calls.ts";
 import { rowsOf } from "./rows.ts";
@@ -36,6 +37,11 @@ export type Positional<Line> = {
    * its place with a dummy row without a reward, for a trainer that keeps such a row out of the baseline.
    */
   missing: "drop" | "unscored";
+  /**
+   * By which prompt the trainer knows a group: of each rollout a row is taken that begins with the group's most common
+   * one, and a group with a rollout that has none is left out as `prompts_differ`. Absent: it does not look.
+   */
+  promptOf?: PromptOf;
   /** Which calls the format cannot say; default: those of another temperature. */
   refuse?: (trajectory: Trajectory) => (call: CallRecord) => string | null;
   toLine(row: FlatRow, trajectory: Trajectory, place: Place): Line;
@@ -71,10 +77,29 @@ type Context<Line> = {
   positional: Positional<Line>;
 };
 
+/** The context for one group, with the hash of its first prompt; null where the trainer does not look. */
+type GroupContext<Line> = Context<Line> & { prompt: string | null };
+
+async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: Context<Line>): Promise<string | null> {
+  const { promptOf } = context.positional;
+  if (promptOf === undefined) return null;
+  // What is left out is told by the pass that writes.
+  const unread = { ...context, report: emptyReport() };
+  const prompts: Set<string>[] = [];
+  for (const member of members) {
+    const hashes = new Set<string>();
+    for (const row of rowsOfRollout(await member.read(), unread)) hashes.add(hashOfPrompt(promptOf(row)));
+    prompts.push(hashes);
+  }
+  return mostCommon(prompts);
+}
+
 /** The group's lines, or why it has none. */
 async function linesOf<Line>(group: TrajectoryGroup, context: Context<Line>): Promise<Line[] | string> {
   const { size, group_index, positional, report } = context;
+  const inGroup = { ...context, prompt: await promptOfGroup(group, context) };
   const lines: Line[] = [];
+  let doDiffer = false;
   let dummies = 0;
   let spare: Candidate | null = null;
   const put = ({ row, trajectory, reward }: Candidate): void => {
@@ -82,32 +107,43 @@ async function linesOf<Line>(group: TrajectoryGroup, context: Context<Line>): Pr
     lines.push(positional.toLine(row, trajectory, { group_index, position: lines.length, reward }));
   };
   for (const member of group.members) {
-    const candidate = lines.length === size ? "over_group_size" : toCandidate(await member.read(), context);
+    const candidate = lines.length === size ? "over_group_size" : toCandidate(await member.read(), inGroup);
+    doDiffer ||= candidate === "prompts_differ";
     if (typeof candidate === "string") addOne(report.left_out_rollouts, candidate);
     else put(candidate);
     if (typeof candidate !== "string") spare ??= toSpare(candidate);
   }
   const measured = lines.length;
   while (positional.missing === "unscored" && spare !== null && lines.length < size) put(spare);
-  const reason = dummies === lines.length ? "nothing_trained" : lines.length < size ? "incomplete" : null;
+  const short = dummies === lines.length ? "nothing_trained" : lines.length < size ? "incomplete" : null;
+  const reason = doDiffer ? "prompts_differ" : short;
   if (reason === null) report.dummy_rows += dummies;
   for (let at = 0; reason !== null && at < measured; at++) addOne(report.left_out_rollouts, "group_left_out");
   return reason ?? lines;
 }
 
 /** The rollout's one row, or why it has none. */
-function toCandidate<Line>(trajectory: Trajectory, { options, report, positional }: Context<Line>): Candidate | string {
-  const over = positional.refuse === undefined ? {} : { refuse: positional.refuse(trajectory) };
+function toCandidate<Line>(trajectory: Trajectory, context: GroupContext<Line>): Candidate | string {
+  const { options, report, positional, prompt } = context;
+  const fits = (row: FlatRow): boolean => prompt === null || hashOfPrompt(positional.promptOf?.(row) ?? []) === prompt;
+  let hasRows = false;
   let best: FlatRow | null = null;
-  for (const row of rowsOf(trajectory, options, report, over)) {
-    const isBetter = best === null || row.trained_tokens > best.trained_tokens;
+  for (const row of rowsOfRollout(trajectory, context)) {
+    hasRows = true;
+    const isBetter = fits(row) && (best === null || row.trained_tokens > best.trained_tokens);
     const dropped: FlatRow | null = isBetter ? best : row;
     if (isBetter) best = row;
     if (dropped !== null) addLeftOut(report, { other_row_of_rollout: trainedCalls(dropped) });
   }
+  if (hasRows && best === null) return "prompts_differ";
   const row = best ?? placeOf(trajectory, options);
   if (typeof row === "string") return row;
-  return whyUnscored(row) ?? { row, trajectory, reward: row.reward };
+  return whyUnscored(row) ?? (fits(row) ? { row, trajectory, reward: row.reward } : "prompts_differ");
+}
+
+function rowsOfRollout<Line>(trajectory: Trajectory, { options, report, positional }: Context<Line>): Iterable<FlatRow> {
+  const over = positional.refuse === undefined ? {} : { refuse: positional.refuse(trajectory) };
+  return rowsOf(trajectory, options, report, over);
 }
 
 /** Its tokens hold another's place: mask 0, no reward. */

@@ -2,29 +2,36 @@
 import { z } from "zod";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { advantage, rowsWithAdvantage } from "./advantages.ts";
+import { advantageOption, rowsWithAdvantage } from "./advantages.ts";
 import { whyIncomparable } from "./comparable.ts";
 import { defineExporter } from "./exporter.ts";
+import { addLeftOut } from "./left-out.ts";
+import { trainedCalls } from "./row-calls.ts";
 
 export const primeRl = defineExporter({
   name: "prime-rl",
-  title: "prime-rl TrainingSample: token_ids, mask, logprobs, temperatures, advantages",
+  title: "prime-rl TrainingSample, which its loader packs: token_ids, mask, logprobs, temperatures, advantages",
   objective: "rl",
   extension: "jsonl",
   wholeGroups: true,
   saysTemperatures: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so that a rollout without trained tokens counts in the baseline all the same. Temperatures are written for each token, so none is refused.",
+    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so that a rollout without trained tokens counts in the baseline all the same. They are reward minus mean, as prime-rl's GRPO has them, and a row whose advantage is 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Temperatures are written for each token, so none is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
     loader: "alidade_prime_rl.py",
-    checked: "its documented fields, not its code",
+    checked: "its own code of August 2026 (`prepare_batch`, loss), by hand",
   },
   options: z.strictObject({
-    advantage,
+    advantage: advantageOption("dr_grpo"),
     env_name: z.string().default("alidade").describe("environment under which prime-rl counts the samples"),
   }),
   async *write(source, options, report) {
     for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report, { refuse: whyNotItsOwn })) {
+      // prime-rl takes their tokens out of the loss and out of what it divides by.
+      if (advantage === 0) {
+        addLeftOut(report, { zero_advantage: trainedCalls(row) });
+        continue;
+      }
       report.rows++;
       yield JSON.stringify(toSample(row, trajectory, advantage, options.own.env_name));
     }

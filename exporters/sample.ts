@@ -46,7 +46,8 @@ function toSample(row: FlatRow, trajectory: Trajectory, numbers: { group_index: 
     loss_mask: mask,
     rollout_log_probs: logprobs,
     reward: row.reward,
-    weight_versions: policyStepsOf(row, trajectory).versions,
+    // miles counts how old a sample is by those of them that are numbers; slime only shows them.
+    weight_versions: policyStepsOf(row, trajectory).numbers,
     status: row.cut || trajectory.status === "cut" || calls.at(-1)?.finish_reason === "length" ? "truncated" : "completed",
     remove_sample: row.dummy,
     label: null,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type FlatRow, fullLength } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { advantage, rowsWithAdvantage } from "./advantages.ts";
+import { advantageOption, rowsWithAdvantage } from "./advantages.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
 import { addLeftOut } from "./left-out.ts";
@@ -23,7 +23,7 @@ export const trlAsync = defineExporter({
     checked: "trl 1.16.0",
   },
   options: z.strictObject({
-    advantage,
+    advantage: advantageOption("grpo"),
     model_version: z.number().int().nonnegative().optional().describe("step of rows whose own nobody recorded"),
   }),
   async *write(source, options, report) {

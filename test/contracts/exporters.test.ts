@@ -21,7 +21,12 @@ function withOddCall(odd: Parameters<LogBuilder["call"]>[0], sampling?: Sampling
   const begun = log.entries.length;
   log.call(odd);
   for (const entry of log.entries.slice(begun)) if (entry.type === "call_begun" && sampling) entry.effective_sampling = sampling;
-  return [reconstruct(log.entries, { status: "graded", reward: 1, group: { size: 2 } }), goldenSibling()];
+  const other = new LogBuilder({ rollout_id: "roll2", sample_index: 1 });
+  const [opened] = other.entries;
+  if (opened?.type === "opened") opened.session_id = "sesother";
+  other.call({ messages: [user("one")], says: assistant("no") });
+  const facts = { status: "graded", group: { size: 2 } } as const;
+  return [reconstruct(log.entries, { ...facts, reward: 1 }), reconstruct(other.entries, { ...facts, reward: 0 })];
 }
 
 for (const exporter of exporters) {

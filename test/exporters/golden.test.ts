@@ -198,25 +198,25 @@ for (const format of ["slime", "miles"])
         ...numbers(0, 0),
         ...asked("help", "count"),
         ...of(helper),
-        ...{ reward: 1, weight_versions: ["v1"], ...about(ids.golden, "roll1", 0, 0, "helper") },
+        ...{ reward: 1, weight_versions: ["1"], ...about(ids.golden, "roll1", 0, 0, "helper") },
       },
       {
         ...numbers(1, 0),
         ...asked("be good", "fix it"),
         ...of(main),
-        ...{ reward: 1, weight_versions: ["v1", "v2"], ...about(ids.golden, "roll1", 0, 1) },
+        ...{ reward: 1, weight_versions: ["1", "2"], ...about(ids.golden, "roll1", 0, 1) },
       },
       {
         ...numbers(2, 0),
         ...asked("be good", "sum up", "go on"),
         ...of(after),
-        ...{ reward: 1, weight_versions: ["v2"], ...about(ids.golden, "roll1", 0, 2) },
+        ...{ reward: 1, weight_versions: ["2"], ...about(ids.golden, "roll1", 0, 2) },
       },
       {
         ...numbers(3, 1),
         ...asked("be good", "fix it"),
         ...of(sibling),
-        ...{ reward: 0, weight_versions: ["v1"], ...about(ids.sibling, "roll2", 1, 0) },
+        ...{ reward: 0, weight_versions: ["1"], ...about(ids.sibling, "roll2", 1, 0) },
       },
     ]);
   });
@@ -433,10 +433,10 @@ test("nemo-rl: what came in and what was generated, one after the other", async 
       { role: "assistant", content: "", token_ids: completion, generation_logprobs: logprobs },
     ]);
   assert.deepEqual(rows, [
-    { message_log: log(mainTurns, came), length: 29, total_reward: 1, idx: 0, ...about(ids.golden, "roll1") },
+    { message_log: log(mainTurns, came), length: 9, total_reward: 1, idx: 0, ...about(ids.golden, "roll1") },
     {
       message_log: log([{ completion: sibling.response, logprobs: sibling.logprobs }], [sibling.prompt]),
-      ...{ length: 11, total_reward: 0, idx: 1, ...about(ids.sibling, "roll2") },
+      ...{ length: 9, total_reward: 0, idx: 1, ...about(ids.sibling, "roll2") },
     },
   ]);
 });
