@@ -5,11 +5,12 @@
  *     ALIDADE_FUZZ_SESSIONS=500 ALIDADE_FUZZ_SEED=2 npm test -- hostile-requests
  */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { dialects } from "../../dialects/index.ts";
 import { exporters } from "../../exporters/index.ts";
+import { rebuildSession } from "../../proxy/index.ts";
 import type { Session } from "../../proxy/session.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
@@ -43,7 +44,7 @@ for (const [index, dialect] of dialects.entries())
     const played: Played[] = [];
     const before = new Map<string, string>();
     {
-      await using at = await proxyAt(() => reply(replies), options);
+      await using at = await proxyAt((request) => (request.probe ? { text: "x" } : reply(replies)), options);
       for (let number = 0; number < sessions; number++) played.push(await play(at, speaker, [seed, index, number]));
       for (const { client } of played) await settled(at, client);
       for (const { client } of played) before.set(client.sessionId, tablesOf(at.proxy.session(client.sessionId)));
@@ -54,6 +55,7 @@ for (const [index, dialect] of dialects.entries())
     for (const one of all) assert.ok(one.status < 500 || engineFaults.test(one.answer), `${one.path}\n${one.text}\n${one.answer}`);
     const trajectories = await Promise.all(played.map(({ client, seeds }) => readBack(folder, client.sessionId, seeds.join())));
     await exportAll(trajectories);
+    for (const { client, seeds } of played) await damage(folder, client.sessionId, new Draw(...seeds, 1));
     await restart(options, played, before);
     const accepted = all.filter(({ status }) => status === 200).length;
     t.diagnostic(
@@ -69,7 +71,7 @@ for (const [index, kind] of Object.keys(engineCases).entries())
     const played: Played[] = [];
     await withEngine(
       kind,
-      () => reply(draw),
+      (request) => (request.probe ? { text: "x" } : reply(draw)),
       async (engine) => {
         await using at = await proxyAt(() => ({}), { engine, store: new DiskStore(folder), keepAliveMs: 5 });
         for (const [name, speaker] of speakers)
@@ -121,6 +123,29 @@ async function readBack(folder: string, sessionId: string, what: string): Promis
   assert.equal(trajectory.calls.length, lines.filter((line) => line.startsWith('{"type":"call_begun"')).length);
   assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
   return trajectory;
+}
+
+/** A line of its log is damaged: what is left is the same to who reads it and to a proxy that goes on with it. */
+async function damage(folder: string, sessionId: string, draw: Draw): Promise<void> {
+  const store = new DiskStore(join(folder, "damaged"));
+  const lines = (await readFile(join(folder, `${sessionId}.jsonl`), "utf8")).trimEnd().split("\n");
+  const at = 1 + draw.below(Math.max(1, lines.length - 1));
+  lines[at] = draw.of(["", "{}", "\u0000", lines[at]?.slice(0, -1) ?? "", lines[at]?.replace('"time":', '"when":') ?? ""]) || "x";
+  await mkdir(store.folder, { recursive: true });
+  await writeFile(join(store.folder, `${sessionId}.jsonl`), `${lines.join("\n")}\n`);
+  const trajectory = reconstruct(await store.read(sessionId));
+  assert.ok(trajectory.fidelity.damaged.some(({ reason }) => reason.includes(`line ${at + 1} `)));
+  assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
+  const session = await rebuildSession(store, sessionId);
+  assert.deepEqual(
+    [...(session?.calls.values() ?? [])].map((call) => [call.id, call.messages.length, call.idText?.length ?? null]),
+    trajectory.calls.map((call) => [
+      call.call_id,
+      call.input.length,
+      call.prompt_length === null ? null : call.prompt_length + (call.sampled_length ?? 0),
+    ]),
+    `session ${sessionId}, line ${at + 1}`,
+  );
 }
 
 async function exportAll(trajectories: Trajectory[]): Promise<void> {

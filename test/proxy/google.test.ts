@@ -7,6 +7,27 @@ import { proxyAt } from "../fakes/proxy-at.ts";
 const hi: Content = { role: "user", parts: [{ text: "hi" }] };
 const tools = [{ functionDeclarations: [{ name: "read", parametersJsonSchema: { type: "object" } }] }];
 
+test("a calling mode that every object has as a property is a refused call, and the session goes on", async () => {
+  await using at = await proxyAt(() => ({ text: "Done." }));
+  const client = await at.open();
+  const ask = (mode: string) =>
+    client.post("/v1beta/models/any:generateContent", { contents: [hi], tools, toolConfig: { functionCallingConfig: { mode } } });
+  for (const mode of ["constructor", "toString", "__proto__"]) {
+    const refused = await ask(mode);
+    assert.equal(refused.status, 400);
+    const { error } = (await refused.json()) as { error: { status: string; message: string } };
+    assert.deepEqual([error.status, error.message.includes("functionCallingConfig.mode")], ["INVALID_ARGUMENT", true]);
+  }
+  assert.equal((await ask("AUTO")).status, 200);
+  const entries = await client.entries();
+  assert.deepEqual(
+    entries.filter((entry) => entry.type === "refused" || entry.type === "damaged").map((entry) => entry.type),
+    ["refused", "refused", "refused"],
+  );
+  assert.equal((await client.trajectory()).calls.length, 1);
+  assert.deepEqual(at.unseen, []);
+});
+
 test("a conversation over Google's SDK continues token for token, with and without ids", async () => {
   await using at = await proxyAt((request, index) =>
     index % 2 === 0 && !request.probe
