@@ -9,7 +9,7 @@ import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnessNamed } from "../harnesses/index.ts";
 import { HarnessProxy } from "../proxy/index.ts";
-import { fitMachine, type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
+import { described, fitMachine, type ProgressEvent, RunFolder, readRollouts, runTasks, tallyOf } from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
@@ -55,9 +55,12 @@ export function run(program: Command): void {
       const signal = stopSignal();
       const started = await start(tasks, flags);
       const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
-      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records }));
+      const tally = tallyOf((await readRollouts(started.path)).filter(({ state }) => state === "done"));
+      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally }));
       else {
         print(`\n${rolloutTable(records)}`);
+        if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
+        for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
         say(
           `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on; \`alidade fidelity --run ${started.path}\` says what they are worth`,
         );

@@ -174,6 +174,7 @@ function recordOf(
     exit_code: run?.exit_code ?? null,
     verdict,
     error: attempt.error,
+    mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },
     times: attempt.times,
     output_tail: run?.output_tail ?? null,

@@ -87,11 +87,14 @@ async function untilDone(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal
   }
 }
 
+/** A bug of ours: it meets the next draw as well, and an agent that finds one must not get another draw by it. */
+const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal"]);
+
 /** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */
 function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
   const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
   const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];
-  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure") ?? null;
+  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure" && !notDrawnAgain.has(code)) ?? null;
 }
 
 type Plans = { open: RolloutPlan[]; interrupted: RolloutRecord[] };
@@ -153,7 +156,7 @@ async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Prom
     const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
     const trajectory = record.session_id === null ? null : await interrupted(setup, record, record.session_id);
     if (trajectory) await setup.folder.keep(trajectory);
-    await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error });
+    await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error, mask_reason: "interrupted" });
   }
 }
 

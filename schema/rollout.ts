@@ -41,6 +41,8 @@ export const RolloutRecord = z.strictObject({
   exit_code: z.number().int().nullable(),
   verdict: Verdict.nullable(),
   error: ErrorRecord.nullable(),
+  /** Why it is in neither loss nor baseline; null where it counts, or is not over. */
+  mask_reason: z.string().nullable().default(null),
   sandbox: z.record(z.string(), z.unknown()).nullable().describe("backend, isolation, image digest, packages"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */

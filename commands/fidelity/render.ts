@@ -1,12 +1,15 @@
 /** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
+import { described } from "../../rollouts/index.ts";
 import { visibleText } from "../show/visible-text.ts";
 import { causeAdvice, reasonAdvice, uncountedAdvice } from "./advice.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
-  const { rollouts, attempts, in_loss, calls, rows, dummy_rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
+  const { rollouts, attempts, in_loss, ends, calls, rows, dummy_rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
   const lines = [
     `${number(rollouts)} rollouts${attempts > rollouts ? ` in ${number(attempts)} attempts` : ""} (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
+    ...(Object.keys(ends.masked).length > 0 ? [described(ends)] : []),
+    ...ends.alarms.map((alarm) => `ALARM: ${visibleText(alarm)}`),
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)

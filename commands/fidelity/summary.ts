@@ -1,5 +1,6 @@
 /** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
 import { addAccounts, rowInflationOf, type SelectOptions, selectRows, type TokenAccount } from "../../reconstruct/index.ts";
+import { type AttemptEnd, type AttemptTally, tallyOf } from "../../rollouts/index.ts";
 import type { CallRecord, EdgeCause, Trajectory } from "../../schema/trajectory.ts";
 
 export type CauseSummary = {
@@ -16,6 +17,8 @@ export type FidelitySummary = {
   /** As many as rollouts, or more where the infrastructure broke some: their calls and tokens are counted too. */
   attempts: number;
   in_loss: number;
+  /** Attempts that are in neither loss nor baseline, by cause; of attempts that made no session the run's own report knows. */
+  ends: AttemptTally;
   calls: number;
   /** Under the selection that was asked for, dummy rows included. */
   rows: number;
@@ -37,6 +40,7 @@ export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
   readonly #rollouts = new Set<string>();
   readonly #attempts = new Set<string>();
+  readonly #ends: AttemptEnd[] = [];
   readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
@@ -54,6 +58,7 @@ export class FidelitySummarizer {
     const attempt = `${rollout} ${trajectory.attempt}`;
     this.#rollouts.add(rollout);
     if (selected.standing.in_loss && !this.#attempts.has(attempt)) this.#summary.in_loss++;
+    if (!this.#attempts.has(attempt)) this.#ends.push({ task_id: task.id, group_id: group.id, mask_reason: trajectory.mask_reason });
     this.#attempts.add(attempt);
     this.#summary.calls += trajectory.calls.length;
     this.#summary.rows += selected.row_count;
@@ -69,6 +74,7 @@ export class FidelitySummarizer {
       rollouts: this.#rollouts.size,
       attempts: this.#attempts.size,
       ...this.#summary,
+      ends: tallyOf(this.#ends),
       tokens: this.#tokens,
       row_inflation: rowInflationOf(this.#tokens),
       tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant.tokens) },

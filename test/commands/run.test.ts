@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { AttemptTally } from "../../rollouts/index.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";
@@ -322,6 +323,9 @@ test("a grader that times out is a verdict without a reward, and the other task 
     [stuck?.verdict?.status, stuck?.verdict?.reward, stuck?.verdict?.error?.code],
     ["grader_timeout", null, "grader_timeout"],
   );
+  const { attempts } = jsonOf<{ attempts: AttemptTally }>(result);
+  assert.deepEqual([stuck?.attempt, attempts.attempts, attempts.masked], [1, 2, { grader_timeout: 1 }], "it is not drawn again");
+  assert.match(attempts.alarms.join(), /^task stuck: 100 % of 1 attempts/);
 });
 
 test("what a user asks for wrongly stops the run before it begins, and the message names it", { timeout: 180_000 }, async () => {

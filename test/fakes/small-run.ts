@@ -8,7 +8,7 @@ import { HarnessProxy } from "../../proxy/index.ts";
 import { RunFolder, runTasks } from "../../rollouts/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
-import { DiskStore } from "../../store/index.ts";
+import { DiskStore, type Store } from "../../store/index.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "./scripted-engine.ts";
 import { chatHarness, solve } from "./small-task.ts";
@@ -19,6 +19,7 @@ type SmallRun = {
   retries: number;
   reply?: (request: WireRequest, index: number, engine: ScriptedEngine) => ScriptedReply;
   env?: Record<string, string>;
+  storeAt?: (folder: string) => Store;
   /** Instead of the time between two attempts. */
   onPause?: (milliseconds: number, engine: ScriptedEngine) => void;
   onNote?: (text: string) => void;
@@ -28,7 +29,15 @@ type SmallRun = {
 export async function runner(
   t: TestContext,
   place: string,
-  { path, retries, reply = solve, env = {}, onPause = () => undefined, onNote = () => undefined }: SmallRun,
+  {
+    path,
+    retries,
+    reply = solve,
+    env = {},
+    storeAt = (folder) => new DiskStore(folder),
+    onPause = () => undefined,
+    onNote = () => undefined,
+  }: SmallRun,
 ): Promise<(backend: SandboxBackend, signal?: AbortSignal) => Promise<RolloutRecord[]>> {
   const engine: ScriptedEngine = await ScriptedEngine.start((request, index) => reply(request, index, engine));
   t.after(() => engine[Symbol.asyncDispose]());
@@ -37,7 +46,7 @@ export async function runner(
     await using folder = await RunFolder.open(path);
     const vllm = engines.find(({ name }) => name === "vllm")?.create({ baseUrl: engine.url, apiKey: null });
     assert.ok(vllm);
-    await using proxy = await HarnessProxy.start({ engine: vllm, store: new DiskStore(RunFolder.sessions(path)), version: "test" });
+    await using proxy = await HarnessProxy.start({ engine: vllm, store: storeAt(RunFolder.sessions(path)), version: "test" });
     try {
       return await runTasks(
         {

@@ -11,8 +11,8 @@ import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { runner } from "../fakes/small-run.ts";
 import { writeTask } from "../fakes/small-task.ts";
 
-/** Its second sandbox is the grader's. */
-const graders = 2;
+/** Its second sandbox is the work's grading, its third the one of the task's own files. */
+const graders = [2, 3];
 
 test("a grading that the infrastructure broke is followed by another attempt, at once or when the run is taken up again", async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-run-tasks-"));
@@ -25,7 +25,7 @@ test("a grading that the infrastructure broke is followed by another attempt, at
       first.map(({ attempt, verdict }) => [attempt, verdict?.status, verdict?.reward]),
       retries === 1 ? [[2, "graded", 1]] : [[1, "infra_error", null]],
     );
-    const last = await run(await failingAt(0, t.signal));
+    const last = await run(await failingAt([], t.signal));
     assert.deepEqual([last.at(-1)?.attempt, last.at(-1)?.verdict?.reward], [2, 1]);
   }
 });
@@ -39,7 +39,7 @@ test("a run that is stopped while it grades is not done with that rollout", asyn
   const backend = await failingAt(graders, t.signal, () => stop.abort(new AlidadeError("cancelled", "Ctrl-C")));
   const first = await run(backend, stop.signal).catch(() => []);
   assert.notEqual(first.at(-1)?.verdict?.reward, 1);
-  const last = await run(await failingAt(0, t.signal));
+  const last = await run(await failingAt([], t.signal));
   assert.deepEqual([last.at(-1)?.attempt, last.at(-1)?.verdict?.reward], [2, 1]);
 });
 
@@ -49,27 +49,27 @@ test("a process that is killed while it takes out orphans leaves no trajectory t
   await writeTask(place, "small");
   const path = join(place, "run");
   const run = await runner(t, place, { path, retries: 0 });
-  await run(await failingAt(0, t.signal));
+  await run(await failingAt([], t.signal));
   const file = join(path, "trajectories.jsonl");
   const kept = await readFile(file, "utf8");
   const orphan = JSON.stringify({ ...JSON.parse(kept), attempt: 9 });
   await writeFile(file, `${kept}${orphan}\n`);
   await writeFile(`${file}.new`, kept);
-  await run(await failingAt(0, t.signal));
+  await run(await failingAt([], t.signal));
   assert.deepEqual(
     (await readTrajectories(path)).map(({ attempt }) => attempt),
     [1],
   );
 });
 
-/** The process sandbox, which cannot make the `number`-th one. */
-async function failingAt(number: number, signal: AbortSignal, before: () => void = () => undefined): Promise<SandboxBackend> {
+/** The process sandbox, which cannot make those of these numbers. */
+async function failingAt(numbers: number[], signal: AbortSignal, before: () => void = () => undefined): Promise<SandboxBackend> {
   const { backend } = await pickBackend("process", signal);
   let made = 0;
   return {
     ...backend,
     create(spec, signal) {
-      if (++made !== number) return backend.create(spec, signal);
+      if (!numbers.includes(++made)) return backend.create(spec, signal);
       before();
       throw new AlidadeError("sandbox_unavailable", "the daemon was restarted");
     },

@@ -49,8 +49,10 @@ test("a rollout that was tried again is one rollout, in two attempts", () => {
   const log = new LogBuilder();
   log.call({ messages: [user("u")], says: assistant("ok") });
   const summarizer = new FidelitySummarizer({});
-  summarizer.add(reconstruct(log.entries, { attempt: 1, in_loss: false }));
+  summarizer.add(reconstruct(log.entries, { attempt: 1, in_loss: false, mask_reason: "engine_error" }));
   summarizer.add(reconstruct(log.entries, { attempt: 2 }));
+  assert.deepEqual([summarizer.summary.ends.masked, summarizer.summary.ends.masked_share], [{ engine_error: 1 }, 0.5]);
+  assert.match(renderSummary(summarizer.summary), /\n50 % of 2 attempts are in neither loss .*\nALARM: task .*50 %/);
   const { rollouts, attempts, in_loss, calls } = summarizer.summary;
   assert.deepEqual([rollouts, attempts, in_loss, calls], [1, 2, 1, 2]);
   assert.match(renderSummary(summarizer.summary), /^1 rollouts in 2 attempts \(1 in the loss\), 2 calls/);
