@@ -75,12 +75,25 @@ function withCarriedThought(callId: string, said: Message, received: Message): M
     (part) => part.type === "reasoning" && part.text === "" && fromCarrier(part.carrier ?? "") === callId,
   );
   if (!isCarried || words.trim() === "" || reasoningOf(received) === words) return received;
-  if (received.parts.some((part) => part.type === "reasoning" && !words.includes(part.text.trim()))) return received;
+  if (!areAmong(words, received)) return received;
   const place = received.parts.findIndex(({ type }) => type === "reasoning");
   return {
     ...received,
     parts: received.parts.flatMap((part, index) => (index === place ? thought : part.type === "reasoning" ? [] : [part])),
   };
+}
+
+/** Do the words of its thought stand in these, in their order? Each is looked for behind the one before it, so a million are found in one pass. */
+function areAmong(words: string, message: Message): boolean {
+  let at = 0;
+  for (const part of message.parts) {
+    if (part.type !== "reasoning") continue;
+    const text = part.text.trim();
+    const found = words.indexOf(text, at);
+    if (found === -1) return false;
+    at = found + text.length;
+  }
+  return true;
 }
 
 /** A harness that works with the first part of a turn stops reading there, or cuts the rest off. */

@@ -58,23 +58,24 @@ function partOf(value: unknown, at: string): Fields {
 
 function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]): Message {
   const out: Part[] = [];
+  const carried = new Set<string>();
+  const counts = new Map<string, number>();
   for (const [index, part] of parts.entries()) {
     const here = `${at}[${index}]`;
     const carrier = typeof part.thoughtSignature === "string" ? part.thoughtSignature : "";
+    const from = fromCarrier(carrier);
     // Beside a call or a text a signature of ours names the turn too, and stands for its thought: once is enough.
-    if (part.thought !== true && fromCarrier(carrier) !== null && !out.some((one) => isBare(one, carrier)))
+    if (part.thought !== true && from !== null && !carried.has(from)) {
+      carried.add(from);
       out.push({ type: "reasoning", text: "", carrier });
+    }
     if (isObject(part.functionCall)) {
       const call = checked(FunctionCall, camelKeys(part.functionCall), `${here}.functionCall`);
-      out.push(calls.open(call, fromCarrier(carrier), out));
+      out.push(calls.open(call, from, counts));
     } else if (part.thought === true) out.push({ type: "reasoning", text: textOf(part, here), ...(carrier !== "" && { carrier }) });
     else out.push(...parseContentPart(part, here, omitted));
   }
   return { role: "assistant", parts: out };
-}
-
-function isBare(part: Part, carrier: string): boolean {
-  return part.type === "reasoning" && part.text === "" && part.carrier === carrier;
 }
 
 /** One content may hold several function responses and other parts: each response is a message, the rest stays around it in order. */
@@ -173,17 +174,19 @@ class Calls {
   #open: { call: ToolCallPart; hasOwnId: boolean }[] = [];
   #count = 0;
 
-  /** `from`: the call of ours that the part's signature names. */
-  open(sent: z.output<typeof FunctionCall>, from: string | null, before: readonly Part[]): ToolCallPart {
+  /** `from`: the call of ours that the part's signature names. `counts`: of each, how many function calls stand before in the message. */
+  open(sent: z.output<typeof FunctionCall>, from: string | null, counts: Map<string, number>): ToolCallPart {
     this.#count++;
     const call: ToolCallPart = {
       type: "tool_call",
-      id: sent.id || (from === null ? `function${this.#count}` : mintToolCallId(from, callsOf(from, before))),
+      id: sent.id || (from === null ? `function${this.#count}` : mintToolCallId(from, counts.get(from) ?? 0)),
       name: sent.name,
       // The text that was sampled is lost on this wire; restore finds it again by the id.
       arguments: JSON.stringify(sent.args ?? {}),
       kind: "function",
     };
+    const own = fromToolCallId(call.id)?.call_id;
+    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) + 1);
     this.#open.push({ call, hasOwnId: Boolean(sent.id) });
     return call;
   }
@@ -201,9 +204,4 @@ class Calls {
     this.#open = this.#open.filter((one) => one !== found);
     return found?.call.id ?? id;
   }
-}
-
-/** How many function calls of the same turn stand before in the message: the index of the next one. */
-function callsOf(callId: string, before: readonly Part[]): number {
-  return before.filter((part) => part.type === "tool_call" && fromToolCallId(part.id)?.call_id === callId).length;
 }

@@ -386,3 +386,21 @@ test("a calling mode that is the name of a property of every object is refused a
       param: "toolConfig.functionCallingConfig.mode",
     });
 });
+
+test("a hundred thousand parts with signatures of as many calls are read in one pass", { timeout: 60_000 }, () => {
+  const parts = Array.from({ length: 100_000 }, (_, index) => {
+    const thoughtSignature = carrierOf(`call${index.toString(36).padStart(20, "0")}`);
+    return index % 2 === 0 ? { text: "a", thoughtSignature } : { functionCall: { name: "f", args: {} }, thoughtSignature };
+  });
+  const [message] = google.parse(
+    {
+      model: "m",
+      contents: [
+        { role: "model", parts },
+        { role: "user", parts: [{ text: "b" }] },
+      ],
+    },
+    {},
+  ).messages;
+  assert.equal(message?.parts.length, 200_000);
+});

@@ -284,6 +284,14 @@ test("a forged, cut, mutated or foreign carrier brings nothing back, and ours br
     [edited.modes[1], edited.restored, edited.reasoning],
     ["edited", ["edited tool_call_id reasoning"], "I was told to stop."],
   );
+  // Words of ours in another order are other words.
+  const turned = await sentBack((signature, call) => [
+    { type: "thinking", thinking: "日本.", signature },
+    { type: "thinking", thinking: "Step 0", signature },
+    { type: "redacted_thinking", data: signature },
+    use(call),
+  ]);
+  assert.deepEqual([turned.modes[1], turned.restored], ["edited", ["edited tool_call_id reasoning"]]);
   const often = await sentBack((data, call) => [...Array(50).fill({ type: "redacted_thinking", data }), use(call)]);
   assert.deepEqual([often.modes[1], often.traces], ["spliced", 1]);
   // An edited call keeps the thought that came with it.
