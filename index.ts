@@ -79,6 +79,7 @@ export {
   type GroupAdvantages,
   type GroupMember,
   groupAdvantages,
+  joinMembers,
   type Mismatch,
   reconstruct,
   type SelectedRows,
@@ -105,7 +106,7 @@ export { Config, configSchema, loadConfig } from "./config.ts";
 
 export { Message, Sampling, Tool, ToolChoice, Usage } from "./schema/message.ts";
 export { RolloutRecord, Verdict } from "./schema/rollout.ts";
-export { Budgets, LogEntry, logSchemaVersion, Policy, Purpose, SessionSpec } from "./schema/session-log.ts";
+export { Budgets, LogEntry, logSchemaVersion, NewSession, Policy, Purpose, SessionSpec } from "./schema/session-log.ts";
 export { Environment, GraderSpec, Limits, Task } from "./schema/task.ts";
 export { type Attempt, CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./schema/trajectory.ts";
 export { Value } from "./schema/value.ts";

@@ -61,7 +61,7 @@ export class ControlListener implements AsyncDisposable {
     app.get("/health", (context) => context.json(health(proxy)));
     app.get("/sessions", (context) =>
       context.json({
-        sessions: proxy.sessions.all().map(({ id, spec, callCount, sealed }) => ({
+        sessions: inOrder(proxy.sessions.all()).map(({ id, spec, callCount, sealed }) => ({
           session_id: id,
           purpose: spec.purpose,
           rollout_id: spec.rollout_id,
@@ -121,6 +121,11 @@ function health(proxy: Controlled) {
     waiting: proxy.pool.waiting,
     sessions: proxy.sessions.all().length,
   };
+}
+
+/** As they were opened: after a restart they come in the order of the store's files. */
+function inOrder(sessions: Session[]): Session[] {
+  return sessions.toSorted((a, b) => a.started - b.started);
 }
 
 function describe(session: Session) {

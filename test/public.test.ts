@@ -14,13 +14,13 @@ const names = [
   ...["loadTasks", "taskFormats", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
   ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
   // From a log to a trainer.
-  ...["reconstruct", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
+  ...["reconstruct", "joinMembers", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
   ...["selectRows", "selections", "selectionNamed", "groupAdvantages", "valuesOfRow", "weightedTotal", "Value"],
   ...["exporters", "exporterNamed", "exportTrajectories"],
   // Configuration, records, errors.
   ...["Config", "configSchema", "loadConfig"],
   ...["Message", "Sampling", "Tool", "ToolChoice", "Usage", "RolloutRecord", "Verdict"],
-  ...["Budgets", "LogEntry", "logSchemaVersion", "Policy", "Purpose", "SessionSpec"],
+  ...["Budgets", "LogEntry", "logSchemaVersion", "Policy", "Purpose", "SessionSpec", "NewSession"],
   ...["Environment", "GraderSpec", "Limits", "Task"],
   ...["CallRecord", "Fidelity", "Trace", "Trajectory", "TreeNode", "trajectorySchemaVersion"],
   ...["AlidadeError", "errorCodes", "version"],

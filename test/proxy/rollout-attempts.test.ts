@@ -75,6 +75,13 @@ test("which attempts there are is known after a restart, also of sessions that w
     }
   }
   await using at = await serving({ store: new DiskStore(folder), rebuild: true });
+  const listed = (await at.control("GET", "/sessions")).body.sessions as { session_id: string }[];
+  const opened = await Promise.all(listed.map(async ({ session_id }) => (await at.control("GET", `/sessions/${session_id}`)).body.opened));
+  assert.deepEqual(
+    opened,
+    opened.toSorted((a, b) => Number(a) - Number(b)),
+    "in the order of time, not of ids",
+  );
   for (const [index, rollout_id] of ["open", "sealed", "deleted"].entries()) {
     const again = await at.control("POST", "/sessions", { ...rollout, rollout_id, attempt: 1 });
     assert.equal(again.status, 409, rollout_id);
