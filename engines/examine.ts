@@ -219,13 +219,16 @@ async function lookAtPrefixCache(engine: Engine, signal: AbortSignal): Promise<F
   if (found === "reset") return row("prefix cache", "can be reset: PUT /policy and /resume do it", "ok");
   if (found === "failed")
     return row("prefix cache", "the server did not reset it now: it is at other requests", "unknown", "ask again when it is idle");
-  return row("prefix cache", "nothing resets it", "gap", prefixAdvice[engine.name] ?? elsePrefixes);
+  return row("prefix cache", "nothing resets it", "gap", prefixAdvice.get(engine.name) ?? elsePrefixes);
 }
 
 const elsePrefixes = "after a weight update restart the server: what it kept of earlier prompts was computed by the old weights";
-const prefixAdvice: Record<string, string> = {
-  vllm: "start vLLM with VLLM_SERVER_DEV_MODE=1 for /reset_prefix_cache: weights that are reloaded keep the old keys and values. Alidade's calls are kept from them by cache_salt, other clients of the server are not",
-};
+const prefixAdvice = new Map([
+  [
+    "vllm",
+    "start vLLM with VLLM_SERVER_DEV_MODE=1 for /reset_prefix_cache: weights that are reloaded keep the old keys and values. Alidade's calls are kept from them by cache_salt, other clients of the server are not",
+  ],
+]);
 
 async function poll(condition: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
   const limit = performance.now() + abortWaitMs;
