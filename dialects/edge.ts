@@ -1,6 +1,11 @@
 /** Reading what came over the wire: loose schemas, and faults that name the field as its sender would. */
-import type { z } from "zod";
+import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
+
+/** Schemas of single values, made once: a body may have a hundred thousand parts, and to make a schema takes longer than to read a part. */
+export const AnyObject = z.looseObject({});
+export const AnyText = z.string();
+export const MaybeText = z.string().nullish();
 
 /** The value as `schema` has it. `at` is the path of the value in the body, such as `messages[2].content`. */
 export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, at = ""): z.output<Schema> {

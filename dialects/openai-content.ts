@@ -1,7 +1,7 @@
 /** Content of OpenAI's two conversation APIs: a string, or a list of parts whose type names differ and meanings do not. */
 import { z } from "zod";
 import type { Part } from "../schema/message.ts";
-import { checked, invalid } from "./edge.ts";
+import { AnyText, checked, invalid } from "./edge.ts";
 
 export type ContentPart = Extract<Part, { type: "text" | "image" }>;
 
@@ -26,7 +26,7 @@ function parsePart(value: unknown, at: string): ContentPart[] {
     case "output_text":
       return textParts(checked(Text, part, at).text);
     case "refusal":
-      return textParts(checked(z.string(), part.refusal, `${at}.refusal`));
+      return textParts(checked(AnyText, part.refusal, `${at}.refusal`));
     case "image_url": {
       const image = checked(ImageUrl, typeof part.image_url === "string" ? { url: part.image_url } : part.image_url, `${at}.image_url`);
       return [imagePart(image.url, image.detail)];

@@ -13,6 +13,7 @@ const Thinking = z.looseObject({ thinking: z.string(), signature: z.string().nul
 const Redacted = z.looseObject({ data: z.string() });
 const ToolUse = z.looseObject({ id: z.string(), name: z.string(), input: z.unknown() });
 const ToolResult = z.looseObject({ tool_use_id: z.string(), is_error: z.boolean().nullish() });
+const ToolReference = z.looseObject({ tool_name: z.string() });
 const Source = z.looseObject({ type: z.string() });
 const Base64 = z.looseObject({ media_type: z.string(), data: z.string() });
 const SearchResult = z.looseObject({ title: z.string(), source: z.string(), content: z.array(Text) });
@@ -111,7 +112,7 @@ function parseContentBlock(block: Block, at: string, parsed: ParsedMessages): Co
       return textParts([found.title, found.source, ...found.content.map((part) => part.text)].join("\n"));
     }
     case "tool_reference": {
-      const { tool_name } = checked(z.looseObject({ tool_name: z.string() }), block, at);
+      const { tool_name } = checked(ToolReference, block, at);
       parsed.referenced.add(tool_name);
       return textParts(tool_name);
     }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { fromToolCallId, mintToolCallId } from "../../schema/ids.ts";
 import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
-import { checked, invalid, isObject, JsonObject } from "../edge.ts";
+import { AnyObject, checked, invalid, isObject, JsonObject, MaybeText } from "../edge.ts";
 import { camelKeys } from "./wire.ts";
 
 type ContentPart = Extract<Part, { type: "text" | "image" }>;
@@ -53,7 +53,7 @@ export function parseSystem(value: unknown, at: string): Message[] {
 
 function partOf(value: unknown, at: string): Fields {
   if (typeof value === "string") return { text: value };
-  return camelKeys(checked(z.looseObject({}), value, at));
+  return camelKeys(checked(AnyObject, value, at));
 }
 
 function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]): Message {
@@ -161,7 +161,7 @@ function imageOfFile(value: unknown, at: string): ContentPart {
 }
 
 function textOf(part: Fields, at: string): string {
-  return checked(z.string().nullish(), part.text, `${at}.text`) ?? "";
+  return checked(MaybeText, part.text, `${at}.text`) ?? "";
 }
 
 /** Empty text is no part. */

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { canonicalJson, fromToolCallId } from "../../schema/ids.ts";
 import { type Tool, toolCallsOf } from "../../schema/message.ts";
 import type { SessionRecord } from "../dialect.ts";
-import { checked, isObject, present } from "../edge.ts";
+import { AnyObject, AnyText, checked, isObject, MaybeText, present } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
 import type { ItemKind } from "./item-id.ts";
 
@@ -108,8 +108,8 @@ export function fromBuiltinCall(
 ): { call_id: string; arguments: string } {
   const { call_id, id } = checked(CallItem, item, at);
   const tool = builtinTools.get(type) as BuiltinTool;
-  const asked = tool.fromWire(checked(z.looseObject({}), item[tool.field], `${at}.${tool.field}`));
-  const callId = checked(z.string(), call_id ?? id, `${at}.call_id`);
+  const asked = tool.fromWire(checked(AnyObject, item[tool.field], `${at}.${tool.field}`));
+  const callId = checked(AnyText, call_id ?? id, `${at}.call_id`);
   return { call_id: callId, arguments: sampledArguments(type, callId, asked, record) ?? JSON.stringify(asked) };
 }
 
@@ -139,10 +139,10 @@ export function fromBuiltinOutput(item: Fields, at: string): { call_id: string; 
   const output = item.output;
   return {
     // A local shell's output names its call in `id`.
-    call_id: checked(z.string(), call_id ?? id, `${at}.call_id`),
+    call_id: checked(AnyText, call_id ?? id, `${at}.call_id`),
     text: Array.isArray(output)
       ? output.map((one: unknown, index) => shellText(checked(ShellOutput, one, `${at}.output[${index}]`))).join("\n")
-      : checked(z.string().nullish(), output, `${at}.output`) || (status ?? ""),
+      : checked(MaybeText, output, `${at}.output`) || (status ?? ""),
     is_error: status === "failed",
   };
 }
