@@ -12,7 +12,7 @@ import { EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { Sampling } from "./schema/message.ts";
-import { Budgets, ContinuityMode, Policy, Purpose, Restore, SessionSpec, TrainClasses } from "./schema/session-log.ts";
+import { Budgets, ContinuityMode, Policy, Purpose, RequestClass, Restore, SessionSpec, TrainClasses } from "./schema/session-log.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -80,6 +80,12 @@ export const Config = z.strictObject({
           .min(1)
           .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home} and {workdir} are filled in"),
         env: z.record(z.string(), z.string()).default({}),
+        makes: z
+          .array(RequestClass)
+          .default([])
+          .describe(
+            "kinds of call that it makes beside its work, such as title or sub_agent; another one that a request claims is taken for work",
+          ),
       }),
     ])
     .default("pi")

@@ -243,7 +243,7 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
 function harnessOf(config: Config): Harness {
   return typeof config.harness === "string"
     ? harnessNamed(config.harness)
-    : commandHarness({ argv: config.harness.command, env: config.harness.env });
+    : commandHarness({ argv: config.harness.command, env: config.harness.env, makes: config.harness.makes });
 }
 
 export function printProgress(event: ProgressEvent): void {

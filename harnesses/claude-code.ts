@@ -25,6 +25,8 @@ export const claudeCode: Harness = {
   dialect: "anthropic-messages",
   packages: { [packageName]: version },
   version,
+  // Without the Agent tool there are no sub-agents, and it is told to compact nothing.
+  makes: [],
   commands: ["claude"],
 
   program: (platform) => `node_modules/${packageName}-${platform}/claude`,

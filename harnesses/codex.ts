@@ -18,6 +18,8 @@ export const codex: Harness = {
   dialect: "openai-responses",
   packages: { [packageName]: version },
   version,
+  // Agents are turned off, and compaction is out of reach (below).
+  makes: [],
   commands: ["codex"],
 
   program: () => `node_modules/${packageName}/bin/codex.js`,

@@ -1,4 +1,5 @@
 /** One's own command line as a harness: nothing is installed, and every API shape's variables point at the proxy. */
+import type { RequestClass } from "../schema/session-log.ts";
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
@@ -13,13 +14,19 @@ type Placeholder = (typeof placeholders)[number];
  *
  *     commandHarness({ argv: ["python3", "agent.py", "--model", "{model}", "{instruction}"] })
  */
-export function commandHarness(options: { argv: readonly string[]; env?: Readonly<Record<string, string>>; name?: string }): Harness {
+export function commandHarness(options: {
+  argv: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  name?: string;
+  makes?: readonly RequestClass[];
+}): Harness {
   return {
     name: options.name ?? "command",
     title: "One's own command",
     dialect: "any",
     packages: {},
     version: null,
+    makes: options.makes ?? [],
     commands: [],
 
     launch(context) {

@@ -16,6 +16,7 @@ export const geminiCli: Harness = {
   dialect: "google-generate-content",
   packages: { [packageName]: version },
   version,
+  makes: ["sub_agent"],
   commands: ["gemini"],
   fixedWindow: 1_048_576,
 

@@ -2,6 +2,7 @@
  * An agent harness: an unmodified CLI that we install, configure and start, and nothing else. A new one is a file here
  * and a line in index.ts.
  */
+import type { RequestClass } from "../schema/session-log.ts";
 
 /** Where a pack runs: Docker wants `linux-…` whatever the host is, the process sandbox wants the host's own. */
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
@@ -48,6 +49,11 @@ export interface Harness {
   readonly input?: string;
   /** The context window, in tokens, that it goes by whatever it is told. */
   readonly fixedWindow?: number;
+  /**
+   * Kinds of call beside its main agent's that it makes when `launch` runs it. Others that a request claims are not
+   * believed: they may be the words of an agent that would not be trained on them.
+   */
+  readonly makes: readonly RequestClass[];
   /** Basenames of commands that are this harness, for `alidade record -- codex …`. */
   readonly commands: readonly string[];
   /** How it is run headless on an instruction. */

@@ -21,6 +21,7 @@ export const opencode: Harness = {
   dialect: "openai-chat",
   packages: { [packageName]: version },
   version,
+  makes: ["sub_agent"],
   commands: ["opencode"],
 
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.

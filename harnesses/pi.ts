@@ -20,6 +20,7 @@ export const pi: Harness = {
   dialect: "openai-chat",
   packages: { [packageName]: version },
   version,
+  makes: [],
   commands: ["pi"],
 
   program: () => `node_modules/${packageName}/dist/bundle/cli.js`,

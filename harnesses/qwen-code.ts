@@ -22,6 +22,7 @@ export const qwenCode: Harness = {
   dialect: "openai-chat",
   packages: { [packageName]: version },
   version,
+  makes: ["sub_agent", "compaction"],
   commands: ["qwen"],
 
   program: () => `node_modules/${packageName}/cli.js`,

@@ -13,7 +13,7 @@ import { forModel, modelAt, routedPolicy, ruled } from "./serving.ts";
 /** What an engine is asked for: its own name of the model, and whose weights that is where the route says so. */
 export type Asked = { model: string; routed: Policy | null };
 
-/** Classes that are trained under no policy: a text-only engine may take them in a training session too. */
+/** Classes that are trained under no policy: a text-only engine may take them in a training session too, where no hostile client names them. */
 const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
 
 /**
@@ -26,7 +26,7 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
   const { model, route, among } = placeOf(all, routes, wish);
   let slots = ruled(among, model, route);
   if (slots.length === 0) throw nobody(among, model, route);
-  if (session.spec.purpose === "train" && !neverTrained.has(request_class)) {
+  if (session.spec.purpose === "train" && (session.spec.sandboxed || !neverTrained.has(request_class))) {
     const [untrained] = slots;
     slots = slots.filter((slot) => slot.facts.missing === null || slot.purpose !== "train");
     if (slots.length === 0 && untrained) assertTrainable(untrained.facts);

@@ -10,6 +10,7 @@ import { withoutBase } from "../schema/restored-turns.ts";
 import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
 import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
+import { believedLabels } from "./believed-labels.ts";
 import { sampledBudget, wallClock } from "./budget-watch.ts";
 import { Call } from "./call.ts";
 import { continueFrom } from "./continue-from.ts";
@@ -71,7 +72,7 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   try {
     session.assertOpen();
     const request = await admitted(session, exchange, around);
-    const said = exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>);
+    const said = believedLabels(session.spec, exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>));
     known.said = said;
     const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
     known.parent = restored.parent;

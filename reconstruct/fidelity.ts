@@ -39,14 +39,18 @@ export function measureFidelity(measured: Measured): FidelityReport {
   };
 }
 
-type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "logprob_coverage">;
+type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "by_class" | "logprob_coverage">;
 
 /** Every sampled token once: in the tree by its node; outside it (no prompt ids, or text only) by what the engine counted. */
 function countTokens({ nodes, calls, exclusions, lost }: Measured): TokenCounts {
-  const counts = { sampled_tokens: 0, trainable_tokens: 0, excluded: {} as Record<string, number> };
+  const counts = { sampled_tokens: 0, trainable_tokens: 0, excluded: {} as Record<string, number>, by_class: {} as Record<string, number> };
   let withLogprob = 0;
-  const exclude = (reason: string, tokens: number) => {
-    if (tokens > 0) counts.excluded[reason] = (counts.excluded[reason] ?? 0) + tokens;
+  const classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
+  const exclude = (reason: string, tokens: number, callId: string | null) => {
+    if (tokens === 0) return;
+    counts.excluded[reason] = (counts.excluded[reason] ?? 0) + tokens;
+    const kind = reason === "auxiliary" && classes.get(callId ?? "");
+    if (kind) counts.by_class[kind] = (counts.by_class[kind] ?? 0) + tokens;
   };
   const inTree = new Set<string>();
   for (const node of nodes) {
@@ -56,18 +60,18 @@ function countTokens({ nodes, calls, exclusions, lost }: Measured): TokenCounts 
     withLogprob += node.logprobs?.filter((logprob) => logprob !== null).length ?? 0;
     const forced = node.trainable ? (node.forced?.filter(Boolean).length ?? 0) : 0;
     if (node.trainable) counts.trainable_tokens += node.token_ids.length - forced;
-    exclude("forced", forced);
-    if (!node.trainable) exclude(node.reason ?? "unknown", node.token_ids.length);
+    exclude("forced", forced, node.call_id);
+    if (!node.trainable) exclude(node.reason ?? "unknown", node.token_ids.length, node.call_id);
   }
   for (const call of calls) {
     if (inTree.has(call.call_id)) continue;
     const sampled = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
     counts.sampled_tokens += sampled;
-    exclude(exclusions.get(call.call_id) ?? "no_token_ids", sampled);
+    exclude(exclusions.get(call.call_id) ?? "no_token_ids", sampled, call.call_id);
   }
   for (const { sampled_tokens } of lost) {
     counts.sampled_tokens += sampled_tokens ?? 0;
-    exclude("damaged", sampled_tokens ?? 0);
+    exclude("damaged", sampled_tokens ?? 0, null);
   }
   return { ...counts, logprob_coverage: counts.sampled_tokens === 0 ? null : withLogprob / counts.sampled_tokens };
 }

@@ -116,6 +116,7 @@ function joinFidelity(reports: readonly Fidelity[], row_inflation: number | null
     sampled_tokens,
     trainable_tokens: sum((report) => report.trainable_tokens),
     excluded: counts((report) => report.excluded),
+    by_class: counts((report) => report.by_class),
     matches: counts((report) => report.matches),
     causes: counts((report) => report.causes),
     outcomes: counts((report) => report.outcomes),

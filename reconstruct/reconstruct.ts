@@ -14,6 +14,7 @@ import { measureFidelity } from "./fidelity.ts";
 import { findEvidence, type Outcome, outcomeOf } from "./outcome.ts";
 import { findParents } from "./parents.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./read-log.ts";
+import { withinSideShare } from "./side-share.ts";
 import { toNodes } from "./to-nodes.ts";
 import { buildTree, type TokenTree } from "./token-tree.ts";
 import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trainable.ts";
@@ -47,7 +48,8 @@ export type TrajectoryFacts = {
  */
 export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts = {}): Trajectory {
   const session = readLog(entries);
-  const { calls, opened } = session;
+  const { opened } = session;
+  const calls = withinSideShare(session.calls, opened.spec);
   const places = layOut(calls);
   const outcomes = outcomesOf(calls, places);
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);

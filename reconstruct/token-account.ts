@@ -12,6 +12,8 @@ export type TokenAccount = {
   trained: number;
   /** Reason -> tokens: those of `ExclusionReason`, and `grammar`, `left_out_class`, `not_selected`, `over_length`. */
   excluded: Record<string, number>;
+  /** Kind of call -> tokens that are `auxiliary` or `left_out_class` for it. */
+  by_class: Record<string, number>;
   /** Tokens of all rows, and of the parts of the tree that they are made of, each once: the quotient is the row inflation. */
   row_tokens: number;
   tree_tokens: number;
@@ -34,13 +36,14 @@ export type Accountable = {
 /** What a run's rollouts come to; `excluded` reason by reason. */
 export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
   const sum = emptyAccount();
-  for (const { sampled, trained, excluded, uncounted, row_tokens, tree_tokens } of accounts) {
+  for (const { sampled, trained, excluded, by_class, uncounted, row_tokens, tree_tokens } of accounts) {
     sum.sampled += sampled;
     sum.trained += trained;
     sum.row_tokens += row_tokens;
     sum.tree_tokens += tree_tokens;
     for (const [reason, tokens] of Object.entries(excluded)) sum.excluded[reason] = (sum.excluded[reason] ?? 0) + tokens;
     for (const [reason, calls] of Object.entries(uncounted)) sum.uncounted[reason] = (sum.uncounted[reason] ?? 0) + calls;
+    for (const [kind, tokens] of Object.entries(by_class)) sum.by_class[kind] = (sum.by_class[kind] ?? 0) + tokens;
   }
   return sum;
 }
@@ -50,11 +53,19 @@ export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): numbe
   return tree_tokens === 0 ? null : row_tokens / tree_tokens;
 }
 
-const emptyAccount = (): TokenAccount => ({ sampled: 0, trained: 0, excluded: {}, uncounted: {}, row_tokens: 0, tree_tokens: 0 });
+const emptyAccount = (): TokenAccount => ({
+  sampled: 0,
+  trained: 0,
+  excluded: {},
+  by_class: {},
+  uncounted: {},
+  row_tokens: 0,
+  tree_tokens: 0,
+});
 
 export function countTokens(accountable: Accountable): Accounted {
   const { trajectory, selected, owners, rows, judge } = accountable;
-  const account = new Account();
+  const account = new Account(trajectory.calls);
   const reachable = reachableNodes(selected);
   for (const node of trajectory.nodes) {
     if (node.kind !== "sampled") continue;
@@ -94,6 +105,11 @@ class Account {
   readonly untrained = new Map<string, string>();
   readonly #inTree = new Set<string>();
   readonly #trained = new Set<string>();
+  readonly #classes: ReadonlyMap<string, string>;
+
+  constructor(calls: readonly CallRecord[]) {
+    this.#classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
+  }
 
   take(node: TreeNode, reason: string | null): void {
     this.#inTree.add(node.call_id);
@@ -134,6 +150,8 @@ class Account {
   #exclude(callId: string, reason: string, tokens: number): void {
     if (tokens === 0) return;
     this.total.excluded[reason] = (this.total.excluded[reason] ?? 0) + tokens;
+    const kind = reason === "auxiliary" || reason === "left_out_class" ? this.#classes.get(callId) : undefined;
+    if (kind !== undefined) this.total.by_class[kind] = (this.total.by_class[kind] ?? 0) + tokens;
     // What a grammar forced explains a call only where nothing else of it was sampled.
     const known = this.untrained.get(callId);
     if (!this.#trained.has(callId) && (known === undefined || known === "forced")) this.untrained.set(callId, reason);

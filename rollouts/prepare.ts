@@ -82,6 +82,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     purpose: setup.purpose,
     harness: setup.harness.name,
     sandboxed: true,
+    known_classes: [...setup.harness.makes],
     sampling: setup.samplingOf(task, plan.sample_index),
     budgets: { ...setup.budgets, ...budgetsOf(task) },
     ...(setup.train_classes && { train_classes: setup.train_classes }),

@@ -72,6 +72,8 @@ export const SessionSpec = z.strictObject({
   sandboxed: z.boolean().default(false),
   /** The model that the session trains, by the name that its engines serve. null: of a sandboxed one the first that the policy's engines serve, of another one the first that it asks for. */
   model: z.string().nullable().default(null),
+  /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
+  known_classes: z.array(RequestClass).nullable().default(null),
   /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
   allow_fields: z.array(z.string()).default([]),
   /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */

@@ -165,6 +165,7 @@ export const Fidelity = z.strictObject({
   uncounted: z.record(z.string(), z.number().int()).default({}),
   trainable_tokens: z.number().int(),
   excluded: z.record(z.string(), z.number().int()).describe("reason -> sampled tokens"),
+  by_class: z.record(z.string(), z.number().int()).default({}).describe("kind of call -> sampled tokens that are `auxiliary` for it"),
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
   outcomes: z.record(z.string(), z.number().int()),

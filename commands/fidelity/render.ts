@@ -20,6 +20,7 @@ export function renderSummary(summary: FidelitySummary): string {
     ),
     `${number(rows)} rows${dummy_rows > 0 ? ` (${number(dummy_rows)} of them dummies)` : ""}${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
   ];
+  if (Object.keys(tokens.by_class).length > 0) lines.push(`left out by the kind of call: ${list(tokens.by_class)}`);
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
   lines.push(`edges: ${list(matches)}`);
   if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);

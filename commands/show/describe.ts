@@ -103,6 +103,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
     ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
     ["not trained", list(f.excluded)],
+    ["left out by kind of call", list(f.by_class)],
     ...(Object.keys(f.uncounted).length === 0
       ? []
       : [["calls that sampled an unknown number more", list(f.uncounted)] as [string, string]]),

@@ -53,7 +53,7 @@ export async function runner(
           run_id: "r",
           tasks,
           samples: 1,
-          harness: commandHarness({ argv: ["node", chatHarness, "{instruction}"], env }),
+          harness: commandHarness({ argv: ["node", chatHarness, "{instruction}"], env, makes: ["title"] }),
           backend,
           proxy,
           folder,
