@@ -138,7 +138,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     else if (error) say(`alidade: ${error.message}`);
     else
       say(
-        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${out}\` prints it`,
+        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens${isCounted(fidelity) ? "" : ", and an unknown number more"} (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${out}\` prints it`,
       );
     return error && exitCode === 0 ? 1 : exitCode;
   } finally {
@@ -148,6 +148,8 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
 
 /** A person's program may run for weeks. After that its home is removed by `reap`, whatever boot it is of. */
 const homeMs = 30 * 24 * 3600_000;
+
+const isCounted = ({ uncounted }: Trajectory["fidelity"]): boolean => Object.keys(uncounted).length === 0;
 
 /** Programs may be recorded into one folder at the same time: each waits until the other's line is written. */
 async function keep(out: string, trajectory: Trajectory): Promise<string> {
