@@ -276,6 +276,7 @@ test("what a damaged log holds no more is named and costs its calls only", async
     const log = new LogBuilder();
     const first = log.call({ messages: [user("hi")] });
     log.call({ messages: [user("hi"), user("again")] });
+    log.call({ messages: [user("something else")] });
     const entries = log.entries.filter((entry) => id !== "sesbbb" || !("call_id" in entry && entry.call_id === first));
     await writeLog(run, id, entries, { rollout_id: id });
   }
