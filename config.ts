@@ -8,7 +8,7 @@ import { z } from "zod";
 import { engines } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
 import { harnesses, harnessNamed } from "./harnesses/index.ts";
-import { EngineRoute } from "./proxy/index.ts";
+import { Bounds, EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { Sampling } from "./schema/message.ts";
@@ -124,6 +124,7 @@ export const Config = z.strictObject({
     .default({})
     .describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn"),
   budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
+  bounds: Bounds.prefault({}).describe("what one sandboxed session may take of the proxy that it shares with others"),
   train_classes: TrainClasses.describe(
     "kinds of call whose tokens may be trained; what is not listed is recorded, and left out as `auxiliary`",
   ),

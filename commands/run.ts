@@ -190,6 +190,7 @@ export async function executeRun(options: {
     engines: opened.engines,
     routes: config.routes,
     pauseWaitSeconds: config.pause_wait_seconds,
+    bounds: config.bounds,
     store: new DiskStore(RunFolder.sessions(path)),
     version,
     signal,

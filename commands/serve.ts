@@ -56,6 +56,7 @@ export function serve(program: Command): void {
         engines: opened.engines,
         routes: config.routes,
         pauseWaitSeconds: config.pause_wait_seconds,
+        bounds: config.bounds,
         store: new DiskStore(join(folder, "sessions")),
         version,
         host: config.host,

@@ -41,6 +41,12 @@ export function assertWithinBudgets(session: Session, now: number, isRepetition:
   if (isMomentary(spent.over)) noteOver(session, null);
 }
 
+/** Throws `budget_spent` where the log is as large as it may be: nothing more is asked then that would have to be written down. */
+export function assertLogHasRoom(session: Session): void {
+  const { max_log_bytes: limit } = session.spec.budgets;
+  if (limit !== undefined && session.log.bytes >= limit) throw budgetSpent(session, "max_log_bytes", session.log.bytes);
+}
+
 /** Places are free again when calls end: whoever goes on after such a refusal was not ended by it. */
 function isMomentary(name: keyof Budgets | null): boolean {
   return name === "max_concurrent_calls";

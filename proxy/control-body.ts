@@ -9,9 +9,12 @@ import { RequestBytes } from "./request-bytes.ts";
 
 export type Env = { Bindings: HttpBindings };
 
+/** A trainer's own requests are a few kilobytes. */
+const maxBytes = 64 * 1024 * 1024;
+
 /** No body is an empty object. Throws `request_invalid` with `param`. */
 export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
-  const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read(), (bytes) =>
+  const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read({ limit: maxBytes }), (bytes) =>
     bytes.length === 0 ? {} : parseJson(bytes),
   );
   const result = schema.safeParse(value);

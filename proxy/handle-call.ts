@@ -9,7 +9,7 @@ import type { NeutralRequest } from "../schema/message.ts";
 import { withoutBase } from "../schema/restored-turns.ts";
 import type { CallFinished, ErrorRecord } from "../schema/session-log.ts";
 import { isFull } from "../store/index.ts";
-import { assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
+import { assertLogHasRoom, assertWithinBudgets, effectiveSampling, mainTurn } from "./admit.ts";
 import { believedLabels } from "./believed-labels.ts";
 import { sampledBudget, wallClock } from "./budget-watch.ts";
 import { Call } from "./call.ts";
@@ -71,6 +71,7 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   const known: Known = { call: null, said: null, parent: null };
   try {
     session.assertOpen();
+    assertLogHasRoom(session);
     const request = await admitted(session, exchange, around);
     const said = believedLabels(session.spec, exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>));
     known.said = said;
@@ -294,6 +295,15 @@ async function errorOf(call: Call): Promise<ErrorRecord | null> {
   return call.settled.then(() => null, toErrorRecord);
 }
 
+/** Once it is written down that it is full, no more is. */
+function isLogFull(session: Session): boolean {
+  const { max_log_bytes: limit } = session.spec.budgets;
+  return limit !== undefined && session.log.bytes > limit + lastWordsBytes;
+}
+
+/** A few refusals that say why a session ended still have room. */
+const lastWordsBytes = 64 * 1024;
+
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
 async function refuse(
   session: Session,
@@ -319,7 +329,7 @@ async function refuse(
         status: refusal.status,
       });
     // A sealed log takes no more, and what a full disk refused is not worth a line of it.
-    else if (session.sealed === null && !isFull(error))
+    else if (session.sealed === null && !isFull(error) && !isLogFull(session))
       await session.record({
         type: "refused",
         ...entry,

@@ -11,13 +11,15 @@ import { type Context, Hono } from "hono";
 import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import { withJoined } from "../wire/joined.ts";
-import { parseJson } from "../wire/json.ts";
+import { BodyReader, type Shape } from "./body-reader.ts";
+import type { Bounds } from "./bounds.ts";
 import { continueFrom } from "./continue-from.ts";
+import { Doors } from "./doors.ts";
 import { Exchange } from "./exchange.ts";
+import { Gate } from "./gate.ts";
 import { type CallSurroundings, handleCall, refuseCall } from "./handle-call.ts";
 import { closeListener, listenOn } from "./listen.ts";
-import { dialectByKey, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
+import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { RequestBytes } from "./request-bytes.ts";
 import { restore } from "./restore.ts";
 import { assertImagesInside } from "./sandboxed-request.ts";
@@ -41,13 +43,18 @@ export class HarnessListener implements AsyncDisposable {
   readonly #server: Server;
   readonly #sessions: Sessions;
   readonly #surroundings: CallSurroundings;
-  /** Sessions of connections that came through a door. */
-  readonly #doors = new WeakMap<object, Session>();
+  readonly #gate: Gate;
+  readonly #bodies: BodyReader;
+  readonly #doors: Doors;
 
-  constructor(sessions: Sessions, surroundings: CallSurroundings, timeouts: Partial<ClientTimeouts> = {}) {
+  constructor(sessions: Sessions, surroundings: CallSurroundings, bounds: Bounds, timeouts: Partial<ClientTimeouts> = {}) {
+    this.#gate = new Gate(bounds);
+    this.#bodies = new BodyReader(this.#gate);
+    this.#doors = new Doors(this.#gate);
     this.#sessions = sessions;
     this.#surroundings = surroundings;
     const { headersMs, requestMs, silentMs } = { ...usualTimeouts, ...timeouts };
+    const serve = getRequestListener(this.#app().fetch, { overrideGlobalObjects: false });
     this.#server = createServer(
       {
         keepAliveTimeout: 65_000,
@@ -57,7 +64,7 @@ export class HarnessListener implements AsyncDisposable {
         keepAlive: true,
         keepAliveInitialDelay: silentMs,
       },
-      getRequestListener(this.#app().fetch, { overrideGlobalObjects: false }),
+      (incoming, outgoing) => this.#doors.inOrder(incoming, outgoing, () => void serve(incoming, outgoing)),
     );
   }
 
@@ -67,12 +74,12 @@ export class HarnessListener implements AsyncDisposable {
 
   /** A connection that is known to be this session's: no key is asked of it. */
   attach(session: Session, socket: Duplex): void {
-    this.#doors.set(socket, session);
-    this.#server.emit("connection", socket as Socket);
+    if (this.#doors.admit(session, socket)) this.#server.emit("connection", socket as Socket);
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return closeListener(this.#server);
+  async [Symbol.asyncDispose](): Promise<void> {
+    await closeListener(this.#server);
+    await this.#bodies[Symbol.asyncDispose]();
   }
 
   #app(): Hono<Env> {
@@ -80,13 +87,22 @@ export class HarnessListener implements AsyncDisposable {
     for (const base of ["", "/s/:key"]) {
       for (const dialect of dialects)
         for (const route of dialect.routes) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
-      for (const [path, allow] of methodsByPath()) app.options(base + path, (context) => context.body(null, 204, { allow }));
+      for (const [path, allow] of methodsByPath())
+        app.options(base + path, async (context) => {
+          using _ = await this.#placeAt(context.env.incoming as IncomingMessage);
+          return context.body(null, 204, { allow });
+        });
     }
-    app.notFound((context) => {
+    app.notFound(async (context) => {
+      using _ = await this.#placeAt(context.env.incoming as IncomingMessage);
       const answer = noRoute(context.req.method, context.req.path, flatten(context.env.incoming as IncomingMessage));
       return context.json(answer.body as object, answer.status as 404, answer.headers);
     });
     app.onError((error, context) => {
+      if (error instanceof AlidadeError) {
+        const answer = errorAt(context.req.path, flatten(context.env.incoming as IncomingMessage), error);
+        return context.json(answer.body as object, answer.status as 429, answer.headers);
+      }
       this.#surroundings.onError(error, "serving a harness");
       return context.json({ error: { message: "internal error of the proxy", type: "server_error", code: "internal" } }, 500);
     });
@@ -102,45 +118,53 @@ export class HarnessListener implements AsyncDisposable {
     const address: Address = { params, query: context.req.query() };
     const addressed = dialect.address?.(address);
     const exchange = new Exchange(dialect, headers, new RequestBytes(incoming), outgoing, addressed?.framing);
+    const needsNone = route.kind === "hello" || route.kind === "websocket";
+    let known: Session | null = null;
     try {
+      const session = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
+      known = session;
+      using _ = session && (await this.#gate.enter(session, exchange.signal));
       if (route.kind === "hello") await exchange.sendEmpty();
-      else if (route.kind === "websocket") throw noWebSocket(headers);
+      else if (session === null || route.kind === "websocket") throw noWebSocket(headers);
       else {
-        const session = this.#resolve(incoming, headers, address, key, dialect);
         if (route.kind === "models" || route.kind === "model") await this.#models(session, exchange, params.id);
         else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address);
         else {
           const read = () => this.#body(session, exchange, { ...addressed?.fields, ...route.fields });
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange, await read());
-          else await this.#call(session, exchange, read);
+          else {
+            exchange.body = await read();
+            await handleCall(session, exchange, this.#surroundings);
+          }
         }
       }
     } catch (error) {
-      if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
+      // Anything else is a client that left in the middle of its body: it is told nothing.
+      if (known && route.kind === "generate" && error instanceof AlidadeError) await refuseCall(known, exchange, error, this.#surroundings);
+      else if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
     return RESPONSE_ALREADY_SENT;
   }
 
-  async #call(session: Session, exchange: Exchange, read: () => Promise<unknown>): Promise<void> {
-    try {
-      exchange.body = await read();
-    } catch (error) {
-      // Anything else is a client that left in the middle of it: it is told nothing.
-      if (!(error instanceof AlidadeError)) throw error;
-      return refuseCall(session, exchange, error, this.#surroundings);
-    }
-    return handleCall(session, exchange, this.#surroundings);
+  /** For what needs no session: a door's requests have theirs all the same. */
+  #placeAt(incoming: IncomingMessage): Promise<Disposable> | null {
+    const session = this.#doors.sessionOf(incoming);
+    return session ? this.#gate.enter(session, new AbortController().signal) : null;
   }
 
   /** The body with what the address adds. */
-  async #body(session: Session, { dialect, bytes: sent }: Exchange, fields: Record<string, unknown>): Promise<unknown> {
-    const { conversation, verbatim } = dialect;
-    const body = withJoined(await sent.read(), (bytes) => {
-      // A sealed session has no next request that this one could stand in.
-      const isKept = conversation && session.sealed === null;
-      return isKept ? session.bodies.parse(bytes, conversation, verbatim) : parseJson(bytes);
-    });
+  async #body(session: Session, exchange: Exchange, fields: Record<string, unknown>): Promise<unknown> {
+    const { conversation = "", verbatim } = exchange.dialect;
+    // A sealed session has no next request that this one could stand in.
+    const bodies = conversation !== "" && session.sealed === null ? session.bodies : null;
+    const body = await this.#read(session, exchange, { bodies, field: conversation, keys: verbatim });
     return isObject(body) ? { ...body, ...fields } : body;
+  }
+
+  async #read(session: Session, exchange: Exchange, shape: Shape): Promise<unknown> {
+    const pieces = await this.#gate.read(session, exchange);
+    await this.#gate.turn(session, exchange.signal);
+    return this.#bodies.read(session, pieces, shape, exchange.signal);
   }
 
   /** All models, or the one that was asked for. */
@@ -154,7 +178,7 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
-    const body = withJoined(await exchange.bytes.read(), (bytes) => (bytes.length > 0 ? parseJson(bytes) : null));
+    const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
     const asked = { ...route, id: params.id ?? "", query, body };
     const answer = await exchange.dialect.answerFromRecord?.(asked, sessionRecord(session, exchange.dialect));
     await exchange.send({ status: 200, headers: {}, body: answer ?? {} });
@@ -179,9 +203,7 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
   }
 
-  #resolve(incoming: IncomingMessage, headers: Headers, address: Address, pathKey: string | undefined, dialect: Dialect): Session {
-    const door = this.#doors.get(incoming.socket);
-    if (door) return door;
+  #resolve(headers: Headers, address: Address, pathKey: string | undefined, dialect: Dialect): Session {
     const key = pathKey ?? credential(headers, address, dialect);
     if (key === null) throw new AlidadeError("unauthorized", "no session key: put it in the path (/s/<key>/…) or send it as the API key");
     const session = this.#sessions.byKey(key);

@@ -13,6 +13,7 @@ import type { NewSession, Policy } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
 import type { Store } from "../store/index.ts";
+import { Bounds } from "./bounds.ts";
 import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control-listener.ts";
 import type { Controlled } from "./controlled.ts";
@@ -49,6 +50,8 @@ export type ProxyOptions = {
   pauseAlarmSeconds?: number;
   /** How often a waiting stream is shown a sign of life. */
   keepAliveMs?: number;
+  /** What one sandboxed session may take of the proxy. */
+  bounds?: Partial<Bounds>;
   /** How long a client may take to send its request. */
   clientTimeouts?: Partial<ClientTimeouts>;
   /** Where images of sandboxed sessions are fetched from; absent: the public internet. */
@@ -82,6 +85,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     this.#listener = new HarnessListener(
       this.sessions,
       { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, onError },
+      Bounds.parse(options.bounds ?? {}),
       options.clientTimeouts,
     );
   }

@@ -8,6 +8,8 @@ import type { SessionLog, Store } from "../store/index.ts";
 export class LazyLog {
   readonly #open: () => Promise<SessionLog>;
   #log: Promise<SessionLog> | null = null;
+  /** As large as it was after the last append. */
+  bytes = 0;
   readonly #writing = new Set<Promise<void>>();
 
   constructor(store: Store, sessionId: string) {
@@ -38,6 +40,8 @@ export class LazyLog {
       this.#log = null;
       throw error;
     });
-    await (await this.#log).append(...entries);
+    const log = await this.#log;
+    await log.append(...entries);
+    this.bytes = log.bytes ?? 0;
   }
 }

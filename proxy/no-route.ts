@@ -10,7 +10,12 @@ export function noRoute(method: string, path: string, headers: Headers): HttpAns
     "not_found",
     `${method} ${shown} is no route of this proxy: it is answered by nobody and recorded nowhere.`,
   );
-  return callerOf(shown, headers).error(error);
+  return errorAt(path, headers, error);
+}
+
+/** An error in the shape that a caller of this path understands. */
+export function errorAt(path: string, headers: Headers, error: AlidadeError): HttpAnswer {
+  return callerOf(path.replace(/^\/s\/[^/]+/, ""), headers).error(error);
 }
 
 /** Codex falls back to server-sent events at 426; a client that only reads a page there is told that there is none. */

@@ -1,14 +1,19 @@
-/** Reads a request body within bounds of size and time. */
+/** The bytes of a request as they come, and until it is a call: a refused one is written down by their number and hash. */
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
 import type { BodySeen } from "../schema/session-log.ts";
+import type { Pace } from "./pace.ts";
 
-/** A context of a million tokens is about 8 MB of text; with images 64 MiB leaves room and bounds what a client can hold. */
-const maxBodyBytes = 64 * 1024 * 1024;
+export type Reading = {
+  limit: number;
+  /** How fast they may come; absent: as fast as they do. */
+  pace?: Pace;
+  /** After so long the connection is closed; absent or null: the server's own limit holds. */
+  withinMs?: number | null;
+};
 
-/** The bytes of a request as they came, until it is a call: a refused one is written down by their number and hash. */
 export class RequestBytes {
   readonly #incoming: IncomingMessage;
   #pieces: Buffer[] = [];
@@ -19,15 +24,31 @@ export class RequestBytes {
     this.#incoming = incoming;
   }
 
-  /** All of them. Throws `request_invalid` (413) where there are too many, and when the client goes away in the middle of it. */
-  async read(): Promise<readonly Buffer[]> {
-    const declared = Number(this.#incoming.headers["content-length"] ?? 0);
-    if (declared > maxBodyBytes) throw tooLarge(declared);
-    // The connection stays, so that the refusal of a body that is too large can be read.
-    for await (const piece of this.#incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      this.#size += piece.length;
-      if (this.#size > maxBodyBytes) throw tooLarge(this.#size);
-      this.#pieces.push(piece);
+  /** As many as the client says there are; null where it does not say. */
+  get declared(): number | null {
+    const { "content-length": length, "transfer-encoding": encoding } = this.#incoming.headers;
+    return length !== undefined ? Number(length) : encoding === undefined ? 0 : null;
+  }
+
+  /** Throws `request_invalid` (413) where more are declared. */
+  assertAtMost(limit: number): void {
+    if ((this.declared ?? 0) > limit) throw tooLarge(this.declared as number, limit);
+  }
+
+  /** All of them. Throws `request_invalid` (413, 408), and when the client goes away in the middle. */
+  async read({ limit, pace, withinMs = null }: Reading): Promise<readonly Buffer[]> {
+    this.assertAtMost(limit);
+    const late = withinMs === null ? undefined : setTimeout(() => this.#incoming.destroy(tooSlow(withinMs)), withinMs);
+    try {
+      // The connection stays, so that the refusal of a body that is too large can be read.
+      for await (const piece of this.#incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        this.#size += piece.length;
+        if (this.#size > limit) throw tooLarge(this.#size, limit);
+        this.#pieces.push(piece);
+        if (pace) await keepPace(pace, piece.length);
+      }
+    } finally {
+      clearTimeout(late);
     }
     this.#isWhole = true;
     return this.#pieces;
@@ -41,8 +62,7 @@ export class RequestBytes {
 
   /** What a record says of them. */
   async seen(): Promise<BodySeen> {
-    const declared = Number(this.#incoming.headers["content-length"] ?? 0);
-    return { bytes: Math.max(this.#size, declared), sha256: this.#isWhole ? await this.#hash() : null };
+    return { bytes: Math.max(this.#size, this.declared ?? 0), sha256: this.#isWhole ? await this.#hash() : null };
   }
 
   /** A little at a time: others wait for the thread that hashes. */
@@ -63,9 +83,34 @@ export class RequestBytes {
 /** About a millisecond's. */
 const hashedAtOnce = 1024 * 1024;
 
-function tooLarge(size: number): AlidadeError {
-  return new AlidadeError("request_invalid", `the request body has ${size} bytes or more; at most ${maxBodyBytes} are taken`, {
-    status: 413,
-    param: "body",
-  });
+/** A timer cannot wait for less; what is owed less is owed until more is. */
+const shortestWaitMs = 4;
+
+async function keepPace(pace: Pace, bytes: number): Promise<void> {
+  const owed = pace.take(bytes);
+  if (owed > shortestWaitMs) await sleep(owed);
+}
+
+/** So long a client that was answered before it had said all goes on to be listened to: it reads the answer meanwhile. */
+const lastWordsMs = 5_000;
+
+/** Reads what is left of an answered request and lets it go. */
+export async function discard(incoming: IncomingMessage, pace: Pace): Promise<void> {
+  const late = setTimeout(() => incoming.destroy(), lastWordsMs);
+  try {
+    for await (const piece of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) await keepPace(pace, piece.length);
+  } catch {
+    // It is gone.
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function tooLarge(size: number, limit: number): AlidadeError {
+  const message = `the request body has ${size} bytes or more; at most ${limit} are taken`;
+  return new AlidadeError("request_invalid", message, { status: 413, param: "body" });
+}
+
+function tooSlow(ms: number): AlidadeError {
+  return new AlidadeError("request_invalid", `the request body was not there after ${Math.round(ms)} ms`, { status: 408, param: "body" });
 }

@@ -34,6 +34,14 @@ export function restore(session: Session, messages: Message[]): RestoreResult {
 /** A turn with eight calls and a text for each comes back in fewer pieces; more are tried one by one. */
 const maxPieces = 32;
 
+/**
+ * Characters of pieces that are put together to see whether they are one turn. A thousand turns in four pieces of a
+ * kilobyte make this; who sends more wants to be waited for, and its pieces are tried one by one.
+ */
+const mostTried = 4_000_000;
+/** What a piece costs beside its characters. */
+const pieceCost = 200;
+
 class Restoring implements RestoreResult {
   readonly messages: Message[] = [];
   readonly restored: Restored[] = [];
@@ -41,6 +49,7 @@ class Restoring implements RestoreResult {
   readonly #session: Session;
   /** Engine ids of calls that a harness renamed, by its own ids. */
   readonly #renamed = new Map<string, string>();
+  #tried = 0;
 
   constructor(session: Session) {
     this.#session = session;
@@ -71,7 +80,7 @@ class Restoring implements RestoreResult {
         pieces.push(message);
       } else break;
     }
-    if (!isDivided) return 0;
+    if (!isDivided || !this.#mayTry(pieces)) return 0;
     const turn = this.#turn({ role: "assistant", parts: pieces.flatMap((message) => message.parts) });
     if (!turn.record || turn.record.status === "edited") return 0;
     this.#add({ ...turn, record: { ...turn.record, status: "restored", differences: [...turn.record.differences, "one_by_one"] } });
@@ -87,6 +96,7 @@ class Restoring implements RestoreResult {
   #takeJoined(pieces: Message[], at: number): number {
     for (let length = Math.min(maxPieces, pieces.length - at); length > 1; length--) {
       const group = pieces.slice(at, at + length);
+      if (!this.#mayTry(group)) return 0;
       if (!mayBeOneTurn(group)) continue;
       const turn = this.#turn({ role: "assistant", parts: group.flatMap((message) => message.parts) });
       if (!turn.record) continue;
@@ -102,6 +112,11 @@ class Restoring implements RestoreResult {
       }
     }
     return 0;
+  }
+
+  #mayTry(group: readonly Message[]): boolean {
+    for (const message of group) this.#tried += pieceCost + sizeOf(message);
+    return this.#tried <= mostTried;
   }
 
   #takeOne(message: Message): number {
@@ -180,6 +195,11 @@ class Restoring implements RestoreResult {
 /** The call of ours whose ids a message carries; null where it has none. */
 function callOf(message: Message): string | null {
   return toolCallsOf(message).map(({ id }) => ownId(id)?.call_id ?? null)[0] ?? null;
+}
+
+/** Characters of its texts and calls. */
+function sizeOf({ parts }: Message): number {
+  return parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : part.type === "tool_call" ? part.arguments.length : 0), 0);
 }
 
 /** Pieces that carry ids or carriers of two calls of ours are two turns. */

@@ -5,15 +5,20 @@ import { type Message, toolCallsOf } from "../schema/message.ts";
 import { type Call, isSameMessage, normalText } from "./call.ts";
 import { asText, reasoningOf } from "./compare-turn.ts";
 
+/** Turns that said the same. Looked at anew for each message that says it too, so few of them, and the others by their place. */
+type SameWords = { count: number; latest: Call[]; byPosition: Map<number, Call[]> };
+
+const latestKept = 64;
+
 export class SaidTurns {
-  readonly #byContent = new Map<string, Call[]>();
+  readonly #byContent = new Map<string, SameWords>();
   readonly #byPosition = new Map<number, Call[]>();
 
   /** Each turn under all that its answer said, in every dialect. */
   add(call: Call): void {
     const message = call.turn?.message;
     if (!message) return;
-    for (const key of new Set([message, asText(message)].map(contentKey))) append(this.#byContent, key, call);
+    for (const key of new Set([message, asText(message)].map(contentKey))) this.#remember(key, call);
     append(this.#byPosition, call.messages.length, call);
   }
 
@@ -23,17 +28,28 @@ export class SaidTurns {
    * says that no other turn said the same. A turn without words is known by its place, or by its thought.
    */
   saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
-    const alike = this.#byContent.get(contentKey(message)) ?? [];
+    const same = this.#byContent.get(contentKey(message));
+    if (!same) return undefined;
     const thought = reasoningOf(message).trim();
     const isWordless = normalText(message) === "" && toolCallsOf(message).length === 0;
-    const found = isWordless && thought !== "" ? alike.filter(({ turn }) => turn && reasoningOf(turn.message).trim() === thought) : alike;
+    const isMeant = ({ turn }: Call): boolean => !isWordless || thought === "" || (!!turn && reasoningOf(turn.message).trim() === thought);
     const thoughtSo = (calls: readonly Call[]): Call | undefined =>
       calls.findLast(({ turn }) => turn && reasoningOf(turn.message) === reasoningOf(message)) ?? calls.at(-1);
-    const here = thoughtSo(found.filter((call) => isAnswerTo(call, before)));
+    const alike = (same.byPosition.get(before.length) ?? []).filter(isMeant);
+    const here = thoughtSo(alike.filter((call) => isAnswerTo(call, before)));
     if (here) return { call: here, isHere: true, isSure: true };
     if (isWordless && thought === "") return undefined;
-    const elsewhere = thoughtSo(found.filter(({ messages }) => messages.length === before.length)) ?? thoughtSo(found);
-    return elsewhere && { call: elsewhere, isHere: false, isSure: found.length === 1 };
+    const latest = same.latest.filter(isMeant);
+    const elsewhere = thoughtSo(alike) ?? thoughtSo(latest);
+    return elsewhere && { call: elsewhere, isHere: false, isSure: latest.length === 1 && same.count <= latestKept };
+  }
+
+  #remember(key: string, call: Call): void {
+    const same = this.#byContent.get(key) ?? { count: 0, latest: [], byPosition: new Map() };
+    this.#byContent.set(key, same);
+    same.count++;
+    same.latest = [...same.latest.slice(1 - latestKept), call];
+    append(same.byPosition, call.messages.length, call);
   }
 
   /** The turns that were answers to conversations of this length, oldest first. */

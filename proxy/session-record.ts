@@ -2,6 +2,7 @@
 import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../dialects/dialect.ts";
 import { mintToolCallId, newId } from "../schema/ids.ts";
 import { type Message, toolCallsOf } from "../schema/message.ts";
+import { assertLogHasRoom } from "./admit.ts";
 import type { Call } from "./call.ts";
 import { fromErrorRecord } from "./error-record.ts";
 import { contextOf, mintedTurn } from "./relay.ts";
@@ -28,6 +29,7 @@ export function sessionRecord(session: Session, dialect: Dialect): SessionRecord
     conversation,
     async openConversation(messages, metadata) {
       session.assertOpen();
+      assertLogHasRoom(session);
       const entry = { type: "conversation" as const, time: Date.now(), conversation_id: newId("conv"), messages, metadata };
       await session.record(entry);
       session.conversations.set(entry.conversation_id, entry);
@@ -35,6 +37,7 @@ export function sessionRecord(session: Session, dialect: Dialect): SessionRecord
     },
     async forget(id) {
       session.assertOpen();
+      assertLogHasRoom(session);
       await session.record({ type: "forgotten", time: Date.now(), id });
       session.forgotten.add(id);
     },

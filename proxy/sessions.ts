@@ -3,6 +3,7 @@ import { AlidadeError } from "../errors.ts";
 import { hashKey, newId, newKey } from "../schema/ids.ts";
 import { logSchemaVersion, type NewSession, SessionSpec } from "../schema/session-log.ts";
 import type { Store } from "../store/index.ts";
+import { withBudgets } from "./bounds.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
 import { RolloutAttempts } from "./rollout-attempts.ts";
@@ -133,7 +134,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   #specOf(id: string, asked: Partial<NewSession>): SessionSpec {
-    const spec = SessionSpec.parse(asked);
+    const spec = withBudgets(SessionSpec.parse(asked));
     if (spec.member !== null && spec.rollout_id === null)
       throw new AlidadeError("request_invalid", `member "${spec.member}" belongs to no rollout: give rollout_id too`, {
         param: "rollout_id",

@@ -24,6 +24,12 @@ export const Budgets = z.strictObject({
   max_sampled_tokens: z.number().int().positive().optional().describe("sampled tokens over all calls"),
   max_wall_seconds: z.number().positive().optional().describe("seconds from the first call"),
   max_concurrent_calls: z.number().int().positive().optional().describe("calls in flight at once"),
+  max_log_bytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("bytes of the session's log; 256 MiB in a sandbox (two hundred screenshots, or the ids of several million tokens)"),
 });
 export type Budgets = z.infer<typeof Budgets>;
 

@@ -39,6 +39,10 @@ export class Appender implements AsyncDisposable {
     }
   }
 
+  get size(): number {
+    return this.#size;
+  }
+
   /** Resolves when the text is with the operating system. `store_full` and `store_error` leave the file as it was. */
   async append(text: string): Promise<void> {
     if (this.#closing) throw new AlidadeError("store_error", `cannot write ${this.path}: it was closed`);

@@ -29,6 +29,9 @@ export class DiskStore implements Store {
     const file = await Appender.open(path);
     return {
       sessionId,
+      get bytes() {
+        return file.size;
+      },
       append: async (...entries) => {
         for (const entry of entries) assertValidEntry(entry);
         await file.append(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));

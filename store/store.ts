@@ -6,6 +6,8 @@ import type { LogEntry, LogLine } from "../schema/session-log.ts";
 
 export interface SessionLog extends AsyncDisposable {
   readonly sessionId: string;
+  /** What stands in it; absent where it takes no place that others need. */
+  readonly bytes?: number;
   /**
    * Resolves when the entries are durable. Throws AlidadeError `store_full` or `store_error`, and `request_invalid` or
    * `internal` for an entry that its own schema refuses (schema/valid-entry.ts); the log is then as it was before, and

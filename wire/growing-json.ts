@@ -5,12 +5,16 @@
  * very objects of then, so nobody may change what is in them.
  */
 import { parseJson } from "./json.ts";
+import { skipString, valuesIn } from "./json-text.ts";
 
 /** Smaller bodies are parsed faster than they are looked at. */
 const worthwhileBytes = 16 * 1024;
 
 /** An agent and its sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
 const conversationsKept = 4;
+
+/** Of all that are kept: two of the largest that a sandbox may send, with their room. */
+const mostBytesKept = 96 * 1024 * 1024;
 
 const none: readonly string[] = [];
 
@@ -25,26 +29,49 @@ type Known = {
   /** Where each item of the list ends. */
   ends: number[];
   items: unknown[];
+  /** At most so many values of JSON stand in it. */
+  values: number;
 };
+
+/** A body that was read whole, and where its list stands. */
+export type ReadBody = { value: unknown; list: { start: number; ends: number[] } | null; values: number };
+
+/** Throws what `parseJson` throws. */
+export function readWhole(bytes: Buffer, field: string, keys: readonly string[] = none, maxValues?: number): ReadBody {
+  const values = valuesIn(bytes, maxValues);
+  const value = parseJson(bytes, { verbatim: { field, keys } });
+  return { value, list: bytes.length < worthwhileBytes ? null : readFirst(bytes, field, value), values };
+}
 
 export class GrowingJson {
   /** The one that was read last comes last. One that another continues is gone: its bytes may be the other's. */
   #known: Known[] = [];
+  /** What the body that was read last had that no body before it had. */
+  fresh = { bytes: 0, values: 0 };
 
   /**
    * `field`: the list at the top of the body that grows at its end. `keys`: what is verbatim in it, the same list for
-   * each body that is to be known again. Throws what `parseJson` throws.
+   * each body that is to be known again. Undefined where more than `mostFresh` bytes of it are new. Throws what
+   * `parseJson` throws.
    */
-  parse(bytes: Buffer, field: string, keys: readonly string[] = none): unknown {
+  parse(bytes: Buffer, field: string, keys: readonly string[] = none, limits: { mostFresh?: number; maxValues?: number } = {}): unknown {
     const { known, shared } = this.#nearest(bytes, field, keys);
-    const grown = known && goOn(known, shared, bytes);
-    if (grown) {
-      this.#keep(grown.known, grown.instead);
-      return grown.value;
-    }
-    const value = parseJson(bytes, { verbatim: { field, keys } });
-    const read = bytes.length < worthwhileBytes ? null : readFirst(bytes, field, keys, value);
-    if (read) this.#keep(read, null);
+    const { mostFresh = Number.POSITIVE_INFINITY, maxValues } = limits;
+    this.fresh = { bytes: bytes.length - (known?.ends[shared - 1] ?? 0), values: 0 };
+    if (this.fresh.bytes > mostFresh) return undefined;
+    const grown = known && goOn(known, shared, bytes, maxValues);
+    if (!grown) return this.keepRead(bytes, field, keys, readWhole(bytes, field, keys, maxValues));
+    this.fresh.values = grown.known.values - known.values;
+    this.#keep(grown.known, grown.instead);
+    return grown.value;
+  }
+
+  /** The value of a body that was read elsewhere, kept for the next one. */
+  keepRead(bytes: Buffer, field: string, keys: readonly string[] = none, { value, list, values }: ReadBody): unknown {
+    this.fresh = { bytes: bytes.length, values };
+    const items = list && listIn(value, field);
+    if (list && items)
+      this.#keep({ bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, keys, ...list, items: [...items], values }, null);
     return value;
   }
 
@@ -65,6 +92,7 @@ export class GrowingJson {
 
   #keep(known: Known, instead: Known | null): void {
     this.#known = [...this.#known.filter((one) => one !== instead), known].slice(-conversationsKept);
+    while (this.#known.length > 1 && this.#known.reduce((sum, { bytes }) => sum + bytes.length, 0) > mostBytesKept) this.#known.shift();
   }
 }
 
@@ -82,15 +110,23 @@ function sharedItems({ bytes: before, ends }: Known, bytes: Buffer): number {
 }
 
 /** Null where the rest is not as simple as it should be. */
-function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; instead: Known | null; value: unknown } | null {
+function goOn(
+  before: Known,
+  shared: number,
+  bytes: Buffer,
+  maxValues?: number,
+): { known: Known; instead: Known | null; value: unknown } | null {
   let rest = skipSpace(bytes, before.ends[shared - 1] as number);
   if (bytes[rest] === comma) {
     rest = skipSpace(bytes, rest + 1);
     if (bytes[rest] !== openBrace) return null;
   } else if (bytes[rest] !== closeBracket) return null;
   let value: unknown;
+  let values = before.values;
   try {
-    value = parseJson(Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]), { verbatim: before });
+    const fresh = Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]);
+    values += valuesIn(fresh, maxValues && Math.max(0, maxValues - values));
+    value = parseJson(fresh, { verbatim: before });
   } catch {
     // What is wrong with it is said of the whole.
     return null;
@@ -103,7 +139,7 @@ function goOn(before: Known, shared: number, bytes: Buffer): { known: Known; ins
   // One that parts from it before its end is another conversation, and leaves it as it is.
   const instead = shared === before.ends.length ? before : null;
   return {
-    known: { ...before, bytes: memoryFor(bytes, ends.at(-1) as number, instead), ends, items },
+    known: { ...before, bytes: memoryFor(bytes, ends.at(-1) as number, instead), ends, items, values },
     instead,
     value: Object.assign(value as object, { [before.field]: [...items] }),
   };
@@ -125,13 +161,13 @@ function memoryFor(bytes: Buffer, end: number, before: Known | null): Buffer {
 }
 
 /** Null where the body has no such list, or has it twice, or items that are no objects. */
-function readFirst(bytes: Buffer, field: string, keys: readonly string[], value: unknown): Known | null {
+function readFirst(bytes: Buffer, field: string, value: unknown): ReadBody["list"] {
   const items = listIn(value, field);
   const start = items && findList(bytes, field);
   const list = start ? readList(bytes, skipSpace(bytes, start)) : null;
   if (!items || !start || !list || list.ends.length === 0 || list.ends.length !== items.length) return null;
   if (!endsWithout(field, bytes, list.close + 1)) return null;
-  return { bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, keys, start, ends: list.ends, items: [...items] };
+  return { start, ends: list.ends };
 }
 
 function listIn(value: unknown, field: string): unknown[] | null {
@@ -141,7 +177,7 @@ function listIn(value: unknown, field: string): unknown[] | null {
 
 // From here on the text is known to be JSON: what is looked for is only where things end.
 
-const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
+const [quote, comma, colon] = [0x22, 0x2c, 0x3a];
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 
 /** Behind the bracket of the list that is the body's field of this name; null where there is none. */
@@ -209,17 +245,6 @@ function skipValue(bytes: Buffer, from: number): number {
       continue;
     }
     if (depth === 0) return at;
-  }
-  return at;
-}
-
-/** Behind the closing quotation mark. */
-function skipString(bytes: Buffer, from: number): number {
-  let at = from + 1;
-  while (at < bytes.length) {
-    const byte = bytes[at++];
-    if (byte === backslash) at++;
-    else if (byte === quote) break;
   }
   return at;
 }

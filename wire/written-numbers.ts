@@ -18,6 +18,11 @@ export function parseAsWritten(text: string): unknown {
  */
 const rewritten = /[[:,]\s*-?(?:\d+\.\d*0\s*[,}\]]|\d+(?:\.\d+)?[eE]|0\.0{6}|[\d.]{16})|-0\s*[,}\]]/;
 
+/** May a text have such a number? */
+export function mayHaveWrittenNumbers(text: string): boolean {
+  return rewritten.test(text);
+}
+
 /** What of a body is only handed on: objects and lists under these keys, anywhere within this field of it. */
 export type Verbatim = { field: string; keys: readonly string[] };
 
@@ -32,7 +37,7 @@ const texts = new WeakMap<object, string>();
  * tools' schemas; it may not nest deeply. All others stay numbers.
  */
 export function restoreNumbers(value: unknown, text: string, { field, keys }: Verbatim): void {
-  if (!rewritten.test(text)) return;
+  if (!mayHaveWrittenNumbers(text)) return;
   const written = parseAsWritten(text);
   rememberSchemas(value, written);
   const fieldOf = (body: unknown): unknown => (body as Record<string, unknown> | null)?.[field];

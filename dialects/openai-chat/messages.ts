@@ -104,22 +104,41 @@ function rawArguments(value: unknown): string {
 
 /** Calls that wait for their result, for clients that do not name the call by `tool_call_id`. */
 class OpenCalls {
-  #calls: ToolCallPart[] = [];
+  /** In the order in which they were made; each is looked up by its id and name, for there may be thousands. */
+  readonly #calls = new Set<ToolCallPart>();
+  readonly #byId = new Map<string, Set<ToolCallPart>>();
+  readonly #byName = new Map<string, Set<ToolCallPart>>();
 
   add(call: ToolCallPart): void {
-    this.#calls.push(call);
+    this.#calls.add(call);
+    addTo(this.#byId, call.id, call);
+    addTo(this.#byName, call.name, call);
   }
 
   /** The id of the call that a tool message answers: as named, else the oldest open call of that name, else the oldest. */
   take(message: WireMessage): string {
     const extra = isObject(message.extra) ? message.extra.function_id : undefined;
-    const named = [message.tool_call_id, extra, message.id].find(
-      (id) => typeof id === "string" && this.#calls.some((call) => call.id === id),
-    );
-    const found =
-      this.#calls.find((call) => call.id === named) ??
-      (message.tool_call_id ? undefined : (this.#calls.find((call) => call.name === message.name) ?? this.#calls[0]));
-    this.#calls = this.#calls.filter((call) => call !== found);
+    const byId = (id: unknown): ToolCallPart | undefined => (typeof id === "string" ? first(this.#byId.get(id)) : undefined);
+    const named = byId(message.tool_call_id) ?? byId(extra) ?? byId(message.id);
+    const unnamed = message.tool_call_id ? undefined : (first(this.#byName.get(message.name ?? "")) ?? first(this.#calls));
+    const found = named ?? unnamed;
+    if (found) this.#delete(found);
     return found?.id ?? message.tool_call_id ?? "";
   }
+
+  #delete(call: ToolCallPart): void {
+    this.#calls.delete(call);
+    this.#byId.get(call.id)?.delete(call);
+    this.#byName.get(call.name)?.delete(call);
+  }
+}
+
+function addTo<Key, Item>(map: Map<Key, Set<Item>>, key: Key, item: Item): void {
+  const set = map.get(key);
+  if (set) set.add(item);
+  else map.set(key, new Set([item]));
+}
+
+function first<Item>(set: Set<Item> | undefined): Item | undefined {
+  return set?.values().next().value;
 }

@@ -46,7 +46,7 @@ test("a client of HTTP/1.0 gets the stream without chunks", async () => {
   assert.equal(textOf(body), said);
 });
 
-test("two requests that were sent on one connection at once are answered one behind the other", async () => {
+test("of two requests that were sent on one connection at once the second begins when the first is answered", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await proxyAt(({ messages }) =>
     messages[0]?.content === "first" ? { text: "one", beforeEnd: hold.promise } : { text: "two" },
@@ -54,7 +54,13 @@ test("two requests that were sent on one connection at once are answered one beh
   const client = await at.open({ relay: "live" });
   const socket = connectTo(client);
   for (const content of ["first", "second"]) socket.write(ask(client, { messages: [{ role: "user", content }] }));
-  await client.logged("call_finished");
+  await client.logged("call_begun");
+  // Another connection's call comes and goes meanwhile.
+  await client.say([{ role: "user", content: "other" }]);
+  assert.deepEqual(
+    at.engine.requests.map(({ messages }) => messages[0]?.content),
+    ["first", "other"],
+  );
   hold.resolve();
   const heard = await readUntil(socket, (text) => text.split("[DONE]").length === 3);
   socket.destroy();

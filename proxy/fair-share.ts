@@ -1,0 +1,102 @@
+/**
+ * Shares an amount among sessions: each holds at most its own share, and of those that wait the sessions come in turn,
+ * one request of each, so that a session with a long line waits for itself.
+ */
+import { once } from "node:events";
+
+type Waiter = { amount: number; enter: () => void };
+
+export class FairShare<Key> {
+  #free: number;
+  readonly #shareOf: (key: Key) => number;
+  readonly #held = new Map<Key, number>();
+  /** Who waits. The session whose turn is next comes first. */
+  readonly #lines = new Map<Key, Set<Waiter>>();
+
+  constructor(total: number, shareOf: (key: Key) => number) {
+    this.#free = total;
+    this.#shareOf = shareOf;
+  }
+
+  /** What gives it back, once; null where it would have to be waited for. More than a whole share is taken as one. */
+  takeNow(key: Key, wanted: number): (() => void) | null {
+    const amount = Math.min(wanted, this.#shareOf(key));
+    if (this.#lines.size > 0 || !this.#fits(key, amount)) return null;
+    this.#grant(key, amount);
+    return this.#release(key, amount);
+  }
+
+  /** The same when there is room for it. Rejects with the signal's reason. */
+  async take(key: Key, wanted: number, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    const amount = Math.min(wanted, this.#shareOf(key));
+    await this.#turn(key, amount, signal);
+    return this.#release(key, amount);
+  }
+
+  #release(key: Key, amount: number): () => void {
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.#giveBack(key, amount);
+      isHeld = false;
+    };
+  }
+
+  async #turn(key: Key, amount: number, signal: AbortSignal): Promise<void> {
+    const entered = new AbortController();
+    const waiter = { amount, enter: () => entered.abort() };
+    const line = this.#lines.get(key) ?? new Set();
+    this.#lines.set(key, line.add(waiter));
+    this.#serve();
+    if (entered.signal.aborted) return;
+    const either = AbortSignal.any([signal, entered.signal]);
+    if (!either.aborted) await once(either, "abort");
+    if (entered.signal.aborted) return;
+    line.delete(waiter);
+    if (line.size === 0) this.#lines.delete(key);
+    this.#serve();
+    signal.throwIfAborted();
+  }
+
+  #fits(key: Key, amount: number): boolean {
+    return amount <= this.#free && (this.#held.get(key) ?? 0) + amount <= this.#shareOf(key);
+  }
+
+  #grant(key: Key, amount: number): void {
+    this.#free -= amount;
+    this.#held.set(key, (this.#held.get(key) ?? 0) + amount);
+  }
+
+  #giveBack(key: Key, amount: number): void {
+    this.#free += amount;
+    const left = (this.#held.get(key) ?? 0) - amount;
+    if (left > 0) this.#held.set(key, left);
+    else this.#held.delete(key);
+    this.#serve();
+  }
+
+  /** Whoever fits, in turn. One that waits for others is waited for, or smaller ones would always be faster. */
+  #serve(): void {
+    let isDone = false;
+    while (!isDone) {
+      isDone = true;
+      for (const [key, line] of [...this.#lines]) {
+        const [waiter] = line as Set<Waiter>;
+        if (!waiter) continue;
+        if (this.#fits(key, waiter.amount)) {
+          this.#enter(key, line, waiter);
+          isDone = false;
+        } else if (waiter.amount > this.#free) return;
+      }
+    }
+  }
+
+  #enter(key: Key, line: Set<Waiter>, waiter: Waiter): void {
+    this.#grant(key, waiter.amount);
+    line.delete(waiter);
+    // Behind all others that wait.
+    this.#lines.delete(key);
+    if (line.size > 0) this.#lines.set(key, line);
+    waiter.enter();
+  }
+}
