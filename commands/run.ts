@@ -11,6 +11,7 @@ import { harnessNamed } from "../harnesses/index.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { described, fitMachine, type ProgressEvent, RunFolder, readRollouts, runTasks, tallyOf } from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
+import { samePlace } from "../sandboxes/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
@@ -238,6 +239,11 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
       { param: "unsafe_host" },
     );
   onProgress({ type: "note", text: reason });
+  if (backend.isolation === "none" && (await samePlace()) === null)
+    onProgress({
+      type: "note",
+      text: "nobody may mount here, so each sandbox has a path of its own; a harness that prints it gives each rollout of a group another prompt (nemo-rl and nemo-gym leave such groups out)",
+    });
   return backend;
 }
 

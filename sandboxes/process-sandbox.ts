@@ -1,10 +1,13 @@
-/** One folder of this machine as a sandbox; what is inside at `/x` is the folder's `files/x`. */
+/**
+ * One folder of this machine as a sandbox; what is inside at `/x` is the folder's `files/x`. Its commands see it at one
+ * path that all sandboxes have, where that is possible (same-place.ts).
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { constants as osConstants } from "node:os";
-import { basename, dirname, join, posix } from "node:path";
+import { basename, dirname, join, posix, relative } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
@@ -13,6 +16,7 @@ import { checkedPath, FileCollector } from "./file-collector.ts";
 import { maxStreams } from "./multiplexer.ts";
 import { removeSandboxFolder, sandboxMark } from "./process-folder.ts";
 import { killProcesses } from "./process-tree.ts";
+import type { SamePlace } from "./same-place.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxFile, SandboxSpec } from "./sandbox.ts";
 
 const treeVariable = "ALIDADE_EXEC";
@@ -24,6 +28,9 @@ export class ProcessSandbox implements Sandbox {
   readonly facts: SandboxFacts = { backend: "process", isolation: "none", image: null, image_digest: null, packages: null };
   readonly #folder: string;
   readonly #files: string;
+  /** `files` as the sandbox's commands see it. */
+  readonly #seen: string;
+  readonly #place: SamePlace | null;
   readonly #spec: SandboxSpec;
   /** Process groups that were started; needed where environments cannot be read. */
   readonly #groups: number[] = [];
@@ -31,16 +38,23 @@ export class ProcessSandbox implements Sandbox {
   #commands = 0;
   #disposing: Promise<void> | null = null;
 
-  constructor(folder: string, spec: SandboxSpec) {
+  constructor(folder: string, spec: SandboxSpec, place: SamePlace | null) {
     this.id = basename(folder);
     this.#folder = folder;
     this.#files = join(folder, "files");
+    this.#seen = place?.path ?? this.#files;
+    this.#place = place;
     this.#spec = spec;
   }
 
   path(inside: string): string {
-    if (inside === this.#files || inside.startsWith(`${this.#files}/`)) return inside;
-    return join(this.#files, posix.resolve(this.#spec.workdir, inside));
+    if (isBelow(inside, this.#seen)) return inside;
+    return join(this.#seen, posix.resolve(this.#spec.workdir, inside));
+  }
+
+  /** Where a place inside lies on this machine. */
+  outside(inside: string): string {
+    return join(this.#files, relative(this.#seen, this.path(inside)));
   }
 
   async exec(argv: string[], options: ExecOptions = {}): Promise<ExecResult> {
@@ -77,9 +91,10 @@ export class ProcessSandbox implements Sandbox {
   }
 
   #spawn(argv: string[], options: ExecOptions, mark: string): ChildProcess {
-    const [command = "", ...args] = argv;
+    const cwd = this.path(options.cwd ?? this.#spec.workdir);
+    const [command = "", ...args] = this.#place?.wrap(this.#files, cwd, argv) ?? argv;
     const child = spawn(command, args, {
-      cwd: this.path(options.cwd ?? this.#spec.workdir),
+      cwd: this.#place ? this.#files : cwd,
       env: {
         PATH: [dirname(process.execPath), process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(":"),
         LANG: "C.UTF-8",
@@ -100,7 +115,7 @@ export class ProcessSandbox implements Sandbox {
 
   async writeFiles(files: SandboxFile[], folder = this.#spec.workdir): Promise<void> {
     for (const file of files) {
-      const target = join(this.path(folder), checkedPath(file.path));
+      const target = join(this.outside(folder), checkedPath(file.path));
       try {
         await this.#makeFolder(dirname(target));
         await rm(target, { force: true }); // never through a link that stands there
@@ -126,7 +141,7 @@ export class ProcessSandbox implements Sandbox {
 
   async readFiles(folder: string, bounds: { max_files?: number; max_bytes?: number; exclude?: string[] } = {}): Promise<SandboxFile[]> {
     const collector = new FileCollector(posix.resolve(this.#spec.workdir, folder), bounds, Object.keys(this.#spec.mounts));
-    const root = this.path(folder);
+    const root = this.outside(folder);
     const found = await lstat(root).catch(() => null);
     if (found === null) await this.#assertThere();
     if (found === null || !found.isDirectory()) throw new AlidadeError("not_found", `There is no folder ${folder} in the sandbox.`);
@@ -179,6 +194,10 @@ export class ProcessSandbox implements Sandbox {
     })();
     return this.#disposing;
   }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
 }
 
 type End = { exit_code: number; problem: string | null };

@@ -9,6 +9,7 @@ import { asAlidadeError } from "../errors.ts";
 import { checkSpec, leaseDeadline } from "./docker-container.ts";
 import { ProcessSandbox } from "./process-sandbox.ts";
 import { freeDisk, ownMemory } from "./room.ts";
+import { samePlace } from "./same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "./temporary-folder.ts";
 
@@ -30,12 +31,12 @@ async function create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> 
   const belongings = { run_id: spec.run_id, owner: spec.owner, lease: leaseDeadline(spec.limits) };
   const folder = await ownedFolder(temporary.sandbox, belongings);
   try {
-    const sandbox = new ProcessSandbox(folder, spec);
-    for (const inside of [spec.workdir, "/home/agent", "/tmp"]) await mkdir(sandbox.path(inside), { recursive: true });
+    const sandbox = new ProcessSandbox(folder, spec, await samePlace());
+    for (const inside of [spec.workdir, "/home/agent", "/tmp"]) await mkdir(sandbox.outside(inside), { recursive: true });
     for (const [inside, source] of Object.entries(spec.mounts)) {
       await lstat(source);
-      await mkdir(dirname(sandbox.path(inside)), { recursive: true });
-      await symlink(source, sandbox.path(inside));
+      await mkdir(dirname(sandbox.outside(inside)), { recursive: true });
+      await symlink(source, sandbox.outside(inside));
     }
     signal.throwIfAborted();
     return sandbox;

@@ -5,12 +5,13 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { AttemptTally } from "../../rollouts/index.ts";
+import { samePlace } from "../../sandboxes/same-place.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";
 import { scratchFolder } from "../fakes/scratch-folder.ts";
 import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
 
 const scratch = scratchFolder("run");
 let folders = 0;
@@ -404,4 +405,19 @@ test("a run asks the engine whose weights it serves: another name is refused, al
   const resumed = await cli(["run", "--resume", jsonOf<Ran>(result).run]);
   assert.notEqual(resumed.code, 0);
   assert.match(resumed.stderr, /would be "step-3", but engine "vllm" says that it serves "step-4"/);
+});
+
+test("rollouts whose harness prints its working folder have one prompt, and are one group to NeMo RL", async (t) => {
+  if ((await samePlace()) === null) return t.skip("this machine lets nobody mount, so each process sandbox has a path of its own");
+  await using engine = await ScriptedEngine.start(solve);
+  const { result } = await run(engine, { command: ["node", chatHarness, "{instruction} You are in {workdir}."] });
+  const { run: path } = jsonOf<Ran>(result);
+  const exported = await cli(["export", "--run", path, "--format", "nemo-rl"]);
+  const rows = exported.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { message_log: { token_ids: number[] }[]; length: number });
+  assert.equal(rows.length, 2, exported.stderr);
+  assert.deepEqual(rows[0]?.message_log[0], rows[1]?.message_log[0]);
+  assert.match(JSON.stringify(engine.requests[0]?.messages), /You are in \/.*alidade-sandbox\/work\./);
 });

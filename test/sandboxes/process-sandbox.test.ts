@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { AlidadeError } from "../../errors.ts";
 import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
+import { samePlace } from "../../sandboxes/same-place.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
 
@@ -50,7 +51,8 @@ test("mounts are there, are not read as the sandbox's work, and outlive it", { s
 test("a folder that was made unreadable inside is removed all the same", { skip }, async () => {
   const sandbox = await make();
   await sandbox.exec(["sh", "-c", "mkdir -p a/b && touch a/b/c && chmod 0 a/b a"]);
-  const folder = sandbox.path("/work");
+  const folder = join(tmpdir(), sandbox.id);
+  assert.ok((await readdir(folder)).includes("files"));
   await sandbox[Symbol.asyncDispose]();
   await assert.rejects(readdir(folder), { code: "ENOENT" });
 });
@@ -72,10 +74,36 @@ test("what was made unreadable inside is told as such, and not as a fault of the
   }
 });
 
+test("every sandbox has its folders at the same paths, and sees its own work there", { skip }, async (t) => {
+  if ((await samePlace()) === null) return t.skip("this machine lets nobody mount");
+  await using one = await make();
+  await using other = await make();
+  assert.notEqual(one.id, other.id);
+  for (const inside of ["/work", "/home/agent", "/tmp"]) assert.equal(one.path(inside), other.path(inside));
+  const look = (sandbox: Sandbox) =>
+    sandbox.exec(["sh", "-c", 'echo "$PWD $(pwd -P) $HOME $TMPDIR"; node -p "process.cwd()"; cat "$HOME/mine"']);
+  for (const [sandbox, content] of [
+    [one, "one"],
+    [other, "other"],
+  ] as const)
+    await sandbox.writeFiles([{ path: "mine", content: Buffer.from(content), mode: 0o644 }], "/home/agent");
+  const [seen, seenByOther] = [await look(one), await look(other)];
+  const { path } = (await samePlace()) as { path: string };
+  assert.equal(seen.stdout, `${path}/work ${path}/work ${path}/home/agent ${path}/tmp\n${path}/work\none`);
+  assert.equal(seenByOther.stdout, seen.stdout.replace(/one$/, "other"));
+  await one.exec(["sh", "-c", "echo made > made"], { cwd: one.path("/work") });
+  assert.deepEqual(
+    (await one.readFiles("/work")).map((file) => file.path),
+    ["made"],
+  );
+  assert.deepEqual(await other.readFiles(other.path("/work")), []);
+  assert.deepEqual(await readdir(path), [], "nothing is mounted outside");
+});
+
 test("paths inside have a stand-in on the host, and it is its own stand-in", { skip }, async () => {
   await using sandbox = await make();
   const work = sandbox.path("/work");
-  assert.ok(work.endsWith("/files/work"));
+  assert.ok(work.endsWith("/work"));
   assert.equal(sandbox.path(work), work);
   assert.equal(sandbox.path("/work/../home/agent"), work.replace(/work$/, "home/agent"));
   assert.equal(sandbox.path("/../../etc"), work.replace(/work$/, "etc"));
