@@ -78,7 +78,7 @@ function unfold(session: Session, { base_call_id, base_len, new: fresh }: Delta<
 
 /** Null where they go on from ids that the log does not hold. */
 function unfoldIds(session: Session, { base_call_id, base_len, new: fresh }: Delta<number>): IdText | null {
-  if (base_call_id === null) return IdText.of(fresh);
+  if (base_call_id === null || base_len === 0) return IdText.of(fresh);
   const base = session.calls.get(base_call_id)?.idText;
   return !base || base.length < base_len ? null : base.extend(base.head(base_len), fresh);
 }

@@ -97,7 +97,7 @@ function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedO
 
 function enterOne(callId: string, { list, output }: Stored, trie: SequenceTrie<CallHistory>, { input, full }: Entered): void {
   const { base_call_id } = list;
-  const from = base_call_id === null ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
+  const from = base_call_id === null || list.base_len === 0 ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
   if (from === undefined || list.base_len > from.depth)
     throw new AlidadeError(
       "store_error",

@@ -59,7 +59,7 @@ function whyCut(
   { base_call_id, base_len }: { base_call_id: string | null; base_len: number },
   lengthOf: (base: string) => number | undefined,
 ) {
-  if (base_call_id === null || base_len <= (lengthOf(base_call_id) ?? -1)) return null;
+  if (base_call_id === null || base_len <= (lengthOf(base_call_id) ?? 0)) return null;
   return `it goes on from ${base_len} entries of call ${base_call_id}, which the log does not hold`;
 }
 
