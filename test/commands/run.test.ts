@@ -260,7 +260,10 @@ test("an engine that breaks off mid-stream costs an attempt, typed, and the next
   let broken = 0;
   await using engine = await ScriptedEngine.start((request) => {
     const isSecond = request.messages.some((message) => message.role === "assistant");
-    if (isSecond && broken++ === 0) return { text: "a long answer that never ends", cutAfter: 5 };
+    const breaksOff = { text: "a long answer that never ends", cutAfter: 5 };
+    // From then on for a question of the proxy's own too: it is the engine, and not what it was asked.
+    if (broken > 0 && request.probe) return breaksOff;
+    if (isSecond && broken++ === 0) return breaksOff;
     return solve(request);
   });
   const { result } = await run(engine, {});
@@ -273,7 +276,10 @@ test("an engine that breaks off mid-stream costs an attempt, typed, and the next
   );
   const failed = (await linesOf(join(path, "rollouts.jsonl"), RolloutRecord)).find((one) => one.state === "done" && one.error !== null);
   assert.equal(failed?.error?.code, "engine_error");
-  assert.match(failed?.error?.message ?? "", /the last call of command failed: .*broke off in the middle of an answer/);
+  assert.match(
+    failed?.error?.message ?? "",
+    /the last call of the harness failed: .*broke off in the middle of an answer.*; the engine failed a short question of ours/,
+  );
   assert.equal(failed?.verdict, null, "null, never a fake 0");
   const masked = (await linesOf(join(path, "trajectories.jsonl"), Trajectory)).filter((one) => !one.in_loss);
   assert.deepEqual(
