@@ -5,6 +5,7 @@ import type { Budgets, SessionSpec } from "../schema/session-log.ts";
 import type { Call } from "./call.ts";
 import { secondsBetween } from "./pausable-clock.ts";
 import type { Session } from "./session.ts";
+import { grammarWithheld } from "./without-grammar.ts";
 
 /**
  * What a training call is sampled with, whatever the harness asked for: the distribution whose logprobs are recorded.
@@ -76,7 +77,8 @@ export function secondsSpent(session: Session, now: number): number {
  * parameters given as a list are a play of the main agent and none of anybody else's.
  */
 export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
-  return { ...requested, ...(spec.purpose === "train" ? unbent(requested) : {}), ...forcedSampling(spec, turn) };
+  const neutral = spec.purpose === "train" ? unbent(requested) : {};
+  return { ...requested, ...neutral, ...grammarWithheld(spec, requested), ...forcedSampling(spec, turn) };
 }
 
 function unbent(requested: Sampling): Sampling {

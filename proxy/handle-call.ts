@@ -32,6 +32,7 @@ import { assertImagesInside, assertOpenParameters } from "./sandboxed-request.ts
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import { messageDelta, storageBases } from "./storage-base.ts";
+import { withoutGrammar } from "./without-grammar.ts";
 
 /** What the call needs of the proxy around it. */
 export type CallSurroundings = {
@@ -111,7 +112,8 @@ async function findOrBegin(
   { request, said, restored }: Asked,
   around: CallSurroundings,
 ): Promise<Found> {
-  const { tools, hash: toolsHash } = await session.rememberTools(request.tools);
+  const passed = withoutGrammar(session.spec, request);
+  const { tools, hash: toolsHash } = await session.rememberTools(passed.tools);
   const fingerprint = fingerprintOf({
     dialect: exchange.dialect.name,
     agent: said.agent,
@@ -151,7 +153,8 @@ async function findOrBegin(
       parent_call_id: restored.parent?.id ?? request.compacted_in ?? null,
       retry_of: matched.retryOf?.id ?? null,
       tools_hash: toolsHash,
-      tool_choice: request.tool_choice,
+      tool_choice: passed.tool_choice,
+      ...(passed.withheld && { withheld: passed.withheld }),
       requested_sampling: request.sampling,
       effective_sampling: sampling,
       policy: slot.policy,
@@ -227,7 +230,7 @@ function generate(session: Session, call: Call, { request, wish, bases }: Work, 
       messages: call.messages,
       ...(request.prompt && { prompt: request.prompt }),
       tools: request.tools,
-      tool_choice: request.tool_choice,
+      tool_choice: call.begun.tool_choice,
       sampling: call.begun.effective_sampling,
       call_id: call.id,
       live: session.spec.relay === "live",

@@ -26,6 +26,7 @@ import { assertImagesInside } from "./sandboxed-request.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import type { Sessions } from "./sessions.ts";
+import { withoutGrammar } from "./without-grammar.ts";
 
 export type ClientTimeouts = {
   /** A client that has not sent its headers by then is not a harness (slowloris). */
@@ -199,7 +200,8 @@ export class HarnessListener implements AsyncDisposable {
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
     const { model } = pool.asked(slot, wish);
-    const count = await engine.countTokens({ model, messages, tools: request.tools }, exchange.signal);
+    const { tools } = withoutGrammar(session.spec, request);
+    const count = await engine.countTokens({ model, messages, tools }, exchange.signal);
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
   }
 

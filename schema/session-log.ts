@@ -174,7 +174,10 @@ export const CallBegun = z.strictObject({
   /** The failed call of which this is the harness's next try: the same question, maybe to another model, ended in an error before. */
   retry_of: z.string().nullable(),
   tools_hash: z.string().nullable(),
+  /** As the engine gets it. */
   tool_choice: ToolChoice.nullable(),
+  /** What the request asked for and the engine is not asked: a tool choice, strict tools by name. Absent where that is nothing; of parameters compare the two below. */
+  withheld: z.strictObject({ tool_choice: ToolChoice.optional(), strict: z.array(z.string()).optional() }).optional(),
   requested_sampling: Sampling,
   effective_sampling: Sampling,
   policy: Policy.nullable(),
