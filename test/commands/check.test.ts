@@ -53,7 +53,7 @@ test("reap removes what a process that died left behind, and says what", { timeo
     const { Limits } = await import(${JSON.stringify(join(root, "schema/task.ts"))});
     const spec = { run_id: "dead", owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) };
     const sandbox = await localProcess.create(spec, AbortSignal.timeout(10_000));
-    console.log(sandbox.path("/"));
+    console.log(sandbox.outside("/"));
     setInterval(() => undefined, 1000);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   const [line] = await once(child.stdout, "data");
