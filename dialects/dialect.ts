@@ -73,6 +73,8 @@ export interface SessionRecord {
   call(callId: string): StoredCall | null;
   /** What a call said, whether it may be referred to or not: for comparing it with what its client sent back. */
   turn(callId: string): Turn | null;
+  /** Notes that the client has what the call said: this answer shows it, or this request names what only its answer brings. */
+  read(callId: string): void;
   conversation(conversationId: string): StoredConversation | null;
   openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
   /** It stays recorded, and nobody can refer to it any more. `id` is a call's or a conversation's. */

@@ -24,6 +24,7 @@ import { fingerprintOf } from "./fingerprint.ts";
 import { Generation, type GenerationResult } from "./generation.ts";
 import { withImagesInside } from "./images-inside.ts";
 import { match } from "./match.ts";
+import { noteRead } from "./note-read.ts";
 import type { Wish } from "./own-model.ts";
 import { recordFinished } from "./record-finished.ts";
 import { relay } from "./relay.ts";
@@ -56,7 +57,7 @@ export function refuseCall(session: Session, exchange: Exchange, error: AlidadeE
 }
 
 /** A seal waits for it: how an answer ended is part of the log. */
-async function waitedFor(session: Session, answering: Promise<void>): Promise<void> {
+export async function waitedFor(session: Session, answering: Promise<void>): Promise<void> {
   session.answering.add(answering);
   try {
     await answering;
@@ -97,7 +98,10 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
 
 /** The request, as far as its client may ask for it. */
 async function admitted(session: Session, exchange: Exchange, { network }: CallSurroundings): Promise<NeutralRequest> {
-  const request = exchange.dialect.parse(exchange.body, exchange.headers, sessionRecord(session, exchange.dialect));
+  const read = new Set<Call>();
+  const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
+  const request = exchange.dialect.parse(exchange.body, exchange.headers, record);
+  await noteRead(session, read);
   if (!session.spec.sandboxed) return request;
   assertOpenParameters(session.spec, request);
   return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };

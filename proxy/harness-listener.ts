@@ -11,13 +11,14 @@ import { type Context, Hono } from "hono";
 import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { answerFromRecord } from "./answer-from-record.ts";
 import { BodyReader, type Shape } from "./body-reader.ts";
 import type { Bounds } from "./bounds.ts";
 import { continueFrom } from "./continue-from.ts";
 import { Doors } from "./doors.ts";
 import { Exchange } from "./exchange.ts";
 import { Gate } from "./gate.ts";
-import { type CallSurroundings, handleCall, refuseCall } from "./handle-call.ts";
+import { type CallSurroundings, handleCall, refuseCall, waitedFor } from "./handle-call.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { RequestBytes } from "./request-bytes.ts";
@@ -181,8 +182,7 @@ export class HarnessListener implements AsyncDisposable {
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
     const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
     const asked = { ...route, id: params.id ?? "", query, body };
-    const answer = await exchange.dialect.answerFromRecord?.(asked, sessionRecord(session, exchange.dialect));
-    await exchange.send({ status: 200, headers: {}, body: answer ?? {} });
+    await waitedFor(session, answerFromRecord(session, exchange, asked));
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */

@@ -8,7 +8,8 @@ import { fromErrorRecord } from "./error-record.ts";
 import { contextOf, mintedTurn } from "./relay.ts";
 import type { Session } from "./session.ts";
 
-export function sessionRecord(session: Session, dialect: Dialect): SessionRecord {
+/** `onRead` is called with each call whose turn the client has by this request. */
+export function sessionRecord(session: Session, dialect: Dialect, onRead: (call: Call) => void = () => undefined): SessionRecord {
   const call = (callId: string): Call | null => {
     const found = session.calls.get(callId);
     return found && mayBeReferredTo(session, found, dialect) ? found : null;
@@ -26,6 +27,10 @@ export function sessionRecord(session: Session, dialect: Dialect): SessionRecord
       return found && storedCall(session, found);
     },
     turn: (callId) => session.turnOf(callId),
+    read(callId) {
+      const found = session.calls.get(callId);
+      if (found) onRead(found);
+    },
     conversation,
     async openConversation(messages, metadata) {
       session.assertOpen();

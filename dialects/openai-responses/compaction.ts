@@ -54,10 +54,11 @@ type Unfolded = { values: unknown[]; compacted_in: string | null };
 
 /**
  * The items with every compaction replaced by what it says, and the call that made the last one. Throws
- * `request_invalid` for one that was not made here.
+ * `request_invalid` for one that was not made here, and for one that comes twice.
  */
 export function unfoldCompactions(items: unknown[], record: SessionRecord | undefined): Unfolded {
   let compacted_in: string | null = null;
+  const unfolded = new Set<string>();
   const values = items.map((value, index) => {
     if (!isObject(value)) return value;
     if (value.type === "compaction_trigger") throw invalid(`input[${index}]`, "is not supported; ask POST /v1/responses/compact instead");
@@ -70,6 +71,9 @@ export function unfoldCompactions(items: unknown[], record: SessionRecord | unde
         `input[${index}].encrypted_content`,
         "was not made here, and what it says cannot be read: send the conversation itself",
       );
+    if (unfolded.has(callId)) throw invalid(`input[${index}]`, "is the same compaction for the second time; send it once");
+    unfolded.add(callId);
+    record?.read(callId);
     compacted_in = callId;
     return { type: "message", role: "user", content: `Summary of the conversation up to here:\n\n${textOf(turn.message)}` };
   });

@@ -18,7 +18,9 @@ const answers = new Map<string, Answer>(
   Object.entries({
     "GET /v1/responses/:id": ({ id, query }, record) => {
       if (query.stream === "true") throw invalid("stream", "a response that was given is answered in one piece; leave it out");
-      return responseOf(storedCall(id, record));
+      const call = storedCall(id, record);
+      if (call.turn) record.read(call.context.call_id);
+      return responseOf(call);
     },
     "DELETE /v1/responses/:id": async ({ id }, record) => {
       await record.forget(storedCall(id, record).context.call_id);
@@ -38,7 +40,12 @@ const answers = new Map<string, Answer>(
       return conversationBody(await record.openConversation(messages, metadata ?? {}));
     },
     "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),
-    "GET /v1/conversations/:id/items": ({ id, query }, record) => page(conversationItems(storedConversation(id, record), record), query),
+    "GET /v1/conversations/:id/items": ({ id, query }, record) => {
+      const { items, said } = conversationItems(storedConversation(id, record), record);
+      const shown = page(items, query);
+      if (said && shown.data.some((item) => items.indexOf(item) >= said.first)) record.read(said.call_id);
+      return shown;
+    },
     "DELETE /v1/conversations/:id": async ({ id }, record) => {
       await record.forget(storedConversation(id, record).conversation_id);
       return { id, object: "conversation.deleted", deleted: true };
@@ -81,17 +88,26 @@ function conversationBody({ conversation_id, created, metadata }: StoredConversa
   return { id: conversationId(conversation_id), object: "conversation", created_at: created, metadata };
 }
 
-function conversationItems(conversation: StoredConversation, record: SessionRecord) {
+type Item = ReturnType<typeof toItems>[number];
+
+/** `said`: the call whose turn is the last of them, from item `first` on. */
+function conversationItems(
+  conversation: StoredConversation,
+  record: SessionRecord,
+): { items: Item[]; said: { call_id: string; first: number } | null } {
   const latest = conversation.latest_call_id === null ? null : record.call(conversation.latest_call_id);
   if (!latest?.turn) {
     const context = { call_id: conversation.conversation_id, created: 0, model: "", native: {}, custom_tools: new Set<string>() };
-    return toItems(conversation.messages, context);
+    return { items: toItems(conversation.messages, context), said: null };
   }
-  return toItems([...latest.messages.slice(instructionsOf(latest)), latest.turn.message], latest.context);
+  const { context, turn } = latest;
+  const items = toItems([...latest.messages.slice(instructionsOf(latest)), turn.message], context);
+  const first = items.length - toItems([turn.message], context).length;
+  return { items, said: { call_id: context.call_id, first } };
 }
 
 /** Newest first and 20 at once, unless asked otherwise: the API's own defaults. */
-function page(items: { id: string }[], query: Record<string, string>): Body {
+function page(items: readonly Item[], query: Record<string, string>): Body & { data: Item[] } {
   const ordered = query.order === "asc" ? items : items.toReversed();
   const after = query.after === undefined ? -1 : ordered.findIndex((item) => item.id === query.after);
   if (query.after !== undefined && after === -1) throw invalid("after", `no item is named "${query.after}"`);
