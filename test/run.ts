@@ -7,7 +7,7 @@
  *     ALIDADE_TEST_ALL=1 npm test       what is left out is a failure (CI)
  */
 import { globSync, readFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
@@ -28,6 +28,10 @@ const HEARTBEAT_MS = 30_000;
 type Failure = { file: string; title: string; error: unknown };
 type Skip = { file: string; title: string; reason: string };
 type Counts = { passed: number; failed: number; skipped: number };
+
+// Each test file and each command of theirs loads hundreds of sources. Node keeps what it made of them here, by their
+// content, which more than halves what the start of a command costs (1.6 s of CPU without, 0.65 s with).
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), `alidade-tests-${process.getuid?.() ?? "user"}`);
 
 process.exitCode = await main(process.argv.slice(2));
 
