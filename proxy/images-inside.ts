@@ -7,6 +7,9 @@ import type { Session } from "./session.ts";
 /** Of one session: each image stays in memory as long as its conversation does. */
 const maxCharacters = 128 * 1024 * 1024;
 
+/** Of one request: a short address may stand in it many times, and as often the image does then. As large as two bodies that are taken. */
+const maxCharactersInRequest = 64 * 1024 * 1024;
+
 /** The messages with every image inside. An image is fetched once a session, so that a conversation keeps its beginning. */
 export async function withImagesInside(session: Session, messages: Message[], signal: AbortSignal, network?: Network): Promise<Message[]> {
   const origins = session.spec.fetch_images;
@@ -19,7 +22,17 @@ export async function withImagesInside(session: Session, messages: Message[], si
     if (held + image.length > maxCharacters) throw imageOutside(url, `no more than ${maxCharacters} characters of images are fetched`);
     session.images.set(url, session.images.get(url) ?? image);
   }
+  assertNotTooMany(messages, session.images);
   return messages.map((message) => ({ ...message, parts: message.parts.map((part) => inside(part, session.images)) }));
+}
+
+function assertNotTooMany(messages: Message[], images: ReadonlyMap<string, string>): void {
+  let put = 0;
+  for (const url of messages.flatMap(imageUrlsOf)) {
+    put += images.get(url)?.length ?? 0;
+    if (put > maxCharactersInRequest)
+      throw imageOutside(url, `a request holds no more than ${maxCharactersInRequest} characters of fetched images`);
+  }
 }
 
 function inside(part: Part, images: ReadonlyMap<string, string>): Part {

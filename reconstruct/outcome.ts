@@ -14,8 +14,8 @@ export type Evidence = "used" | "edited" | "cut";
 /**
  * Call id -> what later requests prove. Text and tool calls travel with their ids in one answer, so one recognised id
  * means that this answer was read. So do equal words in their very place, unless another turn said the same there and was
- * read. A turn whose first part alone came back, in its very place, was read as far as that, unless it had come back
- * whole before.
+ * read. A turn whose first part alone came back, in its very place, was read as far as that, unless it came back whole
+ * too: a command inside a sandbox can send any part of a turn, and its harness goes on with all of it.
  */
 export function findEvidence(calls: CallHistory[], places: Conversations): Map<string, Evidence> {
   const evidence = new Map<string, Evidence>();
@@ -29,8 +29,9 @@ export function findEvidence(calls: CallHistory[], places: Conversations): Map<s
       const earlier = byId.get(restored.from_call_id);
       if (earlier === undefined) continue;
       if (restored.evidence === "content") {
-        // Of a turn that is known to have arrived nothing more is to be proven, and looking for it costs a walk.
-        if (earlier.complete || evidence.get(earlier.call_id) === "used") continue;
+        // Of a turn that is known to have arrived whole nothing more is to be proven, and looking for it costs a walk.
+        const known = evidence.get(earlier.call_id);
+        if (known === "used" || (earlier.complete && known !== "cut")) continue;
         if (!isWordForWord(restored, call, earlier, places, evidence)) continue;
       }
       if (restored.status !== "edited") evidence.set(restored.from_call_id, "used");

@@ -121,3 +121,15 @@ test("a result that came before its call was whole has the engine's id from the 
   const sent = at.engine.requests.at(-1)?.messages as { tool_calls?: { id: string }[]; tool_call_id?: string }[];
   assert.deepEqual([sent[1]?.tool_calls?.[0]?.id, sent[2]?.tool_call_id], ["engine-0", "engine-0"]);
 });
+
+test("a part of a turn that a command sends keeps nothing of it out of training, for the harness goes on with all of it", async () => {
+  await using at = await proxyAt((_, index) => ({ text: index === 0 ? "One two three." : "ok" }));
+  const client = await at.open({ purpose: "train", sandboxed: true });
+  const asked = { role: "user", content: "Count" };
+  const goOn = (content: string) => client.say([asked, { role: "assistant", content }, { role: "user", content: "And?" }]);
+  await client.say([asked]);
+  await goOn("One two");
+  assert.equal((await client.trajectory()).calls[0]?.outcome, "partial");
+  await goOn("One two three.");
+  assert.equal((await client.trajectory()).calls[0]?.outcome, "delivered");
+});

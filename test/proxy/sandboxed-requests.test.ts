@@ -260,3 +260,16 @@ for (const [name, answer, ask, why] of fetches)
     assert.match(((await response.json()) as { error: { message: string } }).error.message, why);
     assert.deepEqual(at.engine.requests, []);
   });
+
+test("an address that stands in a request a hundred times makes no conversation of a hundred large images", async (t) => {
+  const large = Buffer.alloc(1024 * 1024);
+  const { network, origin } = await imageServer(t, (_, response) => response.writeHead(200, { "content-type": "image/png" }).end(large));
+  await using at = await proxyAt(() => ({ text: "ok" }), { network });
+  const client = await at.open({ ...sandboxed, fetch_images: [origin] });
+  const image = { type: "image_url", image_url: { url: `${origin}/x.png` } };
+  const { path, body } = chat(Array.from({ length: 100 }, () => image));
+  const response = await client.post(path, body);
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /no more than 67108864 characters of fetched images/);
+  assert.deepEqual(at.engine.requests, []);
+});
