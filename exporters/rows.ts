@@ -1,6 +1,5 @@
 /** The token rows of a trajectory, as every exporter of tokens takes them: selected, cut, filtered, each token trained once. */
-import { dummyRow, type FlatRow, type SelectOptions, selectRows } from "../reconstruct/index.ts";
-import type { Part } from "../schema/message.ts";
+import { dummyRow, type FlatRow, imagesOf, type SelectOptions, selectRows } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { whyIncomparable } from "./comparable.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
@@ -33,11 +32,4 @@ function toSelectOptions(trajectory: Trajectory, { temperature, own: _, ...selec
     // The ids of an image are place holders; without its pixels, which no format here carries, they are another context.
     refuse: (call) => (images.size > 0 && call.input.some((id) => images.has(id)) ? "images" : refuse(call)),
   };
-}
-
-/** Ids of the messages that show an image. */
-export function imagesOf({ messages }: Trajectory): Set<string> {
-  const shows = (part: Part): boolean =>
-    part.type === "image" || (part.type === "tool_result" && part.content.some((inner) => inner.type === "image"));
-  return new Set(Object.entries(messages).flatMap(([id, { parts }]) => (parts.some(shows) ? [id] : [])));
 }

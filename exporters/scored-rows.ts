@@ -3,11 +3,11 @@
  * for one that was not. A rollout that counts in the baseline but trains nothing gives a dummy row, so that its reward
  * is still seen.
  */
-import type { FlatRow, SelectOptions } from "../reconstruct/index.ts";
+import { type FlatRow, imagesOf, type SelectOptions } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "./exporter.ts";
 import { addOne } from "./left-out.ts";
-import { imagesOf, placeHolder, rowsOf } from "./rows.ts";
+import { placeHolder, rowsOf } from "./rows.ts";
 
 /** With a reward that somebody measured, and mask 0 throughout where it is a dummy. */
 export type ScoredRow = FlatRow & { reward: number };

@@ -2,6 +2,7 @@
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { FlatRow, FlatSegment } from "./flat-row.ts";
+export { imagesOf } from "./images-of.ts";
 export { joinMembers } from "./join-members.ts";
 export {
   type CutOffRule,
@@ -31,4 +32,5 @@ export type { Selection } from "./selection/selection.ts";
 export { addAccounts, rowInflationOf, type TokenAccount } from "./token-account.ts";
 export { TokenPaths } from "./token-paths.ts";
 export { exclusionOfCall } from "./trainable.ts";
+export { untrainedByAgent } from "./untrained-by-agent.ts";
 export { type Exchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

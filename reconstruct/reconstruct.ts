@@ -186,6 +186,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     stop: finished?.stop ?? null,
     requested_sampling: begun.requested_sampling,
     sampling: begun.effective_sampling,
+    ...(begun.withheld && { withheld: begun.withheld }),
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
     missing: finished === null ? (call.damage ?? neverFinished) : finished.missing,
     damage: call.damage,

@@ -1,13 +1,20 @@
 /**
- * How attempts ended, by cause: how many are in neither loss nor baseline, of the run, of each task and of each group. A
- * policy that learns to bring such ends about is seen here, and not in its rewards.
+ * How attempts ended, by cause: how many are in neither loss nor baseline, of the run, of each task and of each group; and
+ * how many tokens of the others are not trained for what an agent can bring about. A policy that learns to do either is
+ * seen here, and not in its rewards.
  */
 
 /** Above this share the rewards that are left are a selection: of a group of eight it is the first one. */
 export const alarmAbove = 0.1;
 
 /** What is to be known of an attempt that is over. */
-export type AttemptEnd = { task_id: string | null; group_id: string | null; mask_reason: string | null };
+export type AttemptEnd = {
+  task_id: string | null;
+  group_id: string | null;
+  mask_reason: string | null;
+  /** null where there is no trajectory. */
+  summary: { sampled_tokens: number; untrained_by_agent: Record<string, number> } | null;
+};
 
 export type Tally = {
   attempts: number;
@@ -15,11 +22,16 @@ export type Tally = {
   masked: Record<string, number>;
   /** Of the attempts, those that are masked and were not stopped from outside: 0 to 1. */
   masked_share: number;
+  /** Of the attempts that are not masked. */
+  sampled_tokens: number;
+  /** Reason -> those of them that are not trained for what an agent can bring about, and their share: 0 to 1. */
+  untrained: Record<string, number>;
+  untrained_share: number;
 };
 export type AttemptTally = Tally & {
   tasks: (Tally & { task_id: string | null })[];
   groups: (Tally & { task_id: string | null; group_id: string | null })[];
-  /** A sentence for each task and group whose share is above `alarmAbove`; one for a task of one group. */
+  /** A sentence for each task and group of which a share is above `alarmAbove`; one for a task of one group. */
   alarms: string[];
 };
 
@@ -34,27 +46,55 @@ export function tallyOf(ends: readonly AttemptEnd[]): AttemptTally {
   });
   const alarms = tasks.flatMap((task) => {
     const own = groups.filter((group) => group.task_id === task.task_id);
-    return [alarmOf(`task ${task.task_id}`, task), ...(own.length > 1 ? own.map((one) => alarmOf(`group ${one.group_id}`, one)) : [])];
+    return [
+      ...alarmsOf(`task ${task.task_id}`, task),
+      ...(own.length > 1 ? own.flatMap((one) => alarmsOf(`group ${one.group_id}`, one)) : []),
+    ];
   });
-  return { ...countOf(ends), tasks, groups, alarms: alarms.filter((alarm) => alarm !== null) };
+  return { ...countOf(ends), tasks, groups, alarms };
 }
 
 function countOf(ends: readonly AttemptEnd[]): Tally {
-  const masked = new Map<string, number>();
-  for (const { mask_reason } of ends) if (mask_reason !== null) masked.set(mask_reason, (masked.get(mask_reason) ?? 0) + 1);
-  const lost = [...masked].reduce((sum, [reason, count]) => sum + (stopped.has(reason) ? 0 : count), 0);
-  return { attempts: ends.length, masked: Object.fromEntries(masked), masked_share: ends.length === 0 ? 0 : lost / ends.length };
+  const masked = sumOf(ends.map(({ mask_reason }) => (mask_reason === null ? {} : { [mask_reason]: 1 })));
+  const lost = Object.entries(masked).reduce((sum, [reason, count]) => sum + (stopped.has(reason) ? 0 : count), 0);
+  return { attempts: ends.length, masked, masked_share: shareOf(lost, ends.length), ...tokensOf(ends) };
 }
 
-function alarmOf(what: string, tally: Tally): string | null {
-  if (tally.masked_share <= alarmAbove) return null;
-  return `${what}: ${described(tally)}, which is more than ${percent(alarmAbove)}. If the policy brings that about, \`alidade export --unmeasured zero\` trains it as a failure.`;
+function tokensOf(ends: readonly AttemptEnd[]): Pick<Tally, "sampled_tokens" | "untrained" | "untrained_share"> {
+  const summaries = ends.flatMap(({ mask_reason, summary }) => (mask_reason === null && summary !== null ? [summary] : []));
+  const sampled_tokens = summaries.reduce((sum, summary) => sum + summary.sampled_tokens, 0);
+  const untrained = sumOf(summaries.map(({ untrained_by_agent }) => untrained_by_agent));
+  const lost = Object.values(untrained).reduce((sum, tokens) => sum + tokens, 0);
+  return { sampled_tokens, untrained, untrained_share: shareOf(lost, sampled_tokens) };
+}
+
+function sumOf(counts: readonly Record<string, number>[]): Record<string, number> {
+  const sum = new Map<string, number>();
+  for (const each of counts) for (const [key, count] of Object.entries(each)) sum.set(key, (sum.get(key) ?? 0) + count);
+  return Object.fromEntries(sum);
+}
+
+function shareOf(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole;
+}
+
+function alarmsOf(what: string, tally: Tally): string[] {
+  const tooMuch = `which is more than ${percent(alarmAbove)}`;
+  const masked = `${what}: ${described(tally)}, ${tooMuch}. If the policy brings that about, \`alidade export --unmeasured zero\` trains it as a failure.`;
+  const tokens = `${what}: ${percent(tally.untrained_share)} of ${tally.sampled_tokens} sampled tokens are not trained (${listed(tally.untrained)}), ${tooMuch}. An agent can bring that about; \`alidade show\` prints its calls.`;
+  return [...(tally.masked_share > alarmAbove ? [masked] : []), ...(tally.untrained_share > alarmAbove ? [tokens] : [])];
 }
 
 /** In words, for a person. */
 export function described({ attempts, masked, masked_share }: Tally): string {
-  const causes = Object.entries(masked).map(([reason, count]) => `${count} ${reason}`);
-  return `${percent(masked_share)} of ${attempts} attempts are in neither loss nor baseline${causes.length > 0 ? ` (${causes.join(", ")})` : ""}`;
+  const causes = listed(masked);
+  return `${percent(masked_share)} of ${attempts} attempts are in neither loss nor baseline${causes === "" ? "" : ` (${causes})`}`;
+}
+
+function listed(counts: Record<string, number>): string {
+  return Object.entries(counts)
+    .map(([reason, count]) => `${count} ${reason}`)
+    .join(", ");
 }
 
 function percent(share: number): string {

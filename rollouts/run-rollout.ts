@@ -8,7 +8,7 @@ import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
-import { reconstruct } from "../reconstruct/index.ts";
+import { reconstruct, untrainedByAgent } from "../reconstruct/index.ts";
 import type { SandboxFacts, SandboxFile } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
@@ -182,6 +182,7 @@ function recordOf(
       turns: trajectory.calls.length,
       sampled_tokens: trajectory.fidelity.sampled_tokens,
       trainable_tokens: trajectory.fidelity.trainable_tokens,
+      untrained_by_agent: untrainedByAgent(trajectory),
       traces: trajectory.traces.length,
     },
   };

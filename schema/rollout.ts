@@ -52,6 +52,10 @@ export const RolloutRecord = z.strictObject({
       turns: z.number().int(),
       sampled_tokens: z.number().int(),
       trainable_tokens: z.number().int(),
+      untrained_by_agent: z
+        .record(z.string(), z.number().int())
+        .default({})
+        .describe("reason -> sampled tokens not trained for what an agent can bring about"),
       traces: z.number().int(),
     })
     .nullable(),

@@ -148,6 +148,9 @@ export const ToolsSeen = z.strictObject({ type: z.literal("tools"), time: Time, 
 /** Roles that an engine's template would not print, and the role under which their turns are sent instead. */
 const RoleMapping = z.record(z.string(), z.string());
 
+/** What a request asked for and the engine is not asked: a tool choice, strict tools by name. */
+export const Withheld = z.strictObject({ tool_choice: ToolChoice.optional(), strict: z.array(z.string()).optional() });
+
 export const CallBegun = z.strictObject({
   type: z.literal("call_begun"),
   time: Time,
@@ -176,8 +179,8 @@ export const CallBegun = z.strictObject({
   tools_hash: z.string().nullable(),
   /** As the engine gets it. */
   tool_choice: ToolChoice.nullable(),
-  /** What the request asked for and the engine is not asked: a tool choice, strict tools by name. Absent where that is nothing; of parameters compare the two below. */
-  withheld: z.strictObject({ tool_choice: ToolChoice.optional(), strict: z.array(z.string()).optional() }).optional(),
+  /** Absent where that is nothing; of parameters compare the two below. */
+  withheld: Withheld.optional(),
   requested_sampling: Sampling,
   effective_sampling: Sampling,
   policy: Policy.nullable(),

@@ -17,6 +17,7 @@ import {
   Time,
   TrainClasses,
   WeightSpan,
+  Withheld,
 } from "./session-log.ts";
 import { Value } from "./value.ts";
 
@@ -111,6 +112,8 @@ export const CallRecord = z.strictObject({
   stop: z.union([z.string(), z.number()]).nullable(),
   requested_sampling: Sampling,
   sampling: Sampling,
+  /** Beside parameters. Absent where that is nothing. */
+  withheld: Withheld.optional(),
   logprob_semantics: LogprobSemantics,
   missing: z.string().nullable(),
   /** What of this call the session's log holds no more, and why; such a call is not trained. */

@@ -1,5 +1,12 @@
 /** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
-import { addAccounts, rowInflationOf, type SelectOptions, selectRows, type TokenAccount } from "../../reconstruct/index.ts";
+import {
+  addAccounts,
+  rowInflationOf,
+  type SelectOptions,
+  selectRows,
+  type TokenAccount,
+  untrainedByAgent,
+} from "../../reconstruct/index.ts";
 import { type AttemptEnd, type AttemptTally, tallyOf } from "../../rollouts/index.ts";
 import type { CallRecord, EdgeCause, Trajectory } from "../../schema/trajectory.ts";
 
@@ -58,7 +65,7 @@ export class FidelitySummarizer {
     const attempt = `${rollout} ${trajectory.attempt}`;
     this.#rollouts.add(rollout);
     if (selected.standing.in_loss && !this.#attempts.has(attempt)) this.#summary.in_loss++;
-    if (!this.#attempts.has(attempt)) this.#ends.push({ task_id: task.id, group_id: group.id, mask_reason: trajectory.mask_reason });
+    if (!this.#attempts.has(attempt)) this.#ends.push(endOf(trajectory));
     this.#attempts.add(attempt);
     this.#summary.calls += trajectory.calls.length;
     this.#summary.rows += selected.row_count;
@@ -94,6 +101,12 @@ export class FidelitySummarizer {
     if (known.example.now === null && example.now !== null) known.example = example;
     this.#causes.set(call.cause, known);
   }
+}
+
+function endOf(trajectory: Trajectory): AttemptEnd {
+  const { task, group, mask_reason, fidelity } = trajectory;
+  const summary = { sampled_tokens: fidelity.sampled_tokens, untrained_by_agent: untrainedByAgent(trajectory) };
+  return { task_id: task.id, group_id: group.id, mask_reason, summary };
 }
 
 function count(counts: Record<string, number>, key: string, by = 1): void {

@@ -110,6 +110,7 @@ test("the record says what was asked for and what the engine was asked", async (
   assert.deepEqual([begun.effective_sampling.response_format, begun.effective_sampling.parallel_tool_calls], [undefined, undefined]);
   assert.equal(begun.tool_choice, null);
   assert.deepEqual(begun.withheld, { tool_choice: "required", strict: ["f"] });
+  assert.deepEqual((await client.trajectory()).calls[0]?.withheld, begun.withheld);
   const tools = entries.find((entry) => entry.type === "tools") ?? assert.fail();
   assert.equal(tools.tools[0]?.strict, undefined);
 });

@@ -11,7 +11,7 @@ import { runner } from "../fakes/small-run.ts";
 import { writeTask } from "../fakes/small-task.ts";
 
 const ends = (task_id: string, group_id: string, ...reasons: (string | null)[]): AttemptEnd[] =>
-  reasons.map((mask_reason) => ({ task_id, group_id, mask_reason }));
+  reasons.map((mask_reason) => ({ task_id, group_id, mask_reason, summary: null }));
 
 test("masked shares are told of the run, its tasks and its groups, with an alarm above one in ten", () => {
   const quiet = ends("a", "g1", ...Array<null>(9).fill(null), "engine_error");
@@ -37,6 +37,24 @@ test("what was stopped from outside is counted and alarms no one", () => {
   const tally = tallyOf(ends("a", "g", "cancelled", "interrupted", null));
   assert.deepEqual([tally.masked, tally.masked_share, tally.alarms], [{ cancelled: 1, interrupted: 1 }, 0, []]);
   assert.equal(described(tallyOf([])), "0 % of 0 attempts are in neither loss nor baseline");
+});
+
+test("a task whose agents take more than a tenth of their tokens out of training is an alarm, by reason", () => {
+  const end = (task_id: string, untrained_by_agent: Record<string, number>, mask_reason: string | null = null): AttemptEnd => ({
+    ...{ task_id, group_id: "g", mask_reason },
+    summary: { sampled_tokens: 100, untrained_by_agent },
+  });
+  const masked = end("quiet", { undelivered: 100 }, "cancelled");
+  const tally = tallyOf([end("quiet", { undelivered: 10 }), masked, end("hiding", { undelivered: 20, images: 5 }), end("hiding", {})]);
+  assert.deepEqual(
+    tally.tasks.map(({ task_id, sampled_tokens, untrained_share }) => [task_id, sampled_tokens, untrained_share]),
+    [
+      ["quiet", 100, 0.1],
+      ["hiding", 200, 0.125],
+    ],
+  );
+  assert.equal(tally.alarms.length, 1);
+  assert.match(tally.alarms[0] ?? "", /^task hiding: 13 % of 200 sampled tokens are not trained \(20 undelivered, 5 images\)/);
 });
 
 /** A store with a bug that what an agent sent brings about. */
