@@ -84,8 +84,9 @@ export async function getFiles(
     for await (const entry of archive) {
       const path = posix.normalize(entry.header.name).replace(/\/$/, "");
       const { type, size = 0, mode = 0, linkname } = entry.header;
-      if (type === "link") collector.addLink(path, posix.normalize(linkname ?? ""));
-      else if (type === "file" && collector.wants(path, size))
+      const isWanted = path === "." || collector.meets(path);
+      if (type === "link" && isWanted) collector.addLink(path, posix.normalize(linkname ?? ""));
+      else if (type === "file" && isWanted && collector.wants(path, size))
         collector.add(path, await content(entry as unknown as AsyncIterable<Buffer>), mode);
       else collector.passes(path, size);
       entry.resume();

@@ -1,11 +1,21 @@
 /** The rules for what comes out of a sandbox, the same for every backend: bounded, inside the folder, files only. */
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
-import { insidePath, matchesAny } from "./file-tree.ts";
+import { insidePath, isInside } from "./file-tree.ts";
 import type { SandboxFile } from "./sandbox.ts";
 
 /** More than any task's work tree holds; what is larger was made to fill our memory. */
 const defaultBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
+
+/** Files, folders, links and what is left out: ten for each file that is taken. Each of them is looked at. */
+const mostEntries = 200_000;
+/** Source trees reach twenty. What is done for each folder above a file is done this often for it. */
+const deepest = 64;
+/**
+ * Half of the longest path that Linux opens. A reader meets a path over this before it meets one that it cannot open, and
+ * Docker leaves those out without a word.
+ */
+const longestPath = 2_048;
 
 export class FileCollector {
   readonly #folder: string;
@@ -17,6 +27,7 @@ export class FileCollector {
   readonly #disk: number;
   #bytes = 0;
   #passed = 0;
+  #entries = 0;
 
   /**
    * `skip`: absolute paths inside whose content is not the sandbox's own (mounts). `disk`: bytes that the folder's disk
@@ -36,15 +47,19 @@ export class FileCollector {
     this.#skip = skip.map((path) => posix.relative(folder, path)).filter((path) => path !== "" && !path.startsWith(".."));
   }
 
-  /** Whether a folder is worth entering or a file of this path may be taken at all. */
-  allows(path: string): boolean {
+  /**
+   * Counts anything that stands there, once. True where a folder is worth entering, or a file may be taken. Throws
+   * `output_too_large` for more entries, a deeper folder or a longer path than any work has.
+   */
+  meets(path: string): boolean {
     if (this.#isSkipped(path)) return false;
-    if (this.#exclude.length === 0) return true;
+    this.#entries += 1;
+    if (this.#entries > mostEntries) throw this.#tooLarge(`more than ${mostEntries} files and folders`);
     // A folder that is left out takes everything below it along.
-    for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
-      if (matchesAny(path.slice(0, end), this.#exclude)) return false;
-    }
-    return !matchesAny(path, this.#exclude);
+    if (isInside(path, this.#exclude)) return false;
+    if (Buffer.byteLength(path) > longestPath) throw this.#tooLarge(`a path of more than ${longestPath} bytes`);
+    if (path.split("/", deepest + 1).length > deepest) throw this.#tooLarge(`more than ${deepest} folders in one another`);
+    return true;
   }
 
   #isSkipped(path: string): boolean {
@@ -62,15 +77,15 @@ export class FileCollector {
   }
 
   #checkDisk(): void {
-    if (this.#bytes + this.#passed > this.#disk) throw this.#tooLarge(`the ${this.#disk} bytes of its disk`);
+    if (this.#bytes + this.#passed > this.#disk) throw this.#tooLarge(`more than the ${this.#disk} bytes of its disk`);
   }
 
-  /** Counts a file that is about to be read. Throws `output_too_large` before a byte of it is. */
+  /** Counts a file that was met and is about to be read. Throws `output_too_large` before a byte of it is. */
   wants(path: string, size: number): boolean {
-    if (insidePath(path) === null || !this.allows(path)) return false;
+    if (insidePath(path) === null) return false;
     this.#bytes += size;
-    if (this.#files.size >= this.#maxFiles) throw this.#tooLarge(`${this.#maxFiles} files`);
-    if (this.#bytes > this.#maxBytes) throw this.#tooLarge(`${this.#maxBytes} bytes`);
+    if (this.#files.size >= this.#maxFiles) throw this.#tooLarge(`more than ${this.#maxFiles} files`);
+    if (this.#bytes > this.#maxBytes) throw this.#tooLarge(`more than ${this.#maxBytes} bytes`);
     // Holes and second names are bytes too where they are written again.
     this.#checkDisk();
     return true;
@@ -90,8 +105,8 @@ export class FileCollector {
     return [...this.#files.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
   }
 
-  #tooLarge(bound: string): AlidadeError {
-    return new AlidadeError("output_too_large", `The folder ${this.#folder} in the sandbox holds more than ${bound}.`);
+  #tooLarge(what: string): AlidadeError {
+    return new AlidadeError("output_too_large", `The folder ${this.#folder} in the sandbox holds ${what}.`);
   }
 }
 

@@ -64,23 +64,28 @@ export function overlay(base: SandboxFile[], over: SandboxFile[]): SandboxFile[]
 
 /** `c`, `c/b` for `c/b/a`. */
 export function foldersAbove(path: string): string[] {
-  const parts = path.split("/").slice(0, -1);
-  return parts.map((_, index) => parts.slice(0, index + 1).join("/"));
+  const folders: string[] = [];
+  for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) folders.push(path.slice(0, end));
+  return folders;
 }
 
 /** Globs know `*`, `?` and `**`. Dot files match too: Node's own matchesGlob skips them, and a protected folder has no blind spot. */
 export function matchesAny(path: string, globs: string[]): boolean {
-  return globs.some((glob) => path === glob || globPattern(glob).test(path));
+  return globs.some((glob) => new RegExp(`^${globPattern(glob)}$`, "s").test(path));
 }
 
-function globPattern(glob: string): RegExp {
-  const pattern = glob.replace(/\*\*\/|\*\*|\*|\?|[\\^$.+()|[\]{}]/g, (found) => {
+/** Whether one of the globs names the path or a folder above it. One look at the path for each glob, however deep it is. */
+export function isInside(path: string, globs: string[]): boolean {
+  return globs.some((glob) => new RegExp(`^${globPattern(glob)}(?:/|$)`, "s").test(path));
+}
+
+function globPattern(glob: string): string {
+  return glob.replace(/\*\*\/|\*\*|\*|\?|[\\^$.+()|[\]{}]/g, (found) => {
     if (found === "**/") return "(?:.*/)?";
     if (found === "**") return ".*";
     if (found === "*") return "[^/]*";
     return found === "?" ? "[^/]" : `\\${found}`;
   });
-  return new RegExp(`^${pattern}$`, "s");
 }
 
 /** Hex sha-256 over paths, the executable bit and contents; what else a mode says differs between sandboxes. */

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:fs";
-import { lstat, mkdir, open, readdir, rm } from "node:fs/promises";
+import { lstat, mkdir, open, opendir, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { basename, dirname, join, posix, relative } from "node:path";
@@ -259,9 +259,10 @@ function readError(error: unknown, folder: string): AlidadeError {
 
 /** Regular files only; folders behind links are not entered. */
 async function collect(root: string, below: string, collector: FileCollector): Promise<void> {
-  for (const entry of await readdir(join(root, below), { withFileTypes: true })) {
+  // A folder is read piece by piece: all names of a large one together could fill our memory.
+  for await (const entry of await opendir(join(root, below), { bufferSize: 256 })) {
     const path = below === "" ? entry.name : `${below}/${entry.name}`;
-    if (!collector.allows(path)) continue;
+    if (!collector.meets(path)) continue;
     if (entry.isDirectory()) await collect(root, path, collector);
     else if (entry.isFile()) {
       await using handle = await open(join(root, path), constants.O_RDONLY | constants.O_NOFOLLOW);

@@ -217,6 +217,18 @@ for (const backend of backends) {
     assert.equal((await sandbox.exec(["true"])).exit_code, 0);
   });
 
+  of("work in folders that are too deep to read whole is too large, and never read in part", async (sandbox) => {
+    for (const [at, attack] of [
+      "p=$(printf 'd/%.0s' {1..1000}); for i in 1 2 3; do mkdir -p $p && cd -P $p; done; echo > file",
+      "n=$(printf 'n%.0s' {1..250}); for i in {1..20}; do mkdir $n && cd -P $n; done; echo > file",
+    ].entries()) {
+      const made = await sandbox.exec(["bash", "-c", `mkdir ${at} && cd ${at} && ${attack}`]);
+      assert.equal(made.exit_code, 0, made.stderr);
+      await assert.rejects(sandbox.readFiles("/work", { exclude: [String(1 - at), "**/*.pyc"] }), { code: "output_too_large" });
+    }
+    assert.deepEqual(await sandbox.readFiles("/work", { exclude: ["0", "1"] }), [], "what is left out may be as deep as it likes");
+  });
+
   of("freezing ends every process and keeps the files", async (sandbox) => {
     const word = uniqueSeconds();
     await sandbox.exec(["sh", "-c", `echo kept > kept; setsid sleep ${word} >/dev/null 2>&1 &`]);

@@ -40,6 +40,7 @@ async function assertNoOutput(code: ErrorCode, { records, trajectories }: Awaite
 for (const [title, code, command] of [
   ["more files than anyone can grade", "output_too_large", "echo yes > done.txt; seq 20001 | xargs touch"],
   ["more bytes than anyone can grade", "output_too_large", "echo yes > done.txt; truncate -s 300M large"],
+  ["folders in one another that take minutes to read", "output_too_large", "echo yes > done.txt; mkdir -p $(printf 'd/%.0s' $(seq 1500))"],
   ["no workdir", "output_unreadable", 'rm -rf "$PWD"'],
   ["a link in the workdir's place", "output_unreadable", 'work="$PWD"; cd ..; mv "$work" moved; ln -s moved "$work"'],
   ["a file whose name is no text", "output_unreadable", "echo yes > done.txt; touch \"$(printf 'a\\377')\""],
@@ -73,7 +74,7 @@ test("a sandbox that is gone as a whole is the infrastructure's loss and tried a
     async create(spec, signal) {
       const sandbox = await backend.create(spec, signal);
       if (made++ > 0) return sandbox;
-      sandbox.freeze = () => rm(join(sandbox.path("/work"), ".."), { recursive: true });
+      sandbox.freeze = () => rm(join(tmpdir(), sandbox.id, "files"), { recursive: true });
       return sandbox;
     },
   };

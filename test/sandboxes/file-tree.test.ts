@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hashTree, insidePath, matchesAny, overlay, readFolder } from "../../sandboxes/file-tree.ts";
+import { hashTree, insidePath, isInside, matchesAny, overlay, readFolder } from "../../sandboxes/file-tree.ts";
 
 test("globs match dot files and folders, and only what they name", () => {
   assert.equal(matchesAny("test/.hidden/x.js", ["test/**"]), true);
@@ -13,6 +13,12 @@ test("globs match dot files and folders, and only what they name", () => {
   assert.equal(matchesAny("src/a/b.js", ["src/*.js"]), false);
   assert.equal(matchesAny("a+b(1).js", ["a+b(1).js"]), true);
   assert.equal(matchesAny("package.json", ["package?json"]), true);
+});
+
+test("a glob that names a folder names what is inside it", () => {
+  for (const path of ["a/.git", ".git", "a/.git/b/c", "x.pyc", "x.pyc/a"])
+    assert.equal(isInside(path, ["**/.git", "**/*.pyc"]), true, path);
+  for (const path of ["a/.gitignore", "a.git", "x.pyc2/a", "b"]) assert.equal(isInside(path, ["**/.git", "**/*.pyc"]), false, path);
 });
 
 test("a path that leaves its folder is none", () => {

@@ -48,29 +48,31 @@ test("mounts are there, are not read as the sandbox's work, and outlive it", { s
   await rm(dependencies, { recursive: true });
 });
 
-test("a folder that was made unreadable inside is removed all the same", { skip }, async () => {
-  const sandbox = await make();
-  await sandbox.exec(["sh", "-c", "mkdir -p a/b && touch a/b/c && chmod 0 a/b a"]);
-  const folder = join(tmpdir(), sandbox.id);
-  assert.ok((await readdir(folder)).includes("files"));
-  await sandbox[Symbol.asyncDispose]();
-  await assert.rejects(readdir(folder), { code: "ENOENT" });
-});
+for (const [title, attack] of [
+  ["unreadable", "mkdir -p a/b && touch a/b/c && chmod 0 a/b a"],
+  ["deeper than a path can say", "p=$(printf 'd/%.0s' {1..1000}); for i in 1 2 3; do mkdir -p $p && cd -P $p; done; echo > file"],
+  ["full of names that are no text", "for i in {1..8}; do mkdir d && cd d && mkdir $'a\\377' && touch $'b\\377'; done"],
+] as const)
+  test(`a folder that was made ${title} inside is removed all the same`, { skip, timeout: 60_000 }, async () => {
+    const sandbox = await make();
+    const { exit_code, stderr } = await sandbox.exec(["bash", "-c", attack]);
+    assert.equal(exit_code, 0, stderr);
+    const folder = join(tmpdir(), sandbox.id);
+    assert.ok((await readdir(folder)).includes("files"));
+    await sandbox[Symbol.asyncDispose]();
+    await assert.rejects(readdir(folder), { code: "ENOENT" });
+  });
 
 test("what was made unreadable inside is told as such, and not as a fault of the sandbox", { skip }, async (t) => {
   // A user like any other: root reads everything.
   const isRoot = process.geteuid?.() === 0;
   if (isRoot) process.seteuid?.(65_534);
   t.after(() => isRoot && process.seteuid?.(0));
-  const deep = `for (let at = 0; at < 25; at++) { fs.mkdirSync("a".repeat(200)); process.chdir("a".repeat(200)); }`;
-  for (const script of ["touch a; chmod 0 a", "mkdir a; chmod 0 a", "touch \"$(printf 'a\\377')\"", `node -e '${deep}'`]) {
+  for (const script of ["touch a; chmod 0 a", "mkdir a; chmod 0 a", "touch \"$(printf 'a\\377')\""]) {
     await using sandbox = await make();
     const made = await sandbox.exec(["sh", "-c", script]);
     assert.equal(made.exit_code, 0, made.stderr);
-    const told = await sandbox.readFiles("/work").catch((error: AlidadeError) => error.code);
-    // Nothing of ours removes a path that is longer than the system's longest.
-    await sandbox.exec(["sh", "-c", "chmod -R 700 .; rm -rf ./*"]);
-    assert.equal(told, "output_unreadable", script);
+    await assert.rejects(sandbox.readFiles("/work"), { code: "output_unreadable" }, script);
   }
 });
 
