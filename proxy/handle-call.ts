@@ -30,6 +30,7 @@ import { recordFinished } from "./record-finished.ts";
 import { relay } from "./relay.ts";
 import { type RestoreResult, restore } from "./restore.ts";
 import { assertImagesInside, assertOpenParameters } from "./sandboxed-request.ts";
+import { assertReferencesInside } from "./schema-references.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import { messageDelta, storageBases } from "./storage-base.ts";
@@ -104,6 +105,7 @@ async function admitted(session: Session, exchange: Exchange, { network }: CallS
   await noteRead(session, read);
   if (!session.spec.sandboxed) return request;
   assertOpenParameters(session.spec, request);
+  assertReferencesInside(request);
   return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };
 }
 

@@ -24,6 +24,7 @@ import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no
 import { RequestBytes } from "./request-bytes.ts";
 import { restore } from "./restore.ts";
 import { assertImagesInside } from "./sandboxed-request.ts";
+import { assertReferencesInside } from "./schema-references.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 import type { Sessions } from "./sessions.ts";
@@ -196,7 +197,10 @@ export class HarnessListener implements AsyncDisposable {
     const { engine } = slot;
     const { messages } = continueFrom(session, request, restore(session, request.messages));
     // Some servers fetch what a conversation names to count it, too.
-    if (session.spec.sandboxed) assertImagesInside(messages);
+    if (session.spec.sandboxed) {
+      assertImagesInside(messages);
+      assertReferencesInside(request);
+    }
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
     const { model } = pool.asked(slot, wish);
