@@ -2,15 +2,23 @@
 import type { RecordRequest } from "../dialects/dialect.ts";
 import type { Call } from "./call.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Gate } from "./gate.ts";
 import { noteRead } from "./note-read.ts";
 import type { Session } from "./session.ts";
 import { sessionRecord } from "./session-record.ts";
 
-/** Resolves when the answer has left or its client is gone. Throws what the dialect does, and the store's errors. */
-export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest): Promise<void> {
+/**
+ * Resolves when the answer has left or its client is gone. A short request asks for an answer of any length, so that is
+ * charged like what the session brings. Throws what the dialect does, `too_many_requests`, and the store's errors.
+ */
+export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest, gate: Gate): Promise<void> {
+  // What is brought to open a conversation has been looked at already.
+  if (request.method === "GET") await gate.mayBring(session, exchange.signal);
   const read = new Set<Call>();
   const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
   const body = await exchange.dialect.answerFromRecord?.(request, record);
-  await exchange.send({ status: 200, headers: {}, body: body ?? {} });
+  const sent = exchange.send({ status: 200, headers: {}, body: body ?? {} });
+  gate.brought(session, { bytes: exchange.answerBytes, values: 0 });
+  await sent;
   if (exchange.delivered) await noteRead(session, read);
 }

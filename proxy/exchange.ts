@@ -23,6 +23,8 @@ export class Exchange {
   #handedOver = false;
   /** Pieces of a stream that were written so far. */
   written = 0;
+  /** Of a whole answer, once it is on its way. */
+  answerBytes = 0;
 
   constructor(dialect: Dialect, headers: Headers, bytes: RequestBytes, response: ServerResponse, framing: Framing = "sse") {
     this.dialect = dialect;
@@ -72,9 +74,10 @@ export class Exchange {
   async send(answer: HttpAnswer): Promise<void> {
     if (this.#isClosed) return;
     const text = JSON.stringify(answer.body);
+    this.answerBytes = Buffer.byteLength(text);
     this.#response.writeHead(answer.status, {
       "content-type": "application/json",
-      "content-length": Buffer.byteLength(text),
+      "content-length": this.answerBytes,
       ...answer.headers,
     });
     this.#response.end(text);

@@ -183,7 +183,7 @@ export class HarnessListener implements AsyncDisposable {
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
     const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
     const asked = { ...route, id: params.id ?? "", query, body };
-    await waitedFor(session, answerFromRecord(session, exchange, asked));
+    await waitedFor(session, answerFromRecord(session, exchange, asked, this.#gate));
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */

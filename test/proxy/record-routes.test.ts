@@ -70,3 +70,25 @@ test("what a request names of an answer whose client left arrived there", async 
     assert.match(await twice.text(), /for the second time/);
   }
 });
+
+test("what a sandbox reads from the record is counted like what it brings, so reading it again and again is a 429", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes_per_second: 1024 * 1024 } });
+  const items = [{ role: "user", content: "z".repeat(3 * 1024 * 1024) }];
+  const statuses = async (spec: { sandboxed: boolean }) => {
+    const client = await at.open(spec);
+    const { id } = (await (await client.post("/v1/conversations", { items })).json()) as { id: string };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => get(at, client, `/v1/conversations/${id}/items`)));
+    for (const answer of answers) if (answer.status === 429) assert.ok(Number(answer.headers.get("retry-after")) > 0);
+    await Promise.all(answers.map((answer) => answer.text()));
+    return new Set(answers.map(({ status }) => status));
+  };
+  assert.deepEqual(await statuses({ sandboxed: true }), new Set([200, 429]));
+  assert.deepEqual(await statuses({ sandboxed: false }), new Set([200]));
+});
+
+test("a conversation that is larger than what may come at once is opened all the same", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes_per_second: 64 * 1024 } });
+  const client = await at.open({ sandboxed: true });
+  const items = [{ role: "user", content: "z".repeat(1024 * 1024) }];
+  assert.equal((await client.post("/v1/conversations", { items })).status, 200);
+});
