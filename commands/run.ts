@@ -5,11 +5,21 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
+import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnessNamed } from "../harnesses/index.ts";
 import { HarnessProxy } from "../proxy/index.ts";
-import { described, fitMachine, type ProgressEvent, RunFolder, readRollouts, runTasks, tallyOf } from "../rollouts/index.ts";
+import {
+  described,
+  eachTrajectory,
+  fitMachine,
+  type ProgressEvent,
+  RunFolder,
+  readRollouts,
+  runTasks,
+  tallyOf,
+} from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { samePlace } from "../sandboxes/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
@@ -57,11 +67,15 @@ export function run(program: Command): void {
       const started = await start(tasks, flags);
       const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
       const tally = tallyOf((await readRollouts(started.path)).filter(({ state }) => state === "done"));
-      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally }));
+      const prompts = new GroupPrompts();
+      for await (const trajectory of eachTrajectory(started.path)) prompts.add(trajectory);
+      const different_prompts = prompts.different;
+      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally, different_prompts }));
       else {
         print(`\n${rolloutTable(records)}`);
         if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
         for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
+        for (const task of different_prompts) say(describedPrompts(task));
         say(
           `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on; \`alidade fidelity --run ${started.path}\` says what they are worth`,
         );

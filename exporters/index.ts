@@ -35,6 +35,7 @@ import { verifiers } from "./verifiers.ts";
 import { verl } from "./verl.ts";
 
 export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
+export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./group-prompts.ts";
 
 export const exporters = [
   canonical,

@@ -1,4 +1,5 @@
 /** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
+import { describedPrompts } from "../../exporters/index.ts";
 import { described } from "../../rollouts/index.ts";
 import { visibleText } from "../show/visible-text.ts";
 import { causeAdvice, reasonAdvice, uncountedAdvice } from "./advice.ts";
@@ -10,6 +11,7 @@ export function renderSummary(summary: FidelitySummary): string {
     `${number(rollouts)} rollouts${attempts > rollouts ? ` in ${number(attempts)} attempts` : ""} (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
     ...(Object.keys(ends.masked).length > 0 ? [described(ends)] : []),
     ...ends.alarms.map((alarm) => `ALARM: ${visibleText(alarm)}`),
+    ...summary.different_prompts.map((task) => visibleText(describedPrompts(task))),
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)

@@ -1,4 +1,5 @@
 /** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
+import { type DifferentPrompts, GroupPrompts } from "../../exporters/index.ts";
 import {
   addAccounts,
   rowInflationOf,
@@ -26,6 +27,8 @@ export type FidelitySummary = {
   in_loss: number;
   /** Attempts that are in neither loss nor baseline, by cause; of attempts that made no session the run's own report knows. */
   ends: AttemptTally;
+  /** Tasks with groups whose rollouts begin with different prompts. */
+  different_prompts: DifferentPrompts[];
   calls: number;
   /** Under the selection that was asked for, dummy rows included. */
   rows: number;
@@ -47,6 +50,7 @@ export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
   readonly #rollouts = new Set<string>();
   readonly #attempts = new Set<string>();
+  readonly #prompts = new GroupPrompts();
   readonly #ends: AttemptEnd[] = [];
   readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #tokens = addAccounts([]);
@@ -58,6 +62,7 @@ export class FidelitySummarizer {
   }
 
   add(trajectory: Trajectory): void {
+    this.#prompts.add(trajectory);
     const selected = selectRows(trajectory, this.#options);
     const tolerant = selectRows(trajectory, { ...this.#options, strategy: "tolerant" });
     const { task, group, rollout_id, session_id } = trajectory;
@@ -82,6 +87,7 @@ export class FidelitySummarizer {
       attempts: this.#attempts.size,
       ...this.#summary,
       ends: tallyOf(this.#ends),
+      different_prompts: this.#prompts.different,
       tokens: this.#tokens,
       row_inflation: rowInflationOf(this.#tokens),
       tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant.tokens) },

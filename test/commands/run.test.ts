@@ -427,3 +427,14 @@ test("rollouts whose harness prints its working folder have one prompt, and are 
   assert.deepEqual(rows[0]?.message_log[0], rows[1]?.message_log[0]);
   assert.match(JSON.stringify(engine.requests[0]?.messages), /You are in \/.*alidade-sandbox\/work\./);
 });
+
+test("a run says at its end of which task the groups begin with different prompts, and fidelity says the same", async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const { result } = await run(engine, { command: ["sh", "-c", 'exec node "$0" "$1 You are process $$."', chatHarness, "{instruction}"] });
+  const { run: path, different_prompts } = jsonOf<Ran & { different_prompts: unknown }>(result);
+  assert.deepEqual(different_prompts, [{ task_id: "small", groups: 1, of_groups: 1 }]);
+  const again = await cli(["run", "--resume", path]);
+  assert.match(again.stderr, /task small: in 1 of 1 groups the rollouts begin with different prompts\./);
+  const { stdout } = await cli(["fidelity", "--run", path]);
+  assert.match(stdout, /task small: in 1 of 1 groups the rollouts begin with different prompts\./);
+});

@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { renderSummary } from "../../commands/fidelity/render.ts";
+import { FidelitySummarizer } from "../../commands/fidelity/summary.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
@@ -108,4 +110,16 @@ test("prime-rl: advantages are reward minus mean, and rows that prime-rl would d
   assert.deepEqual(worth(uneven.rows), [0.75, 0.25, 0.25, 0.25]);
   const even = await written("prime-rl", [rollout(1), rollout(3)]);
   assert.deepEqual([even.rows, even.report.left_out], [[], { zero_advantage: 2 }]);
+});
+
+test("fidelity names the tasks whose groups begin with different prompts, by the rule of the exporters", () => {
+  const said = (group: Trajectory[]) => {
+    const summarizer = new FidelitySummarizer({});
+    for (const trajectory of group) summarizer.add(trajectory);
+    return { different: summarizer.summary.different_prompts, text: renderSummary(summarizer.summary) };
+  };
+  assert.deepEqual(said([rollout(0), rollout(1, { goOn: compacted })]).different, []);
+  const { different, text } = said([rollout(0), rollout(1, { prompt: "fix it in /tmp/x" })]);
+  assert.deepEqual(different, [{ task_id: rollout(0).task.id, groups: 1, of_groups: 1 }]);
+  assert.match(text, /in 1 of 1 groups the rollouts begin with different prompts\. NeMo RL would compare none of them/);
 });
