@@ -35,7 +35,7 @@ for (const sandbox of ["docker", "process"])
     const env = { TMPDIR: temporary };
     const runs = join(folder, "runs");
     const left = async (): Promise<string[]> =>
-      sandbox === "docker" ? leftInDocker((await readdir(runs))[0] ?? "none") : readdir(temporary);
+      sandbox === "docker" ? leftInDocker((await readdir(runs))[0] ?? "none") : foldersIn(temporary);
     const made = rollouts * (sandbox === "docker" ? 4 : 1); // a container and its three volumes; a folder
     const areMade = async (): Promise<boolean> => (await left().catch(() => [])).length === made && (await areOwned(temporary));
 
@@ -58,8 +58,13 @@ for (const sandbox of ["docker", "process"])
   });
 
 async function areOwned(folder: string): Promise<boolean> {
-  const owners = (await readdir(folder)).map((name) => stat(join(folder, name, "owner.json")).then(({ size }) => size > 0));
+  const owners = (await foldersIn(folder)).map((name) => stat(join(folder, name, "owner.json")).then(({ size }) => size > 0));
   return (await Promise.allSettled(owners)).every((one) => one.status === "fulfilled" && one.value);
+}
+
+/** Folders of process sandboxes; the place at which all of them are seen stays. */
+async function foldersIn(temporary: string): Promise<string[]> {
+  return (await readdir(temporary)).filter((name) => name.startsWith("alidade-sandbox-"));
 }
 
 /** Containers and volumes of a run. */
