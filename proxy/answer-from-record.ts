@@ -13,7 +13,7 @@ import { sessionRecord } from "./session-record.ts";
  */
 export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest, gate: Gate): Promise<void> {
   // What is brought to open a conversation has been looked at already.
-  if (request.method === "GET") await gate.mayBring(session, exchange.signal);
+  if (request.method === "GET") await mayRead(session, exchange.signal, gate);
   const read = new Set<Call>();
   const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
   const body = await exchange.dialect.answerFromRecord?.(request, record);
@@ -21,4 +21,12 @@ export async function answerFromRecord(session: Session, exchange: Exchange, req
   gate.brought(session, { bytes: exchange.answerBytes, values: 0 });
   await sent;
   if (exchange.delivered) await noteRead(session, read);
+}
+
+/** One after the other, so that many at once see what each of them was charged. */
+async function mayRead(session: Session, signal: AbortSignal, gate: Gate): Promise<void> {
+  do {
+    await gate.mayBring(session, signal);
+    await gate.turn(session, signal);
+  } while (Number.isFinite(gate.mayBringAtOnce(session)));
 }

@@ -72,12 +72,12 @@ test("what a request names of an answer whose client left arrived there", async 
 });
 
 test("what a sandbox reads from the record is counted like what it brings, so reading it again and again is a 429", async () => {
-  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes_per_second: 1024 * 1024 } });
-  const items = [{ role: "user", content: "z".repeat(3 * 1024 * 1024) }];
+  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes_per_second: 64 * 1024 } });
+  const items = [{ role: "user", content: "z".repeat(300 * 1024) }];
   const statuses = async (spec: { sandboxed: boolean }) => {
     const client = await at.open(spec);
     const { id } = (await (await client.post("/v1/conversations", { items })).json()) as { id: string };
-    const answers = await Promise.all(Array.from({ length: 8 }, () => get(at, client, `/v1/conversations/${id}/items`)));
+    const answers = await Promise.all(Array.from({ length: 12 }, () => get(at, client, `/v1/conversations/${id}/items`)));
     for (const answer of answers) if (answer.status === 429) assert.ok(Number(answer.headers.get("retry-after")) > 0);
     await Promise.all(answers.map((answer) => answer.text()));
     return new Set(answers.map(({ status }) => status));
