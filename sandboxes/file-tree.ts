@@ -57,9 +57,22 @@ export function insidePath(path: string): string | null {
  */
 export function overlay(base: SandboxFile[], over: SandboxFile[]): SandboxFile[] {
   const files = new Map(over.map((file) => [file.path, file]));
-  const folders = new Set(over.flatMap(({ path }) => foldersAbove(path)));
-  const inTheWay = (path: string) => files.has(path) || folders.has(path) || foldersAbove(path).some((folder) => files.has(folder));
+  const folders = new Set<string>();
+  // Each folder is looked at once: thousands of files may lie in one that is deep.
+  for (const { path } of over) for (let at = parentOf(path); at !== "" && !folders.has(at); at = parentOf(at)) folders.add(at);
+  const known = new Map<string, boolean>([["", false]]);
+  const isInFile = (folder: string): boolean => {
+    const found = known.get(folder) ?? (files.has(folder) || isInFile(parentOf(folder)));
+    known.set(folder, found);
+    return found;
+  };
+  const inTheWay = (path: string) => files.has(path) || folders.has(path) || isInFile(parentOf(path));
   return [...base.filter(({ path }) => !inTheWay(path)), ...files.values()].sort(byPath);
+}
+
+/** "" for a path in no folder. */
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
 /** `c`, `c/b` for `c/b/a`. */
