@@ -23,6 +23,7 @@ const engineFields = {
 };
 
 const NamedPolicy = Policy.extend({
+  version: z.string().min(1, "give the trainer's name for the weights"),
   step: Policy.shape.step.default(null),
   engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another than `version`"),
 });

@@ -9,7 +9,7 @@ import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnessNamed } from "../harnesses/index.ts";
-import { HarnessProxy } from "../proxy/index.ts";
+import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
   described,
   eachTrajectory,
@@ -210,6 +210,7 @@ export async function executeRun(options: {
     version,
     signal,
   });
+  assertServed(proxy.pool.slots, config.routes, config.model);
   if (config.purpose === "train") proxy.assertTrainable();
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
   const records = await runTasks(

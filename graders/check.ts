@@ -53,7 +53,7 @@ async function knownSolution(task: Task, base: SandboxFile[]): Promise<SandboxFi
   if (gold !== null) return gold;
   throw new AlidadeError(
     "task_invalid",
-    `${task.task_id} has neither gold_patch nor gold_files: without a known solution there is nothing to check`,
+    `${task.task_id} has neither gold_patch nor gold_files: give one of them in its task.yaml: check grades a known solution`,
     { param: "gold_patch" },
   );
 }

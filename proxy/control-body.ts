@@ -1,8 +1,9 @@
 /** A body of the control listener, checked: the field at fault is named. */
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
-import type { z } from "zod";
+import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
+import { complaintOf } from "../schema/complaint.ts";
 import { withJoined } from "../wire/joined.ts";
 import { parseJson } from "../wire/json.ts";
 import { RequestBytes } from "./request-bytes.ts";
@@ -19,8 +20,16 @@ export async function body<T extends z.ZodType>(context: Context<Env>, schema: T
   );
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const path = issue?.code === "unrecognized_keys" ? [...issue.path, issue.keys[0]] : (issue?.path ?? []);
-  const param = path.map(String).join(".");
-  throw new AlidadeError("request_invalid", `${param || "body"}: ${issue?.message ?? "invalid"}`, { param: param || null });
+  const { path, given, message, unknownKey } = complaintOf(result.error, value);
+  const param = path.join(".");
+  // Where a password can stand the text is not repeated.
+  const isValue = /[@?#]/.test(given) ? "" : ` is ${given}`;
+  const text =
+    unknownKey === null ? `${param || "body"}${isValue}: ${message}` : `"${param}" is no field of this request${fieldsOf(schema, path)}`;
+  throw new AlidadeError("request_invalid", text, { param: param || null });
+}
+
+/** Those that there are, where the unknown one stands at the top. */
+function fieldsOf(schema: z.ZodType, path: string[]): string {
+  return path.length === 1 && schema instanceof z.ZodObject ? `; there are: ${Object.keys(schema.shape).join(", ")}` : "";
 }

@@ -13,6 +13,8 @@ const maxSeconds = 86_400;
 
 const engineVersion = z.string().optional().describe("the engine's own name of these weights, where it is another");
 
+const version = z.string().min(1, "give the trainer's name for the weights");
+
 const AddEngine = z.strictObject({
   name: z
     .string()
@@ -26,7 +28,7 @@ const AddEngine = z.strictObject({
   kind: z.string().default("vllm"),
   api_key_env: z.string().optional().describe("name of the proxy's variable that holds the server's key"),
   models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for"),
-  policy: Policy.nullable().default(null),
+  policy: Policy.extend({ version }).nullable().default(null),
   engine_version: engineVersion,
   purpose: z
     .enum(["train", "eval", "live"])
@@ -47,6 +49,7 @@ const Pause = z.strictObject({
   timeout_seconds: Seconds.default(60),
 });
 const SetPolicy = Policy.extend({
+  version,
   step: Policy.shape.step.default(null),
   fence: z.string().optional(),
   engines: Names.optional(),

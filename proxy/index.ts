@@ -1,4 +1,5 @@
 export { neutralSampling } from "./admit.ts";
+export { assertServed } from "./assert-served.ts";
 export { Bounds } from "./bounds.ts";
 export type { EngineState } from "./canary.ts";
 export type { EngineSpec } from "./engine-slot.ts";

@@ -1,13 +1,18 @@
 /** Which engine a call may go to, by rules: the first whose conditions all hold. */
 import { z } from "zod";
-import { Policy, type RequestClass } from "../schema/session-log.ts";
+import { Policy, RequestClass } from "../schema/session-log.ts";
 
 const Names = z.union([z.string(), z.array(z.string()).min(1)]);
 
 export const EngineRoute = z.strictObject({
   model: Names.optional().describe("globs of the model name that the harness asked for"),
   agent: Names.optional().describe("globs of the agent: `main`, or the harness's own id of a sub-agent"),
-  request_class: Names.optional().describe("main, title, topic, summary, compaction, quota, sub_agent …"),
+  request_class: Names.refine(
+    (globs) => [globs].flat().every((glob) => RequestClass.options.some((name) => globMatches(glob, name))),
+    `expected a kind of call: ${RequestClass.options.join(", ")}`,
+  )
+    .optional()
+    .describe("main, title, topic, summary, compaction, quota, sub_agent …"),
   engine: Names.optional().describe("names of the engines that may take the call; absent: all of them"),
   engine_model: z.string().optional().describe("the model that the engine is asked for, such as the name of a LoRA adapter"),
   sandboxed: z

@@ -12,7 +12,7 @@ export function complaintOf(error: z.ZodError, value: unknown): Complaint {
     (at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined),
     value,
   );
-  return { path, given: shown(given), message: issue?.message ?? "invalid", unknownKey };
+  return { path, given: shown(given), message: plain(issue?.message ?? "invalid"), unknownKey };
 }
 
 /** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
@@ -28,6 +28,11 @@ function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
 /** An unknown key is one level below the object that it is reported on. */
 function depthOf(issue: z.core.$ZodIssue): number {
   return 2 * issue.path.length + (issue.code === "unrecognized_keys" ? 3 : 0);
+}
+
+/** The value stands beside it, so what kind it is goes without saying. */
+function plain(message: string): string {
+  return message.replace(/^(?:Invalid (?:input|option)|Too (?:small|big)): (?=expected)/, "").replace(/, received \w+$/, "");
 }
 
 function shown(value: unknown): string {

@@ -77,13 +77,22 @@ export const SessionSpec = z.strictObject({
   /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
   sandboxed: z.boolean().default(false),
   /** The model that the session trains, by the name that its engines serve. null: of a sandboxed one the first that the policy's engines serve, of another one the first that it asks for. */
-  model: z.string().nullable().default(null),
+  model: z.string().min(1, "give the name of a model, or leave it out").nullable().default(null),
   /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
   known_classes: z.array(RequestClass).nullable().default(null),
   /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
-  allow_fields: z.array(z.string()).default([]),
+  allow_fields: z.array(z.string().min(1, "give the name of a field")).default([]),
   /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */
-  fetch_images: z.array(z.string()).default([]),
+  fetch_images: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^(?:(?:https?|\*):\/\/|\*)[^/?#@\s]+$|^\*$/,
+          "give an origin such as https://images.example.com, without a path; * stands for any characters",
+        ),
+    )
+    .default([]),
   labels: z.record(z.string(), z.string()).default({}),
   /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
   sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),

@@ -73,6 +73,12 @@ test("every kind of wrong value is named with its key, and no value makes it cra
     ["engine: http://127.0.0.1:8000", {}, /engine is "http:\/\/127\.0\.0\.1:8000"/],
     ["engine: { url: http://one:1 }\nengines: [{ name: a, url: http://two:2 }]", {}, /has engine\.url and engines: give the one/],
     ["- a list", {}, /holds no mapping/],
+    ['model: ""', {}, /model is "": give the name/],
+    ["bounds: { connections: 0 }", {}, /bounds\.connections is 0: expected number to be >0/],
+    ["fetch_images: [images.example]", {}, /fetch_images\.0 is "images\.example": give an origin/],
+    ['allow_fields: [""]', {}, /allow_fields\.0 is "": give the name/],
+    ['policy: { version: "" }', {}, /policy\.version is "": give the trainer's name/],
+    ["routes: [{ request_class: titel }]", {}, /routes\.0\.request_class is "titel": expected a kind of call: main, title/],
     ["a: [", {}, /is no YAML/],
   ];
   for (const [text, env, message] of cases) {

@@ -438,3 +438,18 @@ test("a run says at its end of which task the groups begin with different prompt
   const { stdout } = await cli(["fidelity", "--run", path]);
   assert.match(stdout, /task small: in 1 of 1 groups the rollouts begin with different prompts\./);
 });
+
+test("a name that leads to no engine is refused before the first sandbox, with the names that there are", async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const wrong: [more: string, said: RegExp][] = [
+    ["model: nope", /model is "nope": no engine serves it; they serve /],
+    ["routes: [{ engine: nope }]", /routes\.0\.engine is "nope": no engine has this name; there are: vllm/],
+  ];
+  for (const [more, said] of wrong) {
+    const { folder, result } = await run(engine, { more });
+    assert.equal(result.code, 2, result.stdout);
+    assert.match(result.stdout, new RegExp(said.source.replaceAll('"', '\\\\"')));
+    await assert.rejects(readFile(join(folder, "runs", "rollouts.jsonl")));
+  }
+  assert.equal(engine.requests.length, 0);
+});
