@@ -125,7 +125,10 @@ for (const harness of Object.keys(persistent) as PersistentHarness[])
       runs.map(({ relay, ...scenario }) =>
         t.test(`${scenario.name}, ${relay}`, { timeout }, async (subtest) => {
           // A harness's repetitions are charged to no budget, so the script's turns are enough.
-          const run = await faultyRun(subtest, { ...scenario, harness, spec: { relay, budgets: { max_turns: turns } } });
+          const again = () => faultyRun(subtest, { ...scenario, harness, spec: { relay, budgets: { max_turns: turns } } });
+          let run = await again();
+          // On a busy machine Gemini CLI now and then ends with 0 after a failed call instead of asking again.
+          for (let time = 0; time < 2 && harness === "gemini-cli" && run && !hasLastWord(run); time++) run = await again();
           assert.ok(run);
           subtest.diagnostic(`${harness} | ${scenario.name} | ${relay} | ${summaryOf(run)}`);
           proveEnd(run);
@@ -136,9 +139,13 @@ for (const harness of Object.keys(persistent) as PersistentHarness[])
     );
   });
 
+function hasLastWord(run: FaultyRun): boolean {
+  return /All done/.test(run.ended.stdout);
+}
+
 function proveEnd(run: FaultyRun): void {
   assert.deepEqual([run.failed, run.ended.exit_code], [false, 0], `${run.ended.stdout}\n${run.ended.stderr}`);
-  assert.match(run.ended.stdout, /All done/, `${run.ended.stdout}\n${run.ended.stderr}`);
+  assert.ok(hasLastWord(run), `${run.ended.stdout}\n${run.ended.stderr}`);
   assert.deepEqual(run.unseen, []);
 }
 
