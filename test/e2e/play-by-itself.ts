@@ -44,6 +44,8 @@ export type SelfPlayOptions = {
   setUp?: (launch: HarnessLaunch) => HarnessLaunch;
   spec?: Partial<SessionSpec>;
   policy?: Policy;
+  /** Where it works, made and removed here: harnesses print it in their prompts. Absent: a folder of its own. */
+  folder?: string;
 };
 
 /** Null where the harness is not installed. The session is over after `turns` turns with tools, or what a free model makes of it. */
@@ -52,7 +54,7 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
   if (installed === null) return null;
   await using scope = new AsyncDisposableStack();
   const task = taughtTask(options.harness, options.turns);
-  const { home, workdir } = scope.use(await temporaryPlace(task.files));
+  const { home, workdir } = scope.use(await temporaryPlace(task.files, options.folder));
   for (const program of task.programs) await chmod(join(workdir, program), 0o755);
   const witness = scope.use(await startRecordingRelay(options.vllm.url));
   const engine = engineNamed(options.engine ?? "vllm").create({ baseUrl: witness.url, apiKey: null });

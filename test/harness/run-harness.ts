@@ -6,8 +6,9 @@ import { dirname, join } from "node:path";
 export type Place = AsyncDisposable & { home: string; workdir: string };
 
 /** A home and a workdir with files in it, in a temporary folder. */
-export async function temporaryPlace(files: Record<string, string>): Promise<Place> {
-  const folder = await mkdtemp(join(tmpdir(), "alidade-harness-"));
+export async function temporaryPlace(files: Record<string, string>, path?: string): Promise<Place> {
+  const folder = path ?? (await mkdtemp(join(tmpdir(), "alidade-harness-")));
+  await mkdir(folder, { recursive: true });
   const place = { home: join(folder, "home"), workdir: join(folder, "work") };
   await mkdir(place.home);
   await writeBelow(place.workdir, files);

@@ -2,6 +2,9 @@
  * What the trainers are given, sampled by a real vLLM with nothing forced on its model, which plays by itself: a group of
  * two rollouts of a real harness, and one of two short talks that begin anew, so that each of them has several rows.
  */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
@@ -16,8 +19,15 @@ const policy = { version: "weights-7", step: 7 };
 
 /** `model`: the folder of the weights that sampled, for transformers to load. Null where the harness is not installed. */
 export async function recordSessions(t: TestContext, vllm: Vllm): Promise<{ trajectories: Trajectory[]; model: string } | null> {
-  const played = (await Promise.all([0, 1].map((index) => playPi(t, vllm, index)))).filter((one) => one !== null);
-  if (played.length < 2) return null;
+  // One after the other in one folder: trainers that know a group by its prompt want the same prompt of each.
+  const folder = join(await mkdtemp(join(tmpdir(), "alidade-consumers-")), "pi");
+  t.after(() => rm(dirname(folder), { recursive: true, force: true }));
+  const played: Trajectory[] = [];
+  for (const index of [0, 1]) {
+    const trajectory = await playPi(t, vllm, index, folder);
+    if (trajectory === null) return null;
+    played.push(trajectory);
+  }
   const talked = await talks(t, vllm);
   return {
     // A grader would have given the rewards: without a difference there is nothing to train.
@@ -38,9 +48,9 @@ const member = (task_id: string, sample_index: number): Partial<SessionSpec> => 
  * Until the model gives its last word, at most eight turns. Its reasoning stays, so that a session is one long row: TRL
  * counts positions from the padding, and rounds otherwise far from it (`trainers/trl.py`).
  */
-async function playPi(t: TestContext, vllm: Vllm, index: number): Promise<Trajectory | null> {
+async function playPi(t: TestContext, vllm: Vllm, index: number, folder: string): Promise<Trajectory | null> {
   const spec: Partial<SessionSpec> = { ...member("steps", index), continuity: "auto", restore: "full", budgets: { max_turns: 8 } };
-  const played = await playByItself(t, { harness: "pi", vllm, turns: 3, policy, spec });
+  const played = await playByItself(t, { harness: "pi", vllm, turns: 3, policy, spec, folder });
   return played?.trajectory ?? null;
 }
 
@@ -57,9 +67,11 @@ async function talks(t: TestContext, vllm: Vllm): Promise<Trajectory[]> {
 async function talk(proxy: HarnessProxy, spec: Partial<SessionSpec>): Promise<Trajectory> {
   const { session, key } = await proxy.openSession(spec);
   const client = new Client(proxy, session.id, key);
-  for (const start of ["Tell me about the sea.", "Tell me about the desert."]) {
+  // The first is the longer one, so that it is the row of formats with one row a rollout, whichever of their rules decides.
+  const starts = { "Tell me about the sea.": ["Go on.", "And then?", "What else?"], "Tell me about the desert.": ["Go on."] };
+  for (const [start, rest] of Object.entries(starts)) {
     const messages: unknown[] = [{ role: "user", content: start }];
-    for (const more of ["Go on.", "And then?"]) {
+    for (const more of rest) {
       messages.push(await client.say(messages, { max_tokens: 24 }), { role: "user", content: more });
     }
   }
