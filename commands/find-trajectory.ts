@@ -157,7 +157,7 @@ async function* untold(
   for (const { sessionId } of opened) yield { sessionId, record: records.get(sessionId) };
 }
 
-/** Unix time in milliseconds; a log that does not say it comes last, and is reported by whoever reads on. */
+/** Unix time in milliseconds; a log that does not say it comes last; reading it reports the damage. */
 async function openedAt(store: DiskStore, sessionId: string): Promise<number> {
   for await (const entry of store.entries(sessionId)) if (entry.type !== "damaged") return entry.time;
   return Number.POSITIVE_INFINITY;

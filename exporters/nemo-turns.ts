@@ -15,7 +15,7 @@ export type NemoTurn = {
 };
 
 /**
- * A dummy row is its prompt, whole, for by that its group is known, and one token that nobody sampled: both formats want a
+ * A dummy row is its prompt, whole, for by that its group is known, and one token that was not sampled: both formats want a
  * turn, and say elsewhere that nothing of it is trained.
  */
 export function nemoTurns(row: FlatRow): NemoTurn[] {

@@ -1,6 +1,6 @@
 /**
  * Bodies as values. What is small, or stood nearly whole in an earlier body, is read at once; what is large and new is
- * read on another thread, where it holds up nobody, and one of each session at a time.
+ * read on another thread, where it delays no other session, and one of each session at a time.
  */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -18,7 +18,7 @@ const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "c
 
 /**
  * The engines that may take this call, whether their gates are open or not. Throws `engine_unreachable` where the rules
- * leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that nobody serves and for a model that is
+ * leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that no engine serves and for a model that is
  * not a sandboxed session's own, and `policy_gone` for a pinned session whose policy no engine has any more.
  */
 export function candidates(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): EngineSlot[] {

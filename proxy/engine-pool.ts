@@ -239,7 +239,7 @@ export class EnginePool implements AsyncDisposable {
 
   /**
    * Asks each engine again what it calls its weights. Where that is another word than before, and not the policy's, the
-   * engine was restarted or loaded other weights, and nobody named them here: from now on its policy is unknown (null).
+   * engine was restarted or loaded other weights, and they were not named here: from now on its policy is unknown (null).
    */
   async recheck(signal: AbortSignal): Promise<void> {
     await Promise.all(this.slots.map((slot) => this.#recheck(slot, signal)));

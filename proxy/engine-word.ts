@@ -1,5 +1,5 @@
 /**
- * The name of an engine's weights, held against what the engine itself calls them: a label that nobody checked would be
+ * The name of an engine's weights, held against what the engine itself calls them: an unchecked label would be
  * trained on as if it were true.
  */
 import type { Engine } from "../engines/index.ts";
@@ -13,7 +13,7 @@ export type NamedWeights = { policy: Policy | null; engineVersion?: string | und
 /** unchecked: the engine has no word of its own, or was told none. */
 export type PolicyCheck = "agrees" | "differs" | "unchecked";
 
-/** The word of an engine that nobody has told a version: vLLM and SGLang both begin with it. */
+/** The word of an engine that was never told a version: vLLM and SGLang both begin with it. */
 const untold = "default";
 /** The engine's own word is one small GET. */
 const wordWithinMs = 10_000;

@@ -75,7 +75,7 @@ export class FairShare<Key> {
     this.#serve();
   }
 
-  /** Whoever fits, in turn. One that waits for others is waited for, or smaller ones would always be faster. */
+  /** Those that fit, in turn. One that waits for others is waited for, or smaller ones would always be faster. */
   #serve(): void {
     let isDone = false;
     while (!isDone) {

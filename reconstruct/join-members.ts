@@ -11,7 +11,7 @@ import { rowInflation } from "./fidelity.ts";
 
 /**
  * `members`: those of one attempt, at least one, in any order. The reward is the one that was given, to whichever of
- * them: where two were given different ones nobody knows the rollout's, and it is null, out of loss and baseline
+ * them: where two were given different ones the rollout's is unknown and null, out of loss and baseline
  * (`members_disagree`). A member that is evaluated keeps the whole rollout out of the loss (`eval_member`).
  */
 export function joinMembers(members: readonly Trajectory[]): Trajectory {

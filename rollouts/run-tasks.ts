@@ -138,7 +138,7 @@ function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
   return { rollout_id: `${group_id}-${sample_index}`, attempt: 1, task, task_hash: hashOf(task).slice(0, 16), group_id, sample_index };
 }
 
-/** The sandboxes and processes of the process that died, whatever it had put on record: they would go on calling nobody. */
+/** The sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy. */
 async function clearAway({ backend, run_id, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
   const note = (text: string): void => onProgress({ type: "note", text });
   try {

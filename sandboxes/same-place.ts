@@ -31,7 +31,7 @@ export async function samePlace(): Promise<SamePlace | null> {
   const known = found.get(user) ?? findPlace().catch(() => null);
   found.set(user, known);
   const place = await known;
-  // What nobody has used for days is cleared away in temporary folders.
+  // What was not used for days is cleared away in temporary folders.
   if (place) await mkdir(place.path, { recursive: true, mode: 0o755 });
   return place;
 }
@@ -41,7 +41,7 @@ async function findPlace(): Promise<SamePlace | null> {
   if (process.platform !== "linux" || unshare === null) return null;
   const path = join(await realpath(tmpdir()), "alidade-sandbox");
   await mkdir(path, { recursive: true, mode: 0o755 });
-  // A link of somebody else's would lead the mount elsewhere.
+  // Another user's link would lead the mount elsewhere.
   if (!(await lstat(path)).isDirectory()) return null;
   const [user, group] = [process.geteuid?.() ?? 0, process.getegid?.() ?? 0];
   // Only root may mount, so another user is root in a namespace for as long as that takes, and itself again in the next.

@@ -73,7 +73,7 @@ export const ExclusionReason = z.enum([
 export type ExclusionReason = z.infer<typeof ExclusionReason>;
 
 /**
- * Why a call sampled a number of tokens that nobody knows, beside those that it has. lost_in_flight: the proxy was killed
+ * Why a call sampled an unknown number of tokens, beside those that it has. lost_in_flight: the proxy was killed
  * before the call ended. broken_off: the answer ended early, so what the engine had sampled and not sent is unknown.
  * not_counted: the engine gave neither ids nor a number. damaged: the log's line that has them cannot be read.
  */

@@ -8,7 +8,7 @@ import type { TokenIds } from "./prefix.ts";
  */
 const highestLogprob = 1e-6;
 
-/** Can this be the logarithm of a probability? NaN, an infinity and what is above 0 cannot: nobody measured it. */
+/** Can this be the logarithm of a probability? NaN, an infinity and what is above 0 cannot: it is no measurement. */
 export function isLogprob(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value <= highestLogprob;
 }

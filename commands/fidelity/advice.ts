@@ -89,7 +89,7 @@ export const reasonAdvice: Partial<Record<Reason, string>> = {
   auxiliary: "calls about the session, not the task: `train_classes` says which kinds are trained",
 };
 
-/** By reason why nobody knows how much a call sampled. */
+/** By reason why the number of tokens that a call sampled is unknown. */
 export const uncountedAdvice: Record<(typeof UncountedReason.options)[number], string> = {
   lost_in_flight: "the proxy was killed while the engine sampled: nothing of it is in any count",
   broken_off: "the answer broke off or was stopped: what the engine had sampled and not sent is in no count",

@@ -27,7 +27,7 @@ export type TurnView = {
 export type TokenCounts = {
   prompt: number | null;
   sampled: number | null;
-  /** Why it sampled more than that, nobody knows how much; null where that is all. */
+  /** Why it sampled an unknown number more than that; null where that is all. */
   uncounted: string | null;
   trainable: number;
   forced: number;
