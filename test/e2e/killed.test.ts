@@ -44,6 +44,9 @@ async function serving(t: TestContext, engine: ScriptedEngine) {
         () => null,
       ),
     until: (condition: () => boolean | Promise<boolean>) => running.until(condition),
+    /** A client has its answer before the log has its delivery. */
+    answered: (count: number) =>
+      running.until(async () => (await store.read(served.session_id)).filter((entry) => entry.type === "answered").length === count),
     /** What a kill a moment earlier leaves: a log without its last lines. */
     async restart(lost: (entry: LogEntry) => boolean = () => false): Promise<void> {
       await running.kill("SIGKILL");
@@ -78,6 +81,7 @@ test("what the engine sampled when the proxy was killed is said to be an unknown
   await at.restart();
   assert.equal(await cut, null);
   assert.equal(await at.say([user("long")]), "words");
+  await at.answered(2);
 
   const trajectory = reconstruct(await at.entries());
   assert.deepEqual(
@@ -102,11 +106,11 @@ test("a text that the next prompt went on from was delivered, though the kill ca
   await using engine = await ScriptedEngine.start((request) => ({ text: `answer to ${request.messages?.at(-1)?.content}` }));
   const at = await serving(t, engine);
   assert.equal(await at.say([user("one")]), "answer to one");
-  await at.until(async () => (await at.entries()).some((entry) => entry.type === "answered"));
+  await at.answered(1);
   await at.restart((entry) => entry.type === "answered");
   const conversation = [user("one"), assistant("answer to one"), user("two")];
   assert.equal(await at.say(conversation), "answer to two");
-  await at.until(async () => (await at.entries()).some((entry) => entry.type === "answered"));
+  await at.answered(1);
   const outcomes = async () => reconstruct(await at.entries()).calls.map(({ outcome, match }) => `${outcome} ${match}`);
   assert.deepEqual(await outcomes(), ["delivered root", "delivered exact"]);
   const rows = [...selectRows(reconstruct(await at.entries())).rows];
@@ -116,6 +120,7 @@ test("a text that the next prompt went on from was delivered, though the kill ca
   );
   // The first question again is a question of its own now: its answer was read. So it is after one more restart.
   assert.equal(await at.say([user("one")]), "answer to one");
+  await at.answered(2);
   await at.restart();
   assert.equal(await at.say([user("one")]), "answer to one");
   assert.equal(engine.requests.length, 4);
