@@ -33,7 +33,7 @@ export {
   type SampleRequest,
 } from "./engines/index.ts";
 /** The embedded engine: random weights, real sampling, true logprobs, for demos and tests. */
-export { startPracticeEngine } from "./engines/practice/start.ts";
+export { startPracticeEngine } from "./practice/start.ts";
 
 // Stores: where session logs live -------------------------------------------------------------------------------------
 
@@ -48,6 +48,7 @@ export { graders } from "./graders/index.ts";
 export { commandHarness } from "./harnesses/command.ts";
 export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
 export { harnesses, harnessNamed } from "./harnesses/index.ts";
+export type { Reaped } from "./host/reap.ts";
 /** The service: tasks in, trajectories out; and what a run leaves behind. */
 export {
   eachTrajectory,
@@ -60,7 +61,6 @@ export {
 } from "./rollouts/index.ts";
 /** Where they run. */
 export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
-export type { Reaped } from "./sandboxes/reap.ts";
 export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";

@@ -17,7 +17,7 @@
  */
 import { parseArgs } from "node:util";
 import { engineNamed } from "../engines/index.ts";
-import { startPracticeEngine } from "../engines/practice/start.ts";
+import { startPracticeEngine } from "../practice/start.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { MemoryStore } from "../store/index.ts";
 import { markdownTable, quantile, surroundings } from "./measure.ts";

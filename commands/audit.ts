@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { loadConfig } from "../config.ts";
 import { type Engine, type EngineFacts, openGguf } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
-import { probeEngine } from "../proxy/probe-engine.ts";
+import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, stopSignal, table } from "./command-line.ts";

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
 import type { EngineFacts } from "../engines/index.ts";
-import { probeEngine } from "../proxy/probe-engine.ts";
+import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { print, say, stopSignal, table } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";

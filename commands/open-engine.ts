@@ -1,8 +1,8 @@
 /** The engines that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
 import type { Config } from "../config.ts";
 import { engineNamed, whyNoEngineUrl } from "../engines/index.ts";
-import { startPracticeEngine } from "../engines/practice/start.ts";
 import { AlidadeError } from "../errors.ts";
+import { startPracticeEngine } from "../practice/start.ts";
 import type { EngineSpec } from "../proxy/index.ts";
 import type { Policy } from "../schema/session-log.ts";
 

@@ -21,7 +21,7 @@ import {
   tallyOf,
 } from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
-import { samePlace } from "../sandboxes/same-place.ts";
+import { samePlace } from "../sandboxes/process/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.ts";
 import { type Message, Role, type Sampling, type Tool } from "../schema/message.ts";
+import { type RolePlaces, rolePlaces } from "./chat/template-facts.ts";
 import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
-import { type RolePlaces, rolePlaces } from "./template-facts.ts";
 
 export type Finding = {
   what: string;

@@ -11,9 +11,9 @@ import { AlidadeError } from "../errors.ts";
 import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
-import { readImageUrl } from "./data-url.ts";
+import { readImageUrl } from "./chat/data-url.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted/hosted.ts";
 
 export const google: EngineKind = {
   name: "google",

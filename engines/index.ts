@@ -5,11 +5,12 @@ import type { EngineKind } from "./engine.ts";
 import { google } from "./google.ts";
 import { llamaCpp } from "./llama-cpp.ts";
 import { openai, openaiCompatible } from "./openai.ts";
+import { withoutSecrets } from "./secrets/without-secrets.ts";
 import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
-import { withoutSecrets } from "./without-secrets.ts";
 
 export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google].map(withoutSecrets);
+export { grammarFields, isUnderGrammar } from "./chat/grammar.ts";
 export type {
   Engine,
   EngineFacts,
@@ -21,10 +22,9 @@ export type {
   SampleRequest,
   WeightSpan,
 } from "./engine.ts";
-export { whyNoEngineUrl } from "./engine-url.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
-export { grammarFields, isUnderGrammar } from "./grammar.ts";
-export { keepSecret } from "./secrets.ts";
+export { whyNoEngineUrl } from "./http/engine-url.ts";
+export { keepSecret } from "./secrets/secrets.ts";
 
 /** Throws `plugin_unknown` with the names that there are. */
 export function engineNamed(name: string): EngineKind {

@@ -8,15 +8,15 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
-import { alignById, isMeasured } from "./alignment.ts";
-import { chatFinish } from "./chat-finish.ts";
-import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
-import { ReplyMessage, saidEvents } from "./chat-reply.ts";
+import { alignById, isMeasured } from "./chat/alignment.ts";
+import { chatFinish } from "./chat/finish.ts";
+import { firstFacts } from "./chat/first-facts.ts";
+import { choiceGbnf, readGrammar } from "./chat/grammar.ts";
+import { logprobKind } from "./chat/logprob-kind.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
+import { ReplyMessage, saidEvents } from "./chat/reply.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
-import { EngineClient } from "./engine-client.ts";
-import { firstFacts } from "./first-facts.ts";
-import { choiceGbnf, readGrammar } from "./grammar.ts";
-import { logprobKind } from "./logprob-kind.ts";
+import { EngineClient } from "./http/engine-client.ts";
 
 export const llamaCpp: EngineKind = {
   name: "llama-cpp",

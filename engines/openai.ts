@@ -6,10 +6,10 @@ import type { ChatCompletionChunk, ChatCompletionCreateParamsStreaming } from "o
 import { AlidadeError } from "../errors.ts";
 import { argumentsObject } from "../schema/arguments.ts";
 import type { FinishReason, Usage } from "../schema/message.ts";
-import { chatFinish } from "./chat-finish.ts";
-import { plainWording, toChatMessages, toChatToolChoice, toChatTools } from "./chat-messages.ts";
+import { chatFinish } from "./chat/finish.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools } from "./chat/messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
-import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted.ts";
+import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted/hosted.ts";
 
 export const openai: EngineKind = {
   name: "openai",

@@ -6,8 +6,10 @@
  */
 import { z } from "zod";
 import type { Message, Prompt, Tool } from "../schema/message.ts";
-import { isMeasured } from "./alignment.ts";
-import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
+import { isMeasured } from "./chat/alignment.ts";
+import { firstFacts } from "./chat/first-facts.ts";
+import { logprobKind } from "./chat/logprob-kind.ts";
+import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
 import type {
   Engine,
   EngineFacts,
@@ -19,12 +21,10 @@ import type {
   SampleRequest,
   TokenizeSource,
 } from "./engine.ts";
-import { EngineClient } from "./engine-client.ts";
-import { firstFacts } from "./first-facts.ts";
-import { logprobKind } from "./logprob-kind.ts";
-import { gauge } from "./metrics.ts";
-import { ChatReply, Id, replyEvents } from "./sglang-reply.ts";
-import { toGenerateSampling, toSglangSampling } from "./sglang-sampling.ts";
+import { EngineClient } from "./http/engine-client.ts";
+import { gauge } from "./http/metrics.ts";
+import { ChatReply, Id, replyEvents } from "./sglang/reply.ts";
+import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
 
 /** Telling the server that nobody wants a generation any more is a courtesy beside the closed connection. */
 const abortRequestMs = 2_000;

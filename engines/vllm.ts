@@ -8,8 +8,11 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
-import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat-messages.ts";
-import { cutOffArguments } from "./cut-off-call.ts";
+import { cutOffArguments } from "./chat/cut-off-call.ts";
+import { firstFacts } from "./chat/first-facts.ts";
+import { logprobKind } from "./chat/logprob-kind.ts";
+import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
+import { promptComplaint } from "./chat/prompt-echo.ts";
 import type {
   Engine,
   EngineFacts,
@@ -21,14 +24,11 @@ import type {
   SampleRequest,
   TokenizeSource,
 } from "./engine.ts";
-import { EngineClient } from "./engine-client.ts";
-import { firstFacts } from "./first-facts.ts";
-import { logprobKind } from "./logprob-kind.ts";
-import { gauge } from "./metrics.ts";
-import { promptComplaint } from "./prompt-echo.ts";
-import { pulled } from "./pulled.ts";
-import { ChunkReader } from "./vllm-chunks.ts";
-import { Logprob, ProbeAnswer, type Probed, probeBody, refused, toProbed, whyNotTrainable, withBest } from "./vllm-probe.ts";
+import { EngineClient } from "./http/engine-client.ts";
+import { gauge } from "./http/metrics.ts";
+import { pulled } from "./http/pulled.ts";
+import { ChunkReader } from "./vllm/chunks.ts";
+import { Logprob, ProbeAnswer, type Probed, probeBody, refused, toProbed, whyNotTrainable, withBest } from "./vllm/probe.ts";
 
 export const vllm: EngineKind = {
   name: "vllm",

@@ -3,10 +3,10 @@
  * on from the one before, or makes a row of each: both give every trained token once.
  */
 import { defineExporter, noOptions } from "./exporter.ts";
-import { addOne } from "./left-out.ts";
-import { numberSessions } from "./numbering.ts";
-import { type ScoredRow, scoredRows } from "./scored-rows.ts";
-import { trainedRuns } from "./trained-runs.ts";
+import { numberSessions } from "./rows/numbering.ts";
+import { trainedRuns } from "./rows/trained-runs.ts";
+import { addOne } from "./shapes/left-out.ts";
+import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
 export const agentLightning = defineExporter({
   name: "agent-lightning",

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { fullLength, perToken } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
-import { groupSize, positionalGroups } from "./positional.ts";
+import { groupSize, positionalGroups } from "./shapes/positional.ts";
 
 export const areal = defineExporter({
   name: "areal",

@@ -6,13 +6,13 @@
 import { z } from "zod";
 import { standingOf } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { type AtifStep, toAtifSteps } from "./atif-steps.ts";
-import { toChatTool } from "./chat-messages.ts";
 import { defineExporter, type ExportOptions, type ExportReport } from "./exporter.ts";
-import { addOne } from "./left-out.ts";
-import { toolsOf } from "./row-calls.ts";
-import { rowsOf } from "./rows.ts";
-import { type WholeTurn, wholeTurns } from "./whole-turns.ts";
+import { toolsOf } from "./rows/row-calls.ts";
+import { rowsOf } from "./rows/rows.ts";
+import { type WholeTurn, wholeTurns } from "./rows/whole-turns.ts";
+import { type AtifStep, toAtifSteps } from "./shapes/atif-steps.ts";
+import { toChatTool } from "./shapes/chat-messages.ts";
+import { addOne } from "./shapes/left-out.ts";
 
 export const atif = defineExporter({
   name: "atif",

@@ -5,10 +5,10 @@
 import { z } from "zod";
 import { exclusionOfCall, underRules } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
-import { addLeftOut } from "./left-out.ts";
-import { isGoodEnough, minReward } from "./min-reward.ts";
+import { isGoodEnough, minReward } from "./rows/min-reward.ts";
+import { type ChatMessage, toChatMessages, toChatTool } from "./shapes/chat-messages.ts";
+import { addLeftOut } from "./shapes/left-out.ts";
 
 export const chat = defineExporter({
   name: "chat",

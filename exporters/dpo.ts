@@ -3,7 +3,7 @@
  * them too; `weight` says which turns are the policy's, for a trainer that can leave the others out of its loss.
  */
 import { defineExporter } from "./exporter.ts";
-import { pairFacts, pairOptions, pairsOf } from "./preference-pairs.ts";
+import { pairFacts, pairOptions, pairsOf } from "./shapes/preference-pairs.ts";
 
 export const dpo = defineExporter({
   name: "dpo",

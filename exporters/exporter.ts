@@ -1,12 +1,12 @@
 /**
  * An exporter writes trajectories in the form that a trainer reads. The parts that most of them are made of stand beside
- * it: `rows.ts` selects the token rows, `reconstruct/alignment-families.ts` lines them up as the families of trainers
+ * it: `rows.ts` selects the token rows, `reconstruct/rows/alignment-families.ts` lines them up as the families of trainers
  * expect, `scored-rows.ts` and `positional.ts` keep the places of rollouts in their groups, and `source.ts` reads trajectories one by one or by whole groups, never holding more than one of them in memory.
  */
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { SelectOptions } from "../reconstruct/index.ts";
-import type { TrajectorySource } from "./source.ts";
+import type { TrajectorySource } from "./source/source.ts";
 
 export type ExportReport = {
   trajectories: number;
@@ -31,7 +31,7 @@ export const emptyReport = (): ExportReport => ({
   left_out_groups: {},
 });
 
-/** How rows are selected (`reconstruct/select-rows.ts`), and: */
+/** How rows are selected (`reconstruct/rows/select-rows.ts`), and: */
 export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, "refuse" | "objective" | "aggregation"> & {
   /**
    * By what the trainer divides its logits. A format without a temperature of its own cannot say another one, so calls
@@ -60,7 +60,7 @@ export interface Exporter {
   /** It writes the temperature of each token, so that one unlike the trainer's is no reason to leave a call out. */
   readonly saysTemperatures?: true;
   readonly docs: {
-    /** Where a mask or logprob stands in relation to its token (`reconstruct/alignment-families.ts`). */
+    /** Where a mask or logprob stands in relation to its token (`reconstruct/rows/alignment-families.ts`). */
     alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";
     /** What happens where the trainer wants a fixed number of rows: how it pads, selects or refuses; its dummy rows. */
     rows: string;

@@ -2,12 +2,12 @@
  * Flat rows for RL: one token sequence a line with loss mask and logprobs at full length, unshifted, and segments.
  * Calls that cannot be trained by their logprobs are masked and reported. A rollout with nothing to train is no row, but
  * one of which nothing fits keeps its place by a dummy.
- * Shape: `reconstruct/flat-row.ts`.
+ * Shape: `reconstruct/rows/flat-row.ts`.
  */
 import { z } from "zod";
-import { aggregation } from "./aggregation.ts";
 import { defineExporter } from "./exporter.ts";
-import { rowsOf } from "./rows.ts";
+import { aggregation } from "./rows/aggregation.ts";
+import { rowsOf } from "./rows/rows.ts";
 
 export const flat = defineExporter({
   name: "flat",

@@ -5,9 +5,9 @@
 import { type FlatRow, underRules } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { addOne } from "./left-out.ts";
-import { rowsOf } from "./rows.ts";
-import { trainedRuns } from "./trained-runs.ts";
+import { rowsOf } from "./rows/rows.ts";
+import { trainedRuns } from "./rows/trained-runs.ts";
+import { addOne } from "./shapes/left-out.ts";
 
 export const harbor = defineExporter({
   name: "harbor",

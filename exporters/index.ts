@@ -11,11 +11,9 @@ import { atif } from "./atif.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
 import { dpo } from "./dpo.ts";
-import { eachRollout } from "./each-rollout.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
-import { addOne } from "./left-out.ts";
 import { miles } from "./miles.ts";
 import { nemoGym } from "./nemo-gym.ts";
 import { nemoRl } from "./nemo-rl.ts";
@@ -23,9 +21,11 @@ import { openenv } from "./openenv.ts";
 import { openrlhf } from "./openrlhf.ts";
 import { parquet } from "./parquet.ts";
 import { primeRl } from "./prime-rl.ts";
+import { addOne } from "./shapes/left-out.ts";
 import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
-import { toSource } from "./source.ts";
+import { eachRollout } from "./source/each-rollout.ts";
+import { toSource } from "./source/source.ts";
 import { tinker } from "./tinker.ts";
 import { trlAsync } from "./trl-async.ts";
 import { trlDpo } from "./trl-dpo.ts";
@@ -35,7 +35,7 @@ import { verifiers } from "./verifiers.ts";
 import { verl } from "./verl.ts";
 
 export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
-export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./group-prompts.ts";
+export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./source/group-prompts.ts";
 
 export const exporters = [
   canonical,

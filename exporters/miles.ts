@@ -1,6 +1,6 @@
 /** miles: slime's `Sample`, whose fields are its own; it compares rewards by `group_index` and `rollout_id`. */
 import { defineExporter, noOptions } from "./exporter.ts";
-import { samplesOf } from "./sample.ts";
+import { samplesOf } from "./rows/sample.ts";
 
 export const miles = defineExporter({
   name: "miles",

@@ -9,10 +9,10 @@ import { toldResult } from "../schema/told.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter } from "./exporter.ts";
-import { type NemoTurn, nemoTurns, refusePartlyForced } from "./nemo-turns.ts";
-import { groupSize, type Place, positionalGroups } from "./positional.ts";
-import { rolloutValues } from "./rollout-values.ts";
-import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
+import { rolloutValues } from "./rows/rollout-values.ts";
+import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
+import { type NemoTurn, nemoTurns, refusePartlyForced } from "./shapes/nemo-turns.ts";
+import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
 
 export const nemoGym = defineExporter({
   name: "nemo-gym",

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { firstPromptOf } from "./common-prompt.ts";
 import { defineExporter } from "./exporter.ts";
-import { nemoTurns } from "./nemo-turns.ts";
-import { groupSize, type Place, positionalGroups } from "./positional.ts";
+import { firstPromptOf } from "./shapes/common-prompt.ts";
+import { nemoTurns } from "./shapes/nemo-turns.ts";
+import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
 
 export const nemoRl = defineExporter({
   name: "nemo-rl",

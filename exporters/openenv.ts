@@ -4,8 +4,8 @@
  */
 import { type FlatRow, standingOf, type Turn, turnsOf } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { addOne } from "./left-out.ts";
-import { rowsOf } from "./rows.ts";
+import { rowsOf } from "./rows/rows.ts";
+import { addOne } from "./shapes/left-out.ts";
 
 export const openenv = defineExporter({
   name: "openenv",

@@ -6,9 +6,9 @@ import { z } from "zod";
 import { fullLength } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
-import { groupSize, positionalGroups } from "./positional.ts";
-import { callsOfRow, inputOf } from "./row-calls.ts";
-import { runsOf } from "./trained-runs.ts";
+import { callsOfRow, inputOf } from "./rows/row-calls.ts";
+import { runsOf } from "./rows/trained-runs.ts";
+import { groupSize, positionalGroups } from "./shapes/positional.ts";
 
 export const openrlhf = defineExporter({
   name: "openrlhf",

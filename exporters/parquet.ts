@@ -1,11 +1,11 @@
-/** Parquet: the flat rows (`reconstruct/flat-row.ts`) as columns, for tools that read tables. */
+/** Parquet: the flat rows (`reconstruct/rows/flat-row.ts`) as columns, for tools that read tables. */
 import { ByteWriter, ParquetWriter } from "hyparquet-writer";
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
-import { aggregation } from "./aggregation.ts";
 import { defineExporter } from "./exporter.ts";
-import { cellOf, columns, schema } from "./parquet-columns.ts";
-import { rowsOf } from "./rows.ts";
+import { aggregation } from "./rows/aggregation.ts";
+import { rowsOf } from "./rows/rows.ts";
+import { cellOf, columns, schema } from "./shapes/parquet-columns.ts";
 
 /** What a row group may hold: columns are built in memory, about 60 bytes a token; readers load a group at a time. */
 const tokensOfGroup = 500_000;

@@ -2,11 +2,11 @@
 import { z } from "zod";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { advantageOption, rowsWithAdvantage } from "./advantages.ts";
-import { whyIncomparable } from "./comparable.ts";
 import { defineExporter } from "./exporter.ts";
-import { addLeftOut } from "./left-out.ts";
-import { trainedCalls } from "./row-calls.ts";
+import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
+import { whyIncomparable } from "./rows/comparable.ts";
+import { trainedCalls } from "./rows/row-calls.ts";
+import { addLeftOut } from "./shapes/left-out.ts";
 
 export const primeRl = defineExporter({
   name: "prime-rl",

@@ -5,9 +5,9 @@
 import { responseOnly } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { numberSessions } from "./numbering.ts";
-import { callsOfRow } from "./row-calls.ts";
-import { type ScoredRow, scoredRows } from "./scored-rows.ts";
+import { numberSessions } from "./rows/numbering.ts";
+import { callsOfRow } from "./rows/row-calls.ts";
+import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
 export const skyrl = defineExporter({
   name: "skyrl",

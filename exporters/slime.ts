@@ -1,6 +1,6 @@
 /** slime: one `Sample.to_dict()` a line; `alidade_slime.py` makes the file that `--load-debug-rollout-data` reads. */
 import { defineExporter, noOptions } from "./exporter.ts";
-import { samplesOf } from "./sample.ts";
+import { samplesOf } from "./rows/sample.ts";
 
 export const slime = defineExporter({
   name: "slime",

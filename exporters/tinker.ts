@@ -4,8 +4,8 @@
  */
 import { shifted } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { numberSessions } from "./numbering.ts";
-import { scoredRows } from "./scored-rows.ts";
+import { numberSessions } from "./rows/numbering.ts";
+import { scoredRows } from "./shapes/scored-rows.ts";
 
 export const tinker = defineExporter({
   name: "tinker",

@@ -2,13 +2,13 @@
 import { z } from "zod";
 import { type FlatRow, fullLength } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { advantageOption, rowsWithAdvantage } from "./advantages.ts";
-import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
-import { addLeftOut } from "./left-out.ts";
-import { numberIds } from "./numbering.ts";
-import { policyStepsOf } from "./policy-steps.ts";
-import { callsOfRow, inputOf, outputOf, trainedCalls } from "./row-calls.ts";
+import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
+import { numberIds } from "./rows/numbering.ts";
+import { policyStepsOf } from "./rows/policy-steps.ts";
+import { callsOfRow, inputOf, outputOf, trainedCalls } from "./rows/row-calls.ts";
+import { toChatMessages } from "./shapes/chat-messages.ts";
+import { addLeftOut } from "./shapes/left-out.ts";
 
 export const trlAsync = defineExporter({
   name: "trl-async",

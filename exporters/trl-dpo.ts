@@ -6,11 +6,11 @@
 import { TokenPaths } from "../reconstruct/index.ts";
 import { parseArguments } from "../schema/arguments.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { type ChatMessage, toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
-import { addOne } from "./left-out.ts";
-import { type Answer, type Pair, pairFacts, pairOptions, pairsOf } from "./preference-pairs.ts";
-import { inputOf } from "./row-calls.ts";
+import { inputOf } from "./rows/row-calls.ts";
+import { type ChatMessage, toChatMessages } from "./shapes/chat-messages.ts";
+import { addOne } from "./shapes/left-out.ts";
+import { type Answer, type Pair, pairFacts, pairOptions, pairsOf } from "./shapes/preference-pairs.ts";
 
 export const trlDpo = defineExporter({
   name: "trl-dpo",

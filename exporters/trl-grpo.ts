@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { type FlatRow, responseOnly } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter } from "./exporter.ts";
-import { groupSize, type Place, positionalGroups } from "./positional.ts";
-import { callsOfRow, inputOf } from "./row-calls.ts";
+import { callsOfRow, inputOf } from "./rows/row-calls.ts";
+import { toChatMessages } from "./shapes/chat-messages.ts";
+import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
 
 export const trlGrpo = defineExporter({
   name: "trl-grpo",

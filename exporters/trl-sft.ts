@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { underRules } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
-import { isGoodEnough, minReward } from "./min-reward.ts";
-import { rowsOf } from "./rows.ts";
+import { isGoodEnough, minReward } from "./rows/min-reward.ts";
+import { rowsOf } from "./rows/rows.ts";
 
 /** The loss of torch and of TRL's collator skips this label. */
 const ignored = -100;

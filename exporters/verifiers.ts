@@ -7,11 +7,11 @@ import { type FlatRow, turnsOf } from "../reconstruct/index.ts";
 import type { Message, Tool, Usage } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
-import { toChatMessages } from "./chat-messages.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { rolloutValues } from "./rollout-values.ts";
-import { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";
-import { scoredRows } from "./scored-rows.ts";
+import { rolloutValues } from "./rows/rollout-values.ts";
+import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
+import { toChatMessages } from "./shapes/chat-messages.ts";
+import { scoredRows } from "./shapes/scored-rows.ts";
 
 export const verifiers = defineExporter({
   name: "verifiers",

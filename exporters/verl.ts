@@ -6,13 +6,13 @@
 import { z } from "zod";
 import { responseOnly } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { aggregation } from "./aggregation.ts";
 import { defineExporter } from "./exporter.ts";
-import { numberSessions } from "./numbering.ts";
-import { policyStepsOf } from "./policy-steps.ts";
-import { rolloutValues } from "./rollout-values.ts";
-import { callsOfRow, turnCount } from "./row-calls.ts";
-import { type ScoredRow, scoredRows } from "./scored-rows.ts";
+import { aggregation } from "./rows/aggregation.ts";
+import { numberSessions } from "./rows/numbering.ts";
+import { policyStepsOf } from "./rows/policy-steps.ts";
+import { rolloutValues } from "./rows/rollout-values.ts";
+import { callsOfRow, turnCount } from "./rows/row-calls.ts";
+import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
 export const verl = defineExporter({
   name: "verl",

@@ -3,8 +3,9 @@
  * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
  */
 import { AlidadeError } from "../errors.ts";
-import { readFolder } from "../sandboxes/file-tree.ts";
-import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { readFolder } from "../files/file-tree.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
@@ -44,11 +45,11 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
 }
 
 /** The workdir as it is delivered to an agent. */
-export async function baseFiles(task: Task): Promise<SandboxFile[]> {
+export async function baseFiles(task: Task): Promise<TreeFile[]> {
   return task.environment.files === null ? [] : readFolder(task.environment.files);
 }
 
-async function knownSolution(task: Task, base: SandboxFile[]): Promise<SandboxFile[]> {
+async function knownSolution(task: Task, base: TreeFile[]): Promise<TreeFile[]> {
   const gold = await goldFiles(task, base);
   if (gold !== null) return gold;
   throw new AlidadeError(
@@ -62,8 +63,8 @@ async function knownSolution(task: Task, base: SandboxFile[]): Promise<SandboxFi
 async function attemptTask(
   task: Task,
   backend: SandboxBackend,
-  base: SandboxFile[],
-  files: SandboxFile[],
+  base: TreeFile[],
+  files: TreeFile[],
   options: CheckOptions,
 ): Promise<Verdict> {
   const { signal } = options;
@@ -72,7 +73,7 @@ async function attemptTask(
   return grade({ ...context, ...taken, fresh: freshSandbox(context, backend, options) });
 }
 
-async function workOf(task: Task, backend: SandboxBackend, base: SandboxFile[], files: SandboxFile[], options: CheckOptions) {
+async function workOf(task: Task, backend: SandboxBackend, base: TreeFile[], files: TreeFile[], options: CheckOptions) {
   await using sandbox = await backend.create(specOf(task, options), options.signal);
   await sandbox.writeFiles(base);
   const delivered = await takeWork(sandbox, task);

@@ -1,8 +1,9 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { SandboxBackend, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { untilAborted } from "../host/until-aborted.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
 import { goldFiles } from "./gold.ts";
@@ -34,7 +35,7 @@ function mayBeItsDoing({ status }: Verdict): boolean {
 
 /** Is any work of the task's own measured, now: what was delivered, or the known solution? */
 async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const isGraded = async (work: SandboxFile[]): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
+  const isGraded = async (work: TreeFile[]): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
   if (await isGraded(context.base)) return true;
   const gold = await goldFiles(context.task, context.base).catch(() => null);
   return gold !== null && (await isGraded(gold));

@@ -1,15 +1,16 @@
 /** A grader turns the work that was taken out of an agent's sandbox into a verdict. */
 
-import type { Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { GraderSpec, Task } from "../schema/task.ts";
 
 export type GradeContext = {
   task: Task;
   /** The workdir as the agent left it, read from outside after everything inside was ended. */
-  work: SandboxFile[];
+  work: TreeFile[];
   /** The workdir as it was delivered to the agent. */
-  base: SandboxFile[];
+  base: TreeFile[];
   /** A fresh sandbox of the task's environment, with what its image has in the workdir; the grader releases it. */
   fresh(): Promise<Sandbox>;
   signal: AbortSignal;

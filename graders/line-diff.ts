@@ -1,5 +1,5 @@
 /** A unified diff between two texts, for people: Myers' algorithm over lines, bounded. Nothing is run to make it. */
-import { splitLines } from "../sandboxes/parse-patch.ts";
+import { splitLines } from "../files/parse-patch.ts";
 
 /** Edits after which the rest counts as replaced: the search is quadratic in them, and a person reads no diff of that size. */
 const mostEdits = 400;

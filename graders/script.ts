@@ -1,7 +1,7 @@
 /** Grades by a command of the task's: it sees the work in a fresh sandbox and prints `{"reward": 0.5, "components": {…}}` as its last line. */
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
-import { overlay, readFolder } from "../sandboxes/file-tree.ts";
+import { overlay, readFolder } from "../files/file-tree.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { ScriptGrader as ScriptSpec } from "../schema/task.ts";

@@ -12,8 +12,9 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { z } from "zod";
 import { AlidadeError } from "../errors.ts";
-import { hashTree, matchesAny, overlay, readFolder } from "../sandboxes/file-tree.ts";
-import type { ExecResult, Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { hashTree, matchesAny, overlay, readFolder } from "../files/file-tree.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { TestsGrader as TestsSpec } from "../schema/task.ts";
@@ -69,8 +70,8 @@ export const tests: Grader<Spec> = {
 };
 
 /** The work, with protected paths as they were delivered and the hidden tests on top: they win. */
-function placeTests(spec: Spec, { work, base }: GradeContext, hidden: SandboxFile[]): SandboxFile[] {
-  const isProtected = (file: SandboxFile) => matchesAny(file.path, spec.protected);
+function placeTests(spec: Spec, { work, base }: GradeContext, hidden: TreeFile[]): TreeFile[] {
+  const isProtected = (file: TreeFile) => matchesAny(file.path, spec.protected);
   const changed = work.filter((file) => !isProtected(file));
   return overlay(overlay(changed, base.filter(isProtected)), hidden);
 }
@@ -175,7 +176,7 @@ function judge(spec: Spec, report: Report): Judgement {
   };
 }
 
-function workEvidence({ base, work }: GradeContext, hidden: SandboxFile[]): Record<string, unknown> {
+function workEvidence({ base, work }: GradeContext, hidden: TreeFile[]): Record<string, unknown> {
   const { patch: _patch, added, modified, deleted, ...facts } = diffWork(base, work);
   const names = (paths: string[]) => paths.slice(0, evidenceNames);
   return { ...facts, added: names(added), modified: names(modified), deleted: names(deleted), tests_sha256: hashTree(hidden) };

@@ -4,8 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { AlidadeError } from "../errors.ts";
-import { hashTree, isExecutable, matchesAny } from "../sandboxes/file-tree.ts";
-import type { Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { hashTree, isExecutable, matchesAny } from "../files/file-tree.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
 import { diffLines } from "./line-diff.ts";
 
@@ -37,7 +38,7 @@ export type WorkDiff = {
  * The workdir, read from outside. Called once when the task was delivered (that is the base) and once after `freeze`
  * (that is the work), so that both have gone the same way. Throws what the agent did to its workdir as the policy's.
  */
-export async function takeWork(sandbox: Sandbox, task: Task): Promise<SandboxFile[]> {
+export async function takeWork(sandbox: Sandbox, task: Task): Promise<TreeFile[]> {
   const { workdir } = task.environment;
   const files = await sandbox.readFiles(workdir, { ...workBounds, exclude: ignored }).catch((error: unknown) => {
     if (!(error instanceof AlidadeError) || error.code !== "not_found") throw error;
@@ -54,7 +55,7 @@ const mostRemoved = 400;
  * Puts `files` into a workdir that holds `base`, or what the image has of it: what is no longer among them is removed,
  * for a deletion is work too.
  */
-export async function placeWork(sandbox: Sandbox, base: SandboxFile[], files: SandboxFile[], signal: AbortSignal): Promise<void> {
+export async function placeWork(sandbox: Sandbox, base: TreeFile[], files: TreeFile[], signal: AbortSignal): Promise<void> {
   const kept = new Set(files.map((file) => file.path));
   const gone = base.map((file) => file.path).filter((path) => !kept.has(path));
   for (let at = 0; at < gone.length; at += mostRemoved) {
@@ -67,7 +68,7 @@ export async function placeWork(sandbox: Sandbox, base: SandboxFile[], files: Sa
   await sandbox.writeFiles(files);
 }
 
-export function diffWork(base: SandboxFile[], work: SandboxFile[]): WorkDiff {
+export function diffWork(base: TreeFile[], work: TreeFile[]): WorkDiff {
   const before = new Map(base.map((file) => [file.path, file]));
   const after = new Map(work.map((file) => [file.path, file]));
   const paths = [...new Set([...before.keys(), ...after.keys()])].sort();
@@ -86,12 +87,12 @@ export function diffWork(base: SandboxFile[], work: SandboxFile[]): WorkDiff {
   };
 }
 
-function sameFile(a: SandboxFile | undefined, b: SandboxFile | undefined): boolean {
+function sameFile(a: TreeFile | undefined, b: TreeFile | undefined): boolean {
   return a !== undefined && b !== undefined && isExecutable(a) === isExecutable(b) && a.content.equals(b.content);
 }
 
 /** In git's own form, so that people and SWE tools can apply it. */
-function filePatch(path: string, before: SandboxFile | undefined, after: SandboxFile | undefined, lines: boolean): string {
+function filePatch(path: string, before: TreeFile | undefined, after: TreeFile | undefined, lines: boolean): string {
   const head = [`diff --git a/${path} b/${path}`, ...modeLines(before, after)];
   if (before && after && before.content.equals(after.content)) return `${head.join("\n")}\n`;
   const names = [before ? `--- a/${path}` : "--- /dev/null", after ? `+++ b/${path}` : "+++ /dev/null"];
@@ -102,18 +103,18 @@ function filePatch(path: string, before: SandboxFile | undefined, after: Sandbox
   return `${[...head, ...(hunks === "" ? [] : names)].join("\n")}\n${hunks}`;
 }
 
-function modeLines(before: SandboxFile | undefined, after: SandboxFile | undefined): string[] {
-  const mode = (file: SandboxFile) => (isExecutable(file) ? "100755" : "100644");
-  if (!before) return [`new file mode ${mode(after as SandboxFile)}`];
+function modeLines(before: TreeFile | undefined, after: TreeFile | undefined): string[] {
+  const mode = (file: TreeFile) => (isExecutable(file) ? "100755" : "100644");
+  if (!before) return [`new file mode ${mode(after as TreeFile)}`];
   if (!after) return [`deleted file mode ${mode(before)}`];
   return mode(before) === mode(after) ? [] : [`old mode ${mode(before)}`, `new mode ${mode(after)}`];
 }
 
 /** Too large to compare, or binary as git decides: a zero byte among the first 8000. */
-function isOpaque(file: SandboxFile | undefined): boolean {
+function isOpaque(file: TreeFile | undefined): boolean {
   return file !== undefined && (file.content.length > largestCompared || file.content.subarray(0, 8_000).includes(0));
 }
 
-function contentHash(file: SandboxFile | undefined): string {
+function contentHash(file: TreeFile | undefined): string {
   return file ? createHash("sha256").update(file.content).digest("hex").slice(0, 16) : "none";
 }

@@ -13,7 +13,7 @@ import { chmod, copyFile, link, lstat, mkdir, readdir, readFile, rm, symlink, wr
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { AlidadeError, boundary } from "../errors.ts";
-import { cached, cacheRoot } from "../sandboxes/cache-folder.ts";
+import { cached, cacheRoot } from "../host/cache-folder.ts";
 import type { Harness, PackPlatform } from "./harness.ts";
 import { packPlatforms } from "./harness.ts";
 import { npmInstall } from "./npm-install.ts";

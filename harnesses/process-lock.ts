@@ -2,7 +2,7 @@
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { currentOwner, isOwnerAlive } from "../sandboxes/owner.ts";
+import { currentOwner, isOwnerAlive } from "../host/owner.ts";
 
 /** An install takes several seconds, so a look five times a second costs nothing and delays nobody. */
 const lookAgainMs = 200;

@@ -13,19 +13,19 @@ import type { NewSession, Policy } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
 import type { Store } from "../store/index.ts";
-import { Bounds } from "./bounds.ts";
 import { Continuity } from "./continuity/continuity.ts";
-import { ControlListener } from "./control-listener.ts";
-import type { Controlled } from "./controlled.ts";
-import { EnginePool } from "./engine-pool.ts";
-import { assertTrainable, type EngineSpec } from "./engine-slot.ts";
-import type { Network } from "./fetch-image.ts";
-import { type ClientTimeouts, HarnessListener } from "./harness-listener.ts";
-import type { EngineRoute } from "./routes.ts";
-import { preferPolicy } from "./serving.ts";
-import type { Session } from "./session.ts";
-import { type OnError, Sessions } from "./sessions.ts";
-import { WeightFences } from "./weight-fence.ts";
+import { ControlListener } from "./control/control-listener.ts";
+import type { Controlled } from "./control/controlled.ts";
+import { Bounds } from "./http/bounds.ts";
+import { type ClientTimeouts, HarnessListener } from "./http/harness-listener.ts";
+import { EnginePool } from "./pool/engine-pool.ts";
+import { assertTrainable, type EngineSpec } from "./pool/engine-slot.ts";
+import type { EngineRoute } from "./pool/routes.ts";
+import { preferPolicy } from "./pool/serving.ts";
+import { WeightFences } from "./pool/weight-fence.ts";
+import type { Network } from "./sandboxed/fetch-image.ts";
+import type { Session } from "./session/session.ts";
+import { type OnError, Sessions } from "./session/sessions.ts";
 
 export type ProxyOptions = {
   /** The one engine, under its kind's name; or several under names of their own. None: they come over the control listener. */

@@ -7,7 +7,7 @@
 import { isBent, type Sampling } from "../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { isLogprob } from "../tokens/alignment.ts";
-import { TokenPaths } from "./token-paths.ts";
+import { TokenPaths } from "./tree/token-paths.ts";
 
 /** Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. */
 export type Score = (tokenIds: number[]) => Promise<(number | null)[]>;

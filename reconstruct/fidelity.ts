@@ -3,8 +3,8 @@
 import type { z } from "zod";
 import { hashOf } from "../schema/ids.ts";
 import type { CallRecord, Fidelity, TreeNode } from "../schema/trajectory.ts";
-import type { Lost } from "./damage.ts";
-import type { CallHistory } from "./read-log.ts";
+import type { Lost } from "./log/damage.ts";
+import type { CallHistory } from "./log/read-log.ts";
 
 type FidelityReport = z.infer<typeof Fidelity>;
 

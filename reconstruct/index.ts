@@ -1,9 +1,24 @@
 /** Session log -> token tree -> rows; pure functions, no I/O. */
-export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./alignment-families.ts";
+
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
-export { FlatRow, FlatSegment } from "./flat-row.ts";
-export { imagesOf } from "./images-of.ts";
 export { joinMembers } from "./join-members.ts";
+export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
+export {
+  type AdvantageMethod,
+  advantageMethods,
+  type GroupAdvantages,
+  type GroupMember,
+  groupAdvantages,
+} from "./rewards/advantages.ts";
+export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
+export { type PlacedValue, valuesOfRow, weightedTotal } from "./rewards/values.ts";
+export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./rows/alignment-families.ts";
+export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
+export { imagesOf } from "./rows/images-of.ts";
+export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
+export { addAccounts, rowInflationOf, type TokenAccount } from "./rows/token-account.ts";
+export { selectionNamed, selections } from "./selection/index.ts";
+export type { Selection } from "./selection/selection.ts";
 export {
   type CutOffRule,
   type CutOffRules,
@@ -15,22 +30,8 @@ export {
   type StandingRules,
   standingOf,
   underRules,
-} from "./loss-rules.ts";
-export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
-export {
-  type AdvantageMethod,
-  advantageMethods,
-  type GroupAdvantages,
-  type GroupMember,
-  groupAdvantages,
-} from "./rewards/advantages.ts";
-export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
-export { type PlacedValue, valuesOfRow, weightedTotal } from "./rewards/values.ts";
-export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./select-rows.ts";
-export { selectionNamed, selections } from "./selection/index.ts";
-export type { Selection } from "./selection/selection.ts";
-export { addAccounts, rowInflationOf, type TokenAccount } from "./token-account.ts";
-export { TokenPaths } from "./token-paths.ts";
-export { exclusionOfCall } from "./trainable.ts";
-export { untrainedByAgent } from "./untrained-by-agent.ts";
+} from "./trained/loss-rules.ts";
+export { exclusionOfCall } from "./trained/trainable.ts";
+export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
+export { TokenPaths } from "./tree/token-paths.ts";
 export { type Exchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

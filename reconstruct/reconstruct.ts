@@ -7,18 +7,18 @@ import type { z } from "zod";
 import type { LogLine } from "../schema/session-log.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
 import type { Value } from "../schema/value.ts";
-import { type Conversations, layOut } from "./conversations.ts";
-import type { Edge } from "./edge.ts";
-import { findEdges } from "./edges.ts";
 import { measureFidelity } from "./fidelity.ts";
-import { findEvidence, type Outcome, outcomeOf } from "./outcome.ts";
-import { findParents } from "./parents.ts";
-import { type CallHistory, readLog, type SessionHistory } from "./read-log.ts";
-import { withinSideShare } from "./side-share.ts";
-import { toNodes } from "./to-nodes.ts";
-import { buildTree, type TokenTree } from "./token-tree.ts";
-import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trainable.ts";
-import { whyUncounted } from "./uncounted.ts";
+import { type Conversations, layOut } from "./log/conversations.ts";
+import { findEvidence, type Outcome, outcomeOf } from "./log/outcome.ts";
+import { type CallHistory, readLog, type SessionHistory } from "./log/read-log.ts";
+import { whyUncounted } from "./log/uncounted.ts";
+import { withinSideShare } from "./trained/side-share.ts";
+import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trained/trainable.ts";
+import type { Edge } from "./tree/edge.ts";
+import { findEdges } from "./tree/edges.ts";
+import { findParents } from "./tree/parents.ts";
+import { toNodes } from "./tree/to-nodes.ts";
+import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
 /**
  * What the log does not know: the rollout around the session. Everything may be left out; then the log's own word is

@@ -5,8 +5,8 @@
  */
 import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { commonPrefix } from "../tokens/prefix.ts";
-import type { FlatRow, FlatSegment } from "./flat-row.ts";
-import { TokenPaths } from "./token-paths.ts";
+import type { FlatRow, FlatSegment } from "./rows/flat-row.ts";
+import { TokenPaths } from "./tree/token-paths.ts";
 
 /** One generation as a relay between proxy and engine saw it; ids in order, logprobs in nats. */
 export type Exchange = { prompt_token_ids: number[]; token_ids: number[]; logprobs: (number | null)[] | null };

@@ -3,7 +3,7 @@ import { open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
-import { currentOwner, hostId, isOwnerAlive } from "../sandboxes/owner.ts";
+import { currentOwner, hostId, isOwnerAlive } from "../host/owner.ts";
 import { makePrivateFolder, privateFileMode, toStoreError } from "../store/index.ts";
 
 /** The owner says so often that it lives: of a process on another machine (or in another container) that is all one can see. */

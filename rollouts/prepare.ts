@@ -1,13 +1,14 @@
 /** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
 import { AlidadeError, messageOf } from "../errors.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { readFolder } from "../files/file-tree.ts";
 import { takeWork } from "../graders/work.ts";
 import type { HarnessLaunch } from "../harnesses/harness.ts";
+import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
-import { readFolder } from "../sandboxes/file-tree.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
-import type { Door, Sandbox, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { Door, Sandbox } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import { untilAborted } from "../sandboxes/until-aborted.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
 export type Prepared = AsyncDisposable & {
@@ -16,7 +17,7 @@ export type Prepared = AsyncDisposable & {
   door: Door;
   launch: HarnessLaunch;
   /** The workdir as it is delivered to the agent. */
-  base: SandboxFile[];
+  base: TreeFile[];
 };
 
 const home = "/home/agent";

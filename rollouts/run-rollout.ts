@@ -5,11 +5,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import type { TreeFile } from "../files/file-tree.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { reconstruct, untrainedByAgent } from "../reconstruct/index.ts";
-import type { SandboxFacts, SandboxFile } from "../sandboxes/sandbox.ts";
+import type { SandboxFacts } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
@@ -68,7 +69,7 @@ async function inSandbox(
   plan: RolloutPlan,
   attempt: Attempt,
   signal: AbortSignal,
-): Promise<{ base: SandboxFile[]; work: SandboxFile[] | null }> {
+): Promise<{ base: TreeFile[]; work: TreeFile[] | null }> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
     return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal));
@@ -86,7 +87,7 @@ async function inSandbox(
   });
 }
 
-async function leftBehind(prepared: Prepared, plan: RolloutPlan): Promise<SandboxFile[]> {
+async function leftBehind(prepared: Prepared, plan: RolloutPlan): Promise<TreeFile[]> {
   await prepared.sandbox.freeze();
   return takeWork(prepared.sandbox, plan.task);
 }

@@ -2,7 +2,7 @@
  * INIT, RUN and POST are separate lines, so that a prepared sandbox always waits for a free run slot and grading never
  * holds one.
  */
-import { Limiter } from "../sandboxes/limiter.ts";
+import { Limiter } from "../host/limiter.ts";
 
 export type Slots = {
   /** Rollouts that have a sandbox, an agent's or a grader's: any number, or one where the machine holds no two sandboxes. */

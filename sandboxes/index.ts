@@ -1,8 +1,8 @@
 /** The backends that can hold a sandbox. Adding one is a file here and a line below. */
 import { AlidadeError, messageOf } from "../errors.ts";
+import type { Reaped, ReapOptions } from "../host/reap.ts";
 import { docker } from "./docker.ts";
 import { localProcess } from "./process.ts";
-import type { Reaped, ReapOptions } from "./reap.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
 export const backends = [docker, localProcess] as const;

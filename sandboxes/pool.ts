@@ -6,7 +6,7 @@
  *     await using lease = await pool.acquire(signal);
  *     await lease.value.exec(["true"]);
  */
-import { Limiter } from "./limiter.ts";
+import { Limiter } from "../host/limiter.ts";
 
 export type PoolOptions<T extends AsyncDisposable> = {
   create: (signal: AbortSignal) => Promise<T>;

@@ -6,12 +6,12 @@ import { lstat, mkdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { asAlidadeError } from "../errors.ts";
-import { checkSpec, leaseDeadline } from "./docker-container.ts";
-import { ProcessSandbox } from "./process-sandbox.ts";
-import { freeDisk, ownMemory } from "./room.ts";
-import { samePlace } from "./same-place.ts";
+import { freeDisk, ownMemory } from "../host/room.ts";
+import { ownedFolder, reapTemporaryFolders, temporary } from "../host/temporary-folder.ts";
+import { checkSpec, leaseDeadline } from "./docker/container.ts";
+import { ProcessSandbox } from "./process/process-sandbox.ts";
+import { samePlace } from "./process/same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
-import { ownedFolder, reapTemporaryFolders, temporary } from "./temporary-folder.ts";
 
 export const localProcess: SandboxBackend = {
   name: "process",

@@ -1,7 +1,8 @@
 /** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
 import type { Duplex } from "node:stream";
+import type { TreeFile } from "../files/file-tree.ts";
+import type { Reaped, ReapOptions } from "../host/reap.ts";
 import type { Limits } from "../schema/task.ts";
-import type { Reaped, ReapOptions } from "./reap.ts";
 
 export type SandboxSpec = {
   /** Labels that a reaper finds it by. */
@@ -45,9 +46,6 @@ export type ExecResult = {
   duration_ms: number;
 };
 
-/** A file to put in or one taken out. Paths are relative and stay inside the folder they are relative to. */
-export type SandboxFile = { path: string; content: Buffer; mode: number };
-
 /** What goes into the rollout's record about where it ran. */
 export type SandboxFacts = {
   backend: string;
@@ -74,9 +72,9 @@ export interface Sandbox extends AsyncDisposable {
   path(inside: string): string;
   exec(argv: string[], options?: ExecOptions): Promise<ExecResult>;
   /** Writes files below a folder inside (default: the workdir), owned by the sandbox's user. */
-  writeFiles(files: SandboxFile[], folder?: string): Promise<void>;
+  writeFiles(files: TreeFile[], folder?: string): Promise<void>;
   /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */
-  readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<SandboxFile[]>;
+  readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<TreeFile[]>;
   openDoor(onConnection: (socket: Duplex) => void): Promise<Door>;
   /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
   freeze(): Promise<void>;

@@ -176,7 +176,7 @@ export const CallBegun = z.strictObject({
   messages: delta(z.array(Message)),
   /** What was asked instead of messages; they are empty then. */
   prompt: Prompt.optional(),
-  /** Identity of the request for match (proxy/fingerprint.ts), without volatile parameters. */
+  /** Identity of the request for match (proxy/restore/fingerprint.ts), without volatile parameters. */
   fingerprint: z.string(),
   /** In the log without the first `restored_before` of the list of `messages.base_call_id` (see restored-turns.ts). */
   restored: z.array(Restored),

@@ -12,9 +12,9 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
 import { AlidadeError, messageOf } from "../errors.ts";
-import { cached } from "../sandboxes/cache-folder.ts";
-import { insidePath } from "../sandboxes/file-tree.ts";
-import { temporary } from "../sandboxes/temporary-folder.ts";
+import { insidePath } from "../files/file-tree.ts";
+import { cached } from "../host/cache-folder.ts";
+import { temporary } from "../host/temporary-folder.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 

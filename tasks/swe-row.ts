@@ -13,10 +13,10 @@ import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
-import { applyPatch } from "../sandboxes/apply-patch.ts";
-import { cached } from "../sandboxes/cache-folder.ts";
-import { hashTree, matchesAny, readFolder } from "../sandboxes/file-tree.ts";
-import type { SandboxFile } from "../sandboxes/sandbox.ts";
+import { applyPatch } from "../files/apply-patch.ts";
+import type { TreeFile } from "../files/file-tree.ts";
+import { hashTree, matchesAny, readFolder } from "../files/file-tree.ts";
+import { cached } from "../host/cache-folder.ts";
 import { hashOf } from "../schema/ids.ts";
 import { Environment, Limits, Task, TestsGrader } from "../schema/task.ts";
 import { folderBelow } from "./host-path.ts";
@@ -107,10 +107,10 @@ export const sweRow: TaskFormat = {
 };
 
 /** How a load reads: a folder that is asked for again at once is not read again, and one is held at a time. */
-type Reading = LoadOptions & { read: (folder: string) => Promise<SandboxFile[]> };
+type Reading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
 
 function rereading(): Reading["read"] {
-  let last: { folder: string; files: Promise<SandboxFile[]> } | null = null;
+  let last: { folder: string; files: Promise<TreeFile[]> } | null = null;
   return (folder) => {
     if (last?.folder !== folder) last = { folder, files: readFolder(folder) };
     return last.files;
@@ -177,7 +177,7 @@ type Trees = { base: string; tests: string; gold: string | null };
 async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: Reading): Promise<Trees> {
   const base = await packageSource(source.package, source.base.version, source.base.integrity, options);
   const fixed = await options.read(await packageSource(source.package, source.fixed.version, source.fixed.integrity, options));
-  const isTest = (file: SandboxFile) => matchesAny(file.path, source.tests);
+  const isTest = (file: TreeFile) => matchesAny(file.path, source.tests);
   return { base, tests: await keep(fixed.filter(isTest)), gold: await keep(fixed.filter((file) => !isTest(file))) };
 }
 
@@ -195,7 +195,7 @@ async function folderTrees(
 }
 
 /** A tree as a folder of the cache, under its own hash. */
-function keep(files: SandboxFile[]): Promise<string> {
+function keep(files: TreeFile[]): Promise<string> {
   return cached(`trees/${hashOf(hashTree(files)).slice(0, 32)}`, async (folder) => {
     for (const file of files) {
       await mkdir(dirname(join(folder, file.path)), { recursive: true });

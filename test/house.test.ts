@@ -13,8 +13,9 @@ const root = join(import.meta.dirname, "..");
 /** Imports point to earlier tiers only; folders of one tier never see each other. */
 const tiers = [
   ["schema"],
-  ["tokens", "wire"],
-  ["dialects", "engines", "store", "reconstruct", "sandboxes"],
+  ["tokens", "wire", "host"],
+  ["dialects", "engines", "store", "reconstruct", "files", "practice"],
+  ["sandboxes"],
   ["exporters", "harnesses", "graders", "tasks", "proxy"],
   ["rollouts"],
 ];
@@ -94,6 +95,16 @@ test("a file is named after its idea, in kebab-case", () => {
     assert.match(name, /^[a-z0-9]+(-[a-z0-9]+)*$/, path);
     assert.doesNotMatch(name, /^(utils?|helpers?|misc|common|stuff)$/, `${path}: what is its idea?`);
   }
+});
+
+/** Folders of plug-ins: each file is one, and the registry lists them. */
+const shelves = ["exporters"];
+
+test("a folder of sources holds few enough files to be read at a glance: more want rooms", () => {
+  const flat = new Map<string, number>();
+  for (const path of production) flat.set(dirname(path), (flat.get(dirname(path)) ?? 0) + 1);
+  const full = [...flat].filter(([folder, count]) => count > 24 && !shelves.includes(folder)).map(([folder]) => folder);
+  assert.deepEqual(full, []);
 });
 
 test("every test file mirrors a source or is in a folder of its own kind", () => {

@@ -12,7 +12,7 @@ import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
 import { messageOf } from "../errors.ts";
-import { ensureBaseImage } from "../sandboxes/images.ts";
+import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
 

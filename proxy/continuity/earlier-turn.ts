@@ -6,8 +6,8 @@
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
 import type { CallBegun, RenderCause, SessionSpec } from "../../schema/session-log.ts";
-import { type Call, isSameMessage } from "../call.ts";
-import { sameJson } from "../same-json.ts";
+import { type Call, isSameMessage } from "../calls/call.ts";
+import { sameJson } from "../restore/same-json.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
 
 export type EarlierTurn = {

@@ -4,7 +4,7 @@
  */
 import { AlidadeError } from "../../errors.ts";
 import type { Value } from "../../schema/value.ts";
-import type { FlatRow } from "../flat-row.ts";
+import type { FlatRow } from "../rows/flat-row.ts";
 
 /** Sum of value × weight over those with a weight other than 0; null where one of them is null, or there is none. */
 export function weightedTotal(values: readonly Value[]): number | null {

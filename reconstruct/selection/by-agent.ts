@@ -2,7 +2,7 @@
  * Rows of one agent each, for trainers that give every agent an advantage of its own. What another agent said before (a
  * sub-agent may inherit its parent's history) is context here, and trained in that agent's own rows.
  */
-import type { TreeIndex } from "../tree-index.ts";
+import type { TreeIndex } from "../tree/tree-index.ts";
 import type { Path, Selection } from "./selection.ts";
 import { strictPaths } from "./strict.ts";
 

@@ -3,7 +3,7 @@
  * long, not trainable or already trained elsewhere is decided after it, in `select-rows.ts`.
  */
 import type { TreeNode } from "../../schema/trajectory.ts";
-import type { TreeIndex } from "../tree-index.ts";
+import type { TreeIndex } from "../tree/tree-index.ts";
 
 export interface Selection {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** The default: every token of a row stands where the engine had it, so each logprob belongs to the row's own context. */
 
-import type { TreeIndex } from "../tree-index.ts";
+import type { TreeIndex } from "../tree/tree-index.ts";
 import type { Path, Selection } from "./selection.ts";
 import { wholeNode } from "./selection.ts";
 

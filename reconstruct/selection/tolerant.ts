@@ -5,7 +5,7 @@
  * 1. Anything but the same text stays a branch.
  */
 import type { CallRecord, TreeNode } from "../../schema/trajectory.ts";
-import type { TreeIndex } from "../tree-index.ts";
+import type { TreeIndex } from "../tree/tree-index.ts";
 import type { Path, Piece, Selection } from "./selection.ts";
 import { wholeNode } from "./selection.ts";
 import { strictPaths } from "./strict.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startPracticeEngine } from "../../engines/practice/start.ts";
+import { startPracticeEngine } from "../../practice/start.ts";
 import { cli } from "../fakes/cli.ts";
 import { recordChat } from "../fakes/record-chat.ts";
 

@@ -49,7 +49,7 @@ test("reap removes what a process that died left behind, and says what", { timeo
   // A process that makes a sandbox and is killed with it.
   const code = `
     const { localProcess } = await import(${JSON.stringify(join(root, "sandboxes/process.ts"))});
-    const { currentOwner } = await import(${JSON.stringify(join(root, "sandboxes/owner.ts"))});
+    const { currentOwner } = await import(${JSON.stringify(join(root, "host/owner.ts"))});
     const { Limits } = await import(${JSON.stringify(join(root, "schema/task.ts"))});
     const spec = { run_id: "dead", owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) };
     const sandbox = await localProcess.create(spec, AbortSignal.timeout(10_000));

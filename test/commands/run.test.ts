@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { AttemptTally } from "../../rollouts/index.ts";
-import { samePlace } from "../../sandboxes/same-place.ts";
+import { samePlace } from "../../sandboxes/process/same-place.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { cli, jsonOf, startCli } from "../fakes/cli.ts";

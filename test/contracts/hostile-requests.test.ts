@@ -11,7 +11,7 @@ import { test } from "node:test";
 import { dialects } from "../../dialects/index.ts";
 import { exporters } from "../../exporters/index.ts";
 import { rebuildSession } from "../../proxy/index.ts";
-import type { Session } from "../../proxy/session.ts";
+import type { Session } from "../../proxy/session/session.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
 import { LogEntry, type SessionSpec } from "../../schema/session-log.ts";

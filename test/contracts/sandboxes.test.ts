@@ -7,11 +7,12 @@ import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AlidadeError } from "../../errors.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
-import type { Door, Sandbox, SandboxBackend, SandboxFile, SandboxSpec } from "../../sandboxes/sandbox.ts";
+import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 
@@ -30,7 +31,7 @@ async function spec(more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {
   };
 }
 
-function file(path: string, content: string | Buffer, mode = 0o644): SandboxFile {
+function file(path: string, content: string | Buffer, mode = 0o644): TreeFile {
   return { path, content: Buffer.from(content), mode };
 }
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiChat } from "../../dialects/openai-chat.ts";
-import { toChatMessages } from "../../engines/chat-messages.ts";
+import { toChatMessages } from "../../engines/chat/messages.ts";
 import { AlidadeError } from "../../errors.ts";
-import { toChatMessages as toRows } from "../../exporters/chat-messages.ts";
-import { isSameMessage } from "../../proxy/call.ts";
+import { toChatMessages as toRows } from "../../exporters/shapes/chat-messages.ts";
+import { isSameMessage } from "../../proxy/calls/call.ts";
 import type { Message, NeutralRequest } from "../../schema/message.ts";
 
 const hello = [{ role: "user", content: "Hi" }];

@@ -6,9 +6,9 @@ import { createServer as createTcpServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
 import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 

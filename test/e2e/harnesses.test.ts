@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startPracticeEngine } from "../../engines/practice/start.ts";
+import { startPracticeEngine } from "../../practice/start.ts";
 import { need } from "../needs.ts";
 import { examples, type Played, play } from "./play.ts";
 import { proveItCanFail, proveRewards, proveTokens } from "./prove.ts";

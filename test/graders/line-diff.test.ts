@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { applyPatch } from "../../files/apply-patch.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
 import { diffLines } from "../../graders/line-diff.ts";
 import { diffWork } from "../../graders/work.ts";
-import { applyPatch } from "../../sandboxes/apply-patch.ts";
-import type { SandboxFile } from "../../sandboxes/sandbox.ts";
 
-const file = (path: string, text: string | Buffer, mode = 0o644): SandboxFile => ({ path, content: Buffer.from(text), mode });
+const file = (path: string, text: string | Buffer, mode = 0o644): TreeFile => ({ path, content: Buffer.from(text), mode });
 const text = fc.array(fc.constantFrom("a\n", "b\n", "c\n", "\n", "é\n", "end"), { maxLength: 30 }).map((lines) => lines.join(""));
 
 test("a diff applied to its old side gives its new side", () => {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
+import { currentOwner } from "../../host/owner.ts";
 import { backends } from "../../sandboxes/index.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import type { SandboxBackend, SandboxFile } from "../../sandboxes/sandbox.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 
@@ -20,7 +21,7 @@ function gradeBy(command: string[], limits: Record<string, number>, backend: San
   return gradeWork({ command, work, limits, backend });
 }
 
-type Graded = { command: string[]; work: SandboxFile[]; base?: SandboxFile[]; limits?: Record<string, number>; backend?: SandboxBackend };
+type Graded = { command: string[]; work: TreeFile[]; base?: TreeFile[]; limits?: Record<string, number>; backend?: SandboxBackend };
 
 function gradeWork({ command, work, base = [], limits = {}, backend = localProcess }: Graded) {
   const task = Task.parse({ task_id: "s", instruction: "i", limits, grader: { kind: "script", command } });
@@ -54,7 +55,7 @@ test("a script that hangs ends as grader_timeout", async () => {
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_timeout"]);
 });
 
-const file = (path: string, text: string): SandboxFile => ({ path, content: Buffer.from(text), mode: 0o755 });
+const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o755 });
 const runsTheWork = ["sh", "-c", `sh ./program; echo '{"reward": 0.5}'`];
 
 for (const backend of backends)

@@ -2,21 +2,21 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
+import { applyPatch } from "../../files/apply-patch.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { overlay } from "../../files/file-tree.ts";
 import { baseFiles } from "../../graders/check.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
 import { takeWork } from "../../graders/work.ts";
-import { applyPatch } from "../../sandboxes/apply-patch.ts";
-import { overlay } from "../../sandboxes/file-tree.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
+import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import type { SandboxFile } from "../../sandboxes/sandbox.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 
 let task: Task;
-let base: SandboxFile[];
-let gold: SandboxFile[];
+let base: TreeFile[];
+let gold: TreeFile[];
 let owner: { run_id: string; owner: string };
 /** The hidden tests' names. */
 let names: string[];
@@ -30,10 +30,10 @@ before(async () => {
 });
 
 const source = "src/parse-duration.js";
-const file = (path: string, text: string): SandboxFile => ({ path, content: Buffer.from(text), mode: 0o644 });
-const textOf = (files: SandboxFile[], path: string) => files.find((one) => one.path === path)?.content.toString() ?? "";
+const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o644 });
+const textOf = (files: TreeFile[], path: string) => files.find((one) => one.path === path)?.content.toString() ?? "";
 
-function gradeWork(work: SandboxFile[], change: { task?: Task; signal?: AbortSignal } = {}) {
+function gradeWork(work: TreeFile[], change: { task?: Task; signal?: AbortSignal } = {}) {
   const context = { task: change.task ?? task, signal: change.signal ?? new AbortController().signal };
   return grade({ ...context, base, work, fresh: freshSandbox(context, localProcess, owner) });
 }
@@ -115,7 +115,7 @@ for (const [title, work] of [
 /** The demo's tasks protect their tests; these fold over what a task that protects nothing leaves open. */
 const defined = () => `import { test } from "node:test";\n${names.map((name) => `test(${JSON.stringify(name)}, () => {});`).join("\n")}\n`;
 
-const left: [string, () => SandboxFile[]][] = [
+const left: [string, () => TreeFile[]][] = [
   ["a folder in the place of the hidden test", () => overlay(base, [file("test/parse-duration.test.js/a.test.js", defined())])],
   ["a file in the place of the hidden tests' folder", () => [...base.filter((one) => !one.path.startsWith("test/")), file("test", "")]],
   [

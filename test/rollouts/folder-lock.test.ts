@@ -5,8 +5,8 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { hostId } from "../../host/owner.ts";
 import { lockFolder } from "../../rollouts/index.ts";
-import { hostId } from "../../sandboxes/owner.ts";
 
 async function emptyFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-lock-"));

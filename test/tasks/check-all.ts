@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkTask } from "../../graders/check.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
+import { currentOwner } from "../../host/owner.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 import { loadTasks } from "../../tasks/index.ts";

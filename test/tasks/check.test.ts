@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { overlay } from "../../files/file-tree.ts";
 import { baseFiles, checkTask } from "../../graders/check.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
-import { overlay } from "../../sandboxes/file-tree.ts";
-import { currentOwner } from "../../sandboxes/owner.ts";
+import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { need } from "../needs.ts";

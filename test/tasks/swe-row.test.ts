@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
-import { readFolder } from "../../sandboxes/file-tree.ts";
+import { readFolder } from "../../files/file-tree.ts";
 import { loadTasks } from "../../tasks/index.ts";
 
 const testPatch = `diff --git a/test/a.test.js b/test/a.test.js

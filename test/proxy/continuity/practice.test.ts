@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
-import { startPracticeEngine } from "../../../engines/practice/start.ts";
+import { startPracticeEngine } from "../../../practice/start.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import { MemoryStore } from "../../../store/index.ts";

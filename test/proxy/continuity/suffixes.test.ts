@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { toChatMessages, toChatTools } from "../../../engines/chat-messages.ts";
-import { type ChatMessage, type ChatTool, renderChat } from "../../../engines/practice/template.ts";
-import { encode as encodePractice } from "../../../engines/practice/vocabulary.ts";
+import { toChatMessages, toChatTools } from "../../../engines/chat/messages.ts";
+import { type ChatMessage, type ChatTool, renderChat } from "../../../practice/template.ts";
+import { encode as encodePractice } from "../../../practice/vocabulary.ts";
 import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { marks, shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";

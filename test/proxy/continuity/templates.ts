@@ -2,7 +2,7 @@
  * The suffix rule tried on a chat template: conversations that grow by what harnesses append, rendered whole by the
  * template as the truth, and the continuation of the earlier rendering beside it.
  */
-import { toChatMessages, toChatTools } from "../../../engines/chat-messages.ts";
+import { toChatMessages, toChatTools } from "../../../engines/chat/messages.ts";
 import { AlidadeError } from "../../../errors.ts";
 import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { keptReasoning } from "../../../proxy/continuity/kept-reasoning.ts";

@@ -1,0 +1,33 @@
+/** A server's refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */
+import { AlidadeError } from "../../errors.ts";
+
+/** How servers and vendors say that the prompt does not fit. */
+const overflow =
+  /context length|context window|context size|exceed_context_size|context_length_exceeded|max_model_len|max_seq_len|prompt is too long|token count .*exceeds/i;
+
+/**
+ * `said` is the server's own sentence; `body` is all that it sent, for codes that stand beside the sentence;
+ * `retryAfterSeconds` is when it said to come back.
+ */
+export function refusal(
+  baseUrl: string,
+  status: number,
+  said: string,
+  body: string = said,
+  cause?: unknown,
+  retryAfterSeconds: number | null = null,
+): AlidadeError {
+  if ((status === 400 || status === 413) && overflow.test(body))
+    return new AlidadeError("context_length_exceeded", said, { status: 400, cause });
+  const message = `the engine at ${baseUrl} answered ${status}: ${said}`;
+  if (status === 401 || status === 403)
+    return new AlidadeError("engine_error", `${message} (engine.api_key_env names the variable that holds its key)`, {
+      status: 502,
+      cause,
+    });
+  if (status === 404 && /model/i.test(said)) return new AlidadeError("model_unknown", message, { cause });
+  if (status === 400 || status === 413 || status === 422) return new AlidadeError("request_invalid", message, { status: 400, cause });
+  // Anthropic's 529 is "overloaded", which is what 503 says elsewhere.
+  const busy = status === 429 ? 429 : status === 503 || status === 529 ? 503 : 502;
+  return new AlidadeError("engine_error", message, { status: busy, cause, retryAfterSeconds });
+}

@@ -1,0 +1,78 @@
+/**
+ * An engine of whose errors and facts nothing secret leaves: the one place that every word of a server passes on its way
+ * to clients, records and the terminal. What was sampled passes as it is.
+ */
+import type { Engine, EngineKind, SampleEvent } from "../engine.ts";
+import { hideSecrets, keepSecret } from "./secrets.ts";
+
+/** The kind, whose engines repeat none of the keys that they are given. */
+export function withoutSecrets(kind: EngineKind): EngineKind {
+  return {
+    ...kind,
+    create: (options) => {
+      if (options.apiKey !== null) keepSecret(options.apiKey);
+      return guarded(kind.create(options));
+    },
+  };
+}
+
+/** All methods, also those that an engine may leave out. */
+function guarded(engine: Engine): Engine {
+  return new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      if (name === "sample") return (...given: Parameters<Engine["sample"]>) => guardedEvents(target.sample(...given));
+      return async (...given: unknown[]) => {
+        try {
+          const result: unknown = await value.apply(target, given);
+          return tells.has(name) ? hiddenIn(result) : result;
+        } catch (error) {
+          throw hiddenIn(error);
+        }
+      };
+    },
+  });
+}
+
+/** Methods whose answer is the server's own words about itself. */
+const tells: ReadonlySet<string | symbol> = new Set(["probe", "weightVersion"]);
+
+async function* guardedEvents(events: AsyncIterable<SampleEvent>): AsyncGenerator<SampleEvent> {
+  try {
+    yield* events;
+  } catch (error) {
+    throw hiddenIn(error);
+  }
+}
+
+/** The value with its texts hidden. An error stays the same object, for it may be a signal's reason. */
+function hiddenIn(value: unknown): unknown {
+  if (typeof value === "string") return hideSecrets(value);
+  if (value instanceof Error) {
+    const errors = new Set<Error>();
+    collect(value, errors);
+    for (const error of errors) hideInError(error);
+    return value;
+  }
+  if (Array.isArray(value)) return value.map(hiddenIn);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, hiddenIn(inner)]));
+}
+
+/** An error with all that caused it; what caused itself is there once. */
+function collect(error: unknown, found: Set<Error>): void {
+  if (!(error instanceof Error) || found.has(error)) return;
+  found.add(error);
+  collect(error.cause, found);
+  if (error instanceof AggregateError) for (const one of error.errors) collect(one, found);
+}
+
+function hideInError(error: Error): void {
+  for (const field of ["message", "stack"] as const) {
+    const text = error[field] ?? "";
+    const hidden = hideSecrets(text);
+    // Some errors of the platform cannot be written to, and hold no words of a server.
+    if (hidden !== text) error[field] = hidden;
+  }
+}

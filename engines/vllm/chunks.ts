@@ -1,0 +1,303 @@
+/**
+ * Chunks of vLLM's stream in, events out. There are hundreds of them a call, so they are checked by hand: a schema
+ * costs more than all else that is done to a chunk, and 30 000 prompt ids through one cost milliseconds.
+ */
+import { AlidadeError } from "../../errors.ts";
+import { argumentsObject } from "../../schema/arguments.ts";
+import type { FinishReason, Usage } from "../../schema/message.ts";
+import { isIds, parseIds } from "../../tokens/id-text.ts";
+import { isMeasured } from "../chat/alignment.ts";
+import { chatFinish } from "../chat/finish.ts";
+import type { SampleEvent } from "../engine.ts";
+import { refusal } from "../http/refusal.ts";
+import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
+
+type Fields = Record<string, unknown>;
+/** `behind`: text that came while the call was written. */
+type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
+
+/**
+ * Tool-call fragments are joined: a call leaves when the next one, the end, or text behind its whole arguments begins.
+ * Text within it is said behind it, for some parsers hold text back that shared a chunk with a call, and send it between
+ * fragments of the next.
+ */
+export class ChunkReader {
+  readonly #baseUrl: string;
+  #pending: PendingCall | null = null;
+  #finish: FinishReason | null = null;
+  #stop: string | number | null = null;
+  #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
+  #model: string | null = null;
+  #sawPrompt = false;
+  /** Of the chunk that is read now, where they were cut out of it. */
+  #cutLogprobs: (number | null)[] | null = null;
+  /** A chunk of an answer was read: what fails now fails in its middle. */
+  hasBegun = false;
+  /** The stream has said that nothing follows. */
+  isDone = false;
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  /**
+   * Adds what a chunk (bytes `start` to before `end`) says to `events`, joined to what came in the same read, so that a
+   * burst costs one event and not hundreds. Throws `engine_error` for a chunk of another shape and for an error of the
+   * engine's own.
+   */
+  read(bytes: Buffer, events: SampleEvent[], start = 0, end = bytes.length): void {
+    if (this.isDone) return;
+    const prompt = this.#sawPrompt ? null : cutPrompt(bytes.subarray(start, end));
+    const text = prompt ? prompt.rest.toString("utf8") : bytes.toString("utf8", start, end);
+    this.isDone = text === doneMarker;
+    if (this.isDone) return;
+    // What every chunk says of the answer is known from the first.
+    const token = this.#model === null ? null : readTokenChunk(text);
+    if (token) this.#takeToken(token, events);
+    else this.#readAny(text, prompt?.ids ?? null, events);
+  }
+
+  #readAny(text: string, promptIds: Buffer | null, events: SampleEvent[]): void {
+    const chunk = this.#parse(text);
+    if (chunk.error !== undefined && chunk.error !== null) throw this.#failure(chunk.error);
+    this.hasBegun = true;
+    try {
+      if (promptIds) {
+        this.#sawPrompt = true;
+        events.push(this.#promptEvent(promptIds));
+      }
+      this.#take(chunk, events);
+    } catch (error) {
+      throw error instanceof WrongShape ? this.#notOurs(text, `: ${error.message}`) : error;
+    }
+  }
+
+  /** A grammar that does not compile is refused behind a 200, as the first thing that the stream says. */
+  #failure(error: unknown): AlidadeError {
+    const { code, message } = isFields(error) ? error : {};
+    if (!this.hasBegun && isNatural(code) && code >= 400 && code < 500 && isString(message)) return refusal(this.#baseUrl, code, message);
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(error).slice(0, 500)}`,
+    );
+  }
+
+  /** What is left when the stream has ended. Throws `engine_error` when it ended too early. */
+  end(): SampleEvent[] {
+    if (this.#finish === null)
+      throw new AlidadeError("engine_error", `the engine at ${this.#baseUrl} ended its answer without a finish reason`);
+    const events: SampleEvent[] = [];
+    this.#flush(events);
+    events.push({ type: "end", finish_reason: this.#finish, stop: this.#stop, usage: this.#usage, engine_model: this.#model });
+    return events;
+  }
+
+  /** The ids are parsed only for who asks for them: whoever knows the conversation compares the text with what it has. */
+  #promptEvent(text: Buffer): SampleEvent {
+    const fault = (): AlidadeError => this.#notOurs(text, ": prompt_token_ids");
+    let ids: number[] | null = null;
+    return {
+      type: "prompt",
+      text,
+      get token_ids() {
+        ids ??= parseIds(text);
+        if (ids === null) throw fault();
+        return ids;
+      },
+    };
+  }
+
+  #parse(text: string): Fields {
+    let value: unknown;
+    try {
+      const cut = cutLogprobs(text);
+      value = JSON.parse(cut?.rest ?? text);
+      this.#cutLogprobs = cut?.logprobs ?? null;
+    } catch {
+      value = undefined;
+    }
+    if (!isFields(value)) throw this.#notOurs(text, "");
+    return value;
+  }
+
+  #notOurs(data: Buffer | string, why: string): AlidadeError {
+    return new AlidadeError(
+      "engine_error",
+      `the engine at ${this.#baseUrl} sent a chunk that is not of vLLM's shape${why}: ${typeof data === "string" ? data.slice(0, 200) : data.toString("utf8", 0, 200)}`,
+    );
+  }
+
+  #take(chunk: Fields, events: SampleEvent[]): void {
+    this.#model ??= optional(chunk, "model", isString);
+    this.#takePrompt(chunk, events);
+    const usage = optional(chunk, "usage", isFields);
+    if (usage) this.#usage = toUsage(usage);
+    const choice: unknown = optional(chunk, "choices", Array.isArray)?.[0];
+    if (choice === undefined) return;
+    if (!isFields(choice)) throw new WrongShape("choices");
+    // Text completions tell the prompt's ids in their first choice, and say text where chats say a delta.
+    this.#takePrompt(choice, events);
+    const text = optional(choice, "text", isString);
+    if (text) addText(events, "text-delta", text);
+    const ids = optional(choice, "token_ids", isIds);
+    if (ids?.length) addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length));
+    const delta = optional(choice, "delta", isFields);
+    if (delta) this.#takeDelta(delta, events);
+    const finish = optional(choice, "finish_reason", isString);
+    if (finish) {
+      this.#finish = chatFinish(finish);
+      this.#stop = optional(choice, "stop_reason", isStringOrNumber);
+    }
+  }
+
+  #takePrompt(fields: Fields, events: SampleEvent[]): void {
+    const prompt = this.#sawPrompt ? null : optional(fields, "prompt_token_ids", isIds);
+    if (!prompt?.length) return;
+    this.#sawPrompt = true;
+    events.push({ type: "prompt", token_ids: prompt });
+  }
+
+  #takeToken({ kind, text, call, id, logprob }: TokenChunk, events: SampleEvent[]): void {
+    addTokens(events, [id], [logprob]);
+    if (kind === "arguments") this.#pendingAt(call, events).arguments += text;
+    else this.#say(kind, text, events);
+  }
+
+  #takeDelta(delta: Fields, events: SampleEvent[]): void {
+    this.#say("reasoning", optional(delta, "reasoning", isString) ?? optional(delta, "reasoning_content", isString), events);
+    this.#say("text", optional(delta, "content", isString), events);
+    for (const fragment of optional(delta, "tool_calls", Array.isArray) ?? []) this.#takeFragment(fragment, events);
+  }
+
+  #takeFragment(fragment: unknown, events: SampleEvent[]): void {
+    if (!isFields(fragment) || !isNatural(fragment.index)) throw new WrongShape("tool_calls");
+    const pending = this.#pendingAt(fragment.index, events);
+    const called = optional(fragment, "function", isFields) ?? {};
+    pending.id ||= optional(fragment, "id", isString) ?? "";
+    pending.name ||= optional(called, "name", isString) ?? "";
+    pending.arguments += optional(called, "arguments", isString) ?? "";
+  }
+
+  #say(kind: "text" | "reasoning", text: string | null, events: SampleEvent[]): void {
+    if (!text) return;
+    if (kind === "text" && this.#pending && argumentsObject(this.#pending.arguments)) this.#flush(events);
+    if (kind === "text" && this.#pending) this.#pending.behind += text;
+    else addText(events, `${kind}-delta`, text);
+  }
+
+  #pendingAt(index: number, events: SampleEvent[]): PendingCall {
+    if (this.#pending?.index !== index) {
+      this.#flush(events);
+      this.#pending = { index, id: "", name: "", arguments: "", behind: "" };
+    }
+    return this.#pending;
+  }
+
+  #flush(events: SampleEvent[]): void {
+    if (!this.#pending) return;
+    const { id, name, arguments: text, behind } = this.#pending;
+    this.#pending = null;
+    events.push({ type: "tool-call", id, name, arguments: text });
+    if (behind !== "") addText(events, "text-delta", behind);
+  }
+}
+
+/** What vLLM's streams end with. */
+const doneMarker = "[DONE]";
+
+const promptKey = Buffer.from('"prompt_token_ids":[');
+const [comma, space, openingBrace, closingBracket] = [0x2c, 0x20, 0x7b, 0x5d];
+
+/**
+ * The text of the prompt's ids, and the chunk without them: a long prompt is nearly all of what an engine says, and
+ * nearly all of it is known. Null where they are not there in vLLM's own compact form; JSON is parsed whole then.
+ */
+function cutPrompt(data: Buffer): { ids: Buffer; rest: Buffer } | null {
+  const key = data.indexOf(promptKey);
+  const start = key + promptKey.length;
+  const end = key === -1 ? -1 : data.indexOf(closingBracket, start);
+  // Only a key stands behind a brace or a comma: in a string its quotation mark would be escaped.
+  if (end <= start || (data[key - 1] !== comma && data[key - 1] !== openingBrace)) return null;
+  const ids = data.subarray(start, end);
+  return ids.includes(space) ? null : { ids, rest: Buffer.concat([data.subarray(0, start), data.subarray(end)]) };
+}
+
+const logprobsKey = '"logprobs":{"content":[';
+const nextLogprob = new RegExp(logprobEntry, "y");
+
+/**
+ * The logprobs of a chunk, and the chunk without them: of each entry one number is wanted, and parsing all of it into
+ * objects costs twice as much. Null where an entry is written in another way; JSON is parsed whole then.
+ */
+function cutLogprobs(text: string): { logprobs: (number | null)[]; rest: string } | null {
+  const key = text.indexOf(logprobsKey);
+  if (key === -1) return null;
+  const logprobs: (number | null)[] = [];
+  let at = key + logprobsKey.length - 1;
+  do {
+    nextLogprob.lastIndex = at + 1;
+    const entry = nextLogprob.exec(text);
+    if (!entry) return null;
+    const logprob = Number(entry[1]);
+    logprobs.push(isMeasured(logprob) ? logprob : null);
+    at = nextLogprob.lastIndex;
+  } while (text[at] === ",");
+  return text.startsWith("]}", at) ? { logprobs, rest: `${text.slice(0, key)}"logprobs":null${text.slice(at + 2)}` } : null;
+}
+
+function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", text: string): void {
+  // Tokens may stand between, for they say nothing about where text goes.
+  const last = events.findLast((event) => event.type !== "tokens");
+  if (last?.type === type) last.text += text;
+  else events.push({ type, text });
+}
+
+function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | null)[]): void {
+  const last = events.findLast((event) => event.type === "tokens");
+  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs });
+  else {
+    for (const id of ids) last.token_ids.push(id);
+    for (const logprob of logprobs) last.logprobs.push(logprob);
+  }
+}
+
+/** One logprob for each id of the chunk; all null where the engine gave another number of them. */
+function toLogprobs(choice: Fields, cut: (number | null)[] | null, count: number): (number | null)[] {
+  if (cut?.length === count) return cut;
+  const logprobs = optional(choice, "logprobs", isFields);
+  const content: unknown[] | null =
+    logprobs && (optional(logprobs, "content", Array.isArray) ?? optional(logprobs, "token_logprobs", Array.isArray));
+  if (content?.length !== count) return new Array<null>(count).fill(null);
+  return content.map((entry) => {
+    const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : entry;
+    return isMeasured(logprob) ? logprob : null;
+  });
+}
+
+function toUsage(usage: Fields): Usage {
+  const prompt = optional(usage, "prompt_tokens_details", isFields) ?? {};
+  const completion = optional(usage, "completion_tokens_details", isFields) ?? {};
+  return {
+    prompt_tokens: optional(usage, "prompt_tokens", isNatural),
+    cached_tokens: optional(prompt, "cached_tokens", isNatural),
+    sampled_tokens: optional(usage, "completion_tokens", isNatural),
+    reasoning_tokens: optional(completion, "reasoning_tokens", isNatural),
+  };
+}
+
+/** Its message is the field's name. */
+class WrongShape extends Error {}
+
+/** The field's value, null where it is null or not there. */
+function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T): T | null {
+  const value = fields[name];
+  if (value === undefined || value === null) return null;
+  if (!is(value)) throw new WrongShape(name);
+  return value;
+}
+
+const isString = (value: unknown): value is string => typeof value === "string";
+const isNumber = (value: unknown): value is number => typeof value === "number";
+const isStringOrNumber = (value: unknown): value is string | number => isString(value) || isNumber(value);
+const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isFields = (value: unknown): value is Fields => value !== null && typeof value === "object" && !Array.isArray(value);

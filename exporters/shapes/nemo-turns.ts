@@ -1,0 +1,38 @@
+/** A row as NeMo Gym and NeMo RL know it: what the policy generated, and between it what came in. */
+import type { FlatRow } from "../../reconstruct/index.ts";
+import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
+import { whyIncomparable } from "../rows/comparable.ts";
+import { trainedRuns } from "../rows/trained-runs.ts";
+
+export type NemoTurn = {
+  call_id: string;
+  /** What the engine saw, from the first token of the row. */
+  prompt_ids: number[];
+  /** The end of it, from where the turn before ended. */
+  new_ids: number[];
+  token_ids: number[];
+  logprobs: number[];
+};
+
+/**
+ * A dummy row is its prompt, whole, for by that its group is known, and one token that was not sampled: both formats want a
+ * turn, and say elsewhere that nothing of it is trained.
+ */
+export function nemoTurns(row: FlatRow): NemoTurn[] {
+  if (row.dummy) {
+    const prompt_ids = row.token_ids;
+    return [{ call_id: "", prompt_ids, new_ids: prompt_ids, token_ids: prompt_ids.slice(-1), logprobs: [0] }];
+  }
+  let end = 0;
+  return trainedRuns(row).map(({ call_id, prompt_ids, token_ids, logprobs }) => {
+    const new_ids = prompt_ids.slice(end);
+    end = prompt_ids.length + token_ids.length;
+    return { call_id, prompt_ids, new_ids, token_ids, logprobs };
+  });
+}
+
+/** Refuses a call of which a grammar forced some tokens: one item has one prompt and one generation. */
+export function refusePartlyForced(trajectory: Trajectory, temperature: number | null): (call: CallRecord) => string | null {
+  const partly = new Set(trajectory.nodes.filter(({ forced }) => forced?.includes(true)).map(({ call_id }) => call_id));
+  return (call) => whyIncomparable(call, temperature) ?? (partly.has(call.call_id) ? "partly_forced" : null);
+}

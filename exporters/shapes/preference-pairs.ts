@@ -1,0 +1,110 @@
+/** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
+import { z } from "zod";
+import { exclusionOfCall, type StandingRules, standingOf, underRules } from "../../reconstruct/index.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { type ChatRow, toConversations } from "../chat.ts";
+import type { ExportOptions, ExportReport } from "../exporter.ts";
+import { inputOf, toolsOf } from "../rows/row-calls.ts";
+import type { GroupMember, TrajectoryGroup } from "../source/source.ts";
+import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
+import { addOne } from "./left-out.ts";
+
+export const pairOptions = z.strictObject({
+  pairs: z
+    .enum(["best-worst", "all"])
+    .default("best-worst")
+    .describe("of each group the best rollout with the worst, or each with every worse one"),
+  min_gap: z.number().nonnegative().default(0).describe("rewards of a pair differ by more than this"),
+});
+
+export type Answer = {
+  trajectory: Trajectory;
+  /** Under the cut-off rules. */
+  reward: number;
+  /** What the rollout was asked, before its first turn. */
+  prompt: ChatMessage[];
+  /** Its turns and what came back, up to the end or to a compaction. */
+  messages: ChatMessage[];
+  tools: Record<string, unknown>[];
+  row: ChatRow;
+};
+
+export type Pair = { chosen: Answer; rejected: Answer };
+
+/** Reads two trajectories at a time. What gives no pair is in the report. */
+export async function* pairsOf(
+  group: TrajectoryGroup,
+  { own: { pairs, min_gap }, ...rules }: ExportOptions<z.infer<typeof pairOptions>>,
+  report: ExportReport,
+): AsyncIterable<Pair> {
+  const measured = group.members.flatMap((member): Ranked[] => {
+    const { reward, in_loss } = standingOf(member, rules);
+    return reward === null || !in_loss ? [] : [{ member, reward }];
+  });
+  const ranked = measured.toSorted((a, b) => b.reward - a.reward);
+  const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
+  if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
+  for (const [better, worse] of candidates) {
+    for (const pair of await readPairs(better, worse, rules))
+      if (typeof pair === "string") addOne(report.left_out_groups, pair);
+      else yield pair;
+  }
+}
+
+type Ranked = { member: GroupMember; reward: number };
+
+function bestAndWorst(ranked: Ranked[]): [Ranked, Ranked][] {
+  const [best, worst] = [ranked[0], ranked.at(-1)];
+  return best === undefined || worst === undefined ? [] : [[best, worst]];
+}
+
+function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
+  return ranked.flatMap((better, at) => ranked.slice(at + 1).map((worse): [Ranked, Ranked] => [better, worse]));
+}
+
+/** The pair of each agent that was given the task, or why the two cannot be compared. */
+async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(Pair | string)[]> {
+  const read = async ({ member }: Ranked) => underRules(await member.read(), rules);
+  const [chosen, rejected] = [await read(better), await read(worse)];
+  const agents = new Set([...chosen.lead_agents, ...rejected.lead_agents]);
+  return Array.from(agents, (agent) => toPair(answerOf(chosen, better.reward, agent), answerOf(rejected, worse.reward, agent)));
+}
+
+function toPair(chosen: Answer | null, rejected: Answer | null): Pair | string {
+  if (chosen === null || rejected === null) return "no_answer";
+  const question = ({ prompt, tools }: Answer): string => JSON.stringify([prompt, tools]);
+  return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
+}
+
+/** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
+function answerOf(trajectory: Trajectory, reward: number, lead: string): Answer | null {
+  const { purpose, in_loss, train_classes } = trajectory;
+  const first = trajectory.calls.find(
+    (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
+  );
+  if (first === undefined) return null;
+  const prompt = inputOf(first, trajectory).flatMap(toChatMessages);
+  const asked = JSON.stringify(prompt);
+  const rows = toConversations(trajectory).rows;
+  const row = rows.find(({ agent, messages }) => agent === lead && JSON.stringify(messages.slice(0, prompt.length)) === asked);
+  if (row === undefined) return null;
+  return {
+    trajectory,
+    reward,
+    prompt,
+    messages: row.messages.slice(prompt.length),
+    tools: toolsOf(first, trajectory).map(toChatTool),
+    row,
+  };
+}
+
+/** What a pair says of its two rollouts, whatever the format. */
+export function pairFacts({ chosen, rejected }: Pair): Record<string, unknown> {
+  return {
+    chosen_reward: chosen.reward,
+    rejected_reward: rejected.reward,
+    group_id: chosen.trajectory.group.id,
+    chosen_rollout_id: chosen.trajectory.rollout_id,
+    rejected_rollout_id: rejected.trajectory.rollout_id,
+  };
+}

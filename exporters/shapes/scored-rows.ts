@@ -1,0 +1,48 @@
+/**
+ * Rows for trainers that compare the rewards of a group: one baseline entry for each rollout that was measured, and none
+ * for one that was not. A rollout that counts in the baseline but trains nothing gives a dummy row, so that its reward
+ * is still seen.
+ */
+import { type FlatRow, imagesOf, type SelectOptions } from "../../reconstruct/index.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import type { ExportOptions, ExportReport } from "../exporter.ts";
+import { placeHolder, rowsOf } from "../rows/rows.ts";
+import { addOne } from "./left-out.ts";
+
+/** With a reward that somebody measured, and mask 0 throughout where it is a dummy. */
+export type ScoredRow = FlatRow & { reward: number };
+
+/** Leaves out, with its reason, a rollout without a reward, one outside the baseline, and one without any tokens. */
+export function* scoredRows(
+  trajectory: Trajectory,
+  options: ExportOptions<unknown>,
+  report: ExportReport,
+  over: Partial<SelectOptions> = {},
+): Iterable<ScoredRow> {
+  let any = false;
+  for (const row of rowsOf(trajectory, options, report, over)) {
+    any = true;
+    const reason = whyUnscored(row);
+    if (reason !== null) return addOne(report.left_out_rollouts, reason);
+    if (row.dummy) report.dummy_rows++;
+    yield row as ScoredRow;
+  }
+  if (any) return;
+  const dummy = placeOf(trajectory, options);
+  if (typeof dummy === "string") return addOne(report.left_out_rollouts, dummy);
+  report.dummy_rows++;
+  yield dummy;
+}
+
+/** The dummy row of a rollout that counts in the baseline, or why it has none. */
+export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | string {
+  const row = placeHolder(trajectory, options);
+  const isBlank = row.token_ids.length === 0 ? "no_token_ids" : null;
+  return whyUnscored(row) ?? isBlank ?? (imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
+}
+
+/** Why the rollout's reward cannot stand in a baseline that is computed from rows. */
+export function whyUnscored({ reward, in_baseline }: Pick<FlatRow, "reward" | "in_baseline">): string | null {
+  if (reward === null) return "no_reward";
+  return in_baseline ? null : "not_in_baseline";
+}

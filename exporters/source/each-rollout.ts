@@ -1,0 +1,48 @@
+/** Rollouts out of trajectories: of each the last attempt, and the sessions of a team as one. */
+import { joinMembers } from "../../reconstruct/index.ts";
+import type { Attempt, Trajectory } from "../../schema/trajectory.ts";
+import { LastAttempts, rolloutOf } from "./last-attempts.ts";
+import { ScratchFile, type Span } from "./scratch-file.ts";
+
+type Many<T> = AsyncIterable<T> | Iterable<T>;
+
+/**
+ * The rollouts that a first look at all trajectories (`attempts`) told of; a trajectory that was not among them is a
+ * rollout by itself. A team comes when its last member does; the others wait in a file below `scratch`.
+ */
+export async function* eachRollout(
+  trajectories: Many<Trajectory>,
+  attempts: Many<Attempt>,
+  { scratch, onSuperseded }: { scratch: string; onSuperseded: () => void },
+): AsyncIterable<Trajectory> {
+  const last = new LastAttempts<string>();
+  for await (const one of attempts) if (one.rollout_id !== null) last.add(one, nameOf(one));
+  await using file = new ScratchFile(scratch);
+  const waiting = new Map<string, Span[]>();
+  for await (const one of trajectories) {
+    const members = last.of(one);
+    if (members.length > 0 && !members.includes(nameOf(one))) onSuperseded();
+    else if (members.length < 2) yield joinMembers([one]);
+    else {
+      const key = rolloutOf(one);
+      const spans = [...(waiting.get(key) ?? []), await file.write(one)];
+      waiting.set(key, spans);
+      if (spans.length < members.length) continue;
+      waiting.delete(key);
+      yield await readTeam(file, spans);
+    }
+  }
+  // A member that the first look saw and that did not come (a log damaged meanwhile) was reported by its reader.
+  for (const spans of waiting.values()) yield await readTeam(file, spans);
+}
+
+/** The trajectories that lie there as one. */
+export async function readTeam(file: ScratchFile, spans: readonly Span[]): Promise<Trajectory> {
+  const members: Trajectory[] = [];
+  for (const span of spans) members.push(await file.read(span));
+  return joinMembers(members);
+}
+
+function nameOf({ session_id, attempt }: Attempt): string {
+  return `${session_id} ${attempt}`;
+}

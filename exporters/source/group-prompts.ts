@@ -1,0 +1,48 @@
+/** Groups whose rollouts begin with different prompts: a trainer that knows a group by its prompt finds none there. */
+import { selectRows } from "../../reconstruct/index.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";
+
+export type DifferentPrompts = { task_id: string | null; groups: number; of_groups: number };
+
+type Rollout = { attempt: number; prompts: Set<string> };
+
+export class GroupPrompts {
+  /** Task -> group -> rollout, its last attempt. */
+  readonly #tasks = new Map<string | null, Map<string | null, Map<string, Rollout>>>();
+
+  /** Attempts that are not in the loss say nothing: they may have ended before their first prompt. */
+  add(trajectory: Trajectory): void {
+    const { task, group, rollout_id, session_id, attempt } = trajectory;
+    const { rows, standing } = selectRows(trajectory);
+    if (!standing.in_loss) return;
+    const prompts = new Set<string>();
+    for (const row of rows) prompts.add(hashOfPrompt(firstPromptOf(row)));
+    const groups = this.#tasks.get(task.id) ?? new Map<string | null, Map<string, Rollout>>();
+    this.#tasks.set(task.id, groups);
+    const rollouts = groups.get(group.id) ?? new Map<string, Rollout>();
+    groups.set(group.id, rollouts);
+    const name = rollout_id ?? session_id;
+    if (prompts.size > 0 && (rollouts.get(name)?.attempt ?? 0) <= attempt) rollouts.set(name, { attempt, prompts });
+  }
+
+  /** The tasks that have such groups. */
+  get different(): DifferentPrompts[] {
+    const all = [...this.#tasks].map(([task_id, groups]) => {
+      const parted = [...groups].filter(([id, rollouts]) => id !== null && doDiffer([...rollouts.values()]));
+      return { task_id, groups: parted.length, of_groups: groups.size };
+    });
+    return all.filter(({ groups }) => groups > 0);
+  }
+}
+
+/** By the rule of the exporters: each rollout has a row with the prompt that most have. */
+function doDiffer(rollouts: Rollout[]): boolean {
+  const common = mostCommon(rollouts.map(({ prompts }) => prompts));
+  return common !== null && rollouts.some(({ prompts }) => !prompts.has(common));
+}
+
+/** In words, for a person: what it means and what to do. */
+export function describedPrompts({ task_id, groups, of_groups }: DifferentPrompts): string {
+  return `task ${task_id}: in ${groups} of ${of_groups} groups the rollouts begin with different prompts. NeMo RL would compare none of them, so nemo-rl and nemo-gym leave such groups out: find what differs (a folder, a date, an id) with \`alidade diff\` and take it out of the harness's prompt.`;
+}

@@ -1,0 +1,113 @@
+/** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
+import { AlidadeError } from "../../errors.ts";
+import { bendingParameters, type Sampling } from "../../schema/message.ts";
+import type { Budgets, SessionSpec } from "../../schema/session-log.ts";
+import { grammarWithheld } from "../sandboxed/without-grammar.ts";
+import { secondsBetween } from "../session/pausable-clock.ts";
+import type { Session } from "../session/session.ts";
+import type { Call } from "./call.ts";
+
+/**
+ * What a training call is sampled with, whatever the harness asked for: the distribution whose logprobs are recorded.
+ * All are sent explicitly, because a server's generation_config.json changes what is left out.
+ */
+export const neutralSampling = {
+  temperature: 1,
+  top_p: 1,
+  top_k: -1,
+  min_p: 0,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  repetition_penalty: 1,
+} as const satisfies Sampling;
+
+/**
+ * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is no
+ * turn of its own, and what failed was charged no tokens; but it takes a place at the engine like any other, and time
+ * goes by for it too, or a failing engine would keep a patient harness for ever.
+ */
+export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
+  const { spent } = session;
+  const { budgets } = session.spec;
+  const over = (name: keyof Budgets, used: number): void => {
+    if (used >= (budgets[name] ?? Number.POSITIVE_INFINITY)) throw budgetSpent(session, name, used);
+  };
+  if (budgets.max_wall_seconds !== undefined) over("max_wall_seconds", secondsSpent(session, now));
+  if (!isRepetition) {
+    over("max_turns", spent.turns);
+    over("max_prompt_tokens", spent.promptTokens);
+    over("max_sampled_tokens", spent.sampledTokens);
+  }
+  over("max_concurrent_calls", session.inFlight.size);
+  if (isMomentary(spent.over)) noteOver(session, null);
+}
+
+/** Throws `budget_spent` where the log is as large as it may be: nothing more is asked then that would have to be written down. */
+export function assertLogHasRoom(session: Session): void {
+  const { max_log_bytes: limit } = session.spec.budgets;
+  if (limit !== undefined && session.log.bytes >= limit) throw budgetSpent(session, "max_log_bytes", session.log.bytes);
+}
+
+/** Places are free again when calls end: whoever goes on after such a refusal was not ended by it. */
+function isMomentary(name: keyof Budgets | null): boolean {
+  return name === "max_concurrent_calls";
+}
+
+function noteOver(session: Session, name: keyof Budgets | null): void {
+  session.stopReason = name && "budget_spent";
+  session.spent.over = name;
+}
+
+/** The refusal that ends a session, noted as the reason why it ended; of one that ends for good already that is another. */
+export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
+  if (session.spent.over === null || !isMomentary(name)) noteOver(session, name);
+  const limit = session.spec.budgets[name];
+  // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
+  return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });
+}
+
+/** Seconds since the first call. A weight update is nobody's time. */
+export function secondsSpent(session: Session, now: number): number {
+  const from = session.spent.firstCall;
+  return from === null ? 0 : secondsBetween(session, from, now);
+}
+
+/**
+ * The sampling that the engine gets. `turn` is the 0-based turn of the main agent, or null for any other call: forced
+ * parameters given as a list are a play of the main agent and none of anybody else's.
+ */
+export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
+  const neutral = spec.purpose === "train" ? unbent(requested) : {};
+  return { ...requested, ...neutral, ...grammarWithheld(spec, requested), ...forcedSampling(spec, turn) };
+}
+
+function unbent(requested: Sampling): Sampling {
+  const asked = bendingParameters.filter((name) => requested[name] !== undefined);
+  return { ...neutralSampling, ...Object.fromEntries(asked.map((name) => [name, undefined])) };
+}
+
+function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {
+  if (!Array.isArray(spec.sampling)) return spec.sampling;
+  if (turn === null) return {};
+  return spec.sampling[Math.min(turn, spec.sampling.length - 1)] ?? {};
+}
+
+/** How many turns the main agent had begun before this one; a repetition of a failed call is the same turn. */
+export function mainTurn(session: Session, agent: string, requestClass: string, retryOf: Call | null): number | null {
+  if (agent !== "main" || requestClass !== "main") return null;
+  const first = retryOf && firstTry(session, retryOf);
+  let turn = 0;
+  for (const call of session.calls.values()) {
+    if (call === first) break;
+    const { begun } = call;
+    if (begun.agent === "main" && begun.request_class === "main" && begun.retry_of === null) turn++;
+  }
+  return turn;
+}
+
+/** The harness may have gone on with other turns before it repeats one, and may repeat it again and again. */
+function firstTry(session: Session, call: Call): Call {
+  let first = call;
+  for (let earlier: Call | undefined = call; earlier; earlier = session.calls.get(earlier.begun.retry_of ?? "")) first = earlier;
+  return first;
+}

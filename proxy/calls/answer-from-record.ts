@@ -1,0 +1,32 @@
+/** Answers about answers, from a session's record. A turn that is read there has arrived. */
+import type { RecordRequest } from "../../dialects/dialect.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Gate } from "../http/gate.ts";
+import type { Session } from "../session/session.ts";
+import { sessionRecord } from "../session/session-record.ts";
+import type { Call } from "./call.ts";
+import { noteRead } from "./note-read.ts";
+
+/**
+ * Resolves when the answer has left or its client is gone. A short request asks for an answer of any length, so that is
+ * charged like what the session brings. Throws what the dialect does, `too_many_requests`, and the store's errors.
+ */
+export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest, gate: Gate): Promise<void> {
+  // What is brought to open a conversation has been looked at already.
+  if (request.method === "GET") await mayRead(session, exchange.signal, gate);
+  const read = new Set<Call>();
+  const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
+  const body = await exchange.dialect.answerFromRecord?.(request, record);
+  const sent = exchange.send({ status: 200, headers: {}, body: body ?? {} });
+  gate.brought(session, { bytes: exchange.answerBytes, values: 0 });
+  await sent;
+  if (exchange.delivered) await noteRead(session, read);
+}
+
+/** One after the other, so that many at once see what each of them was charged. */
+async function mayRead(session: Session, signal: AbortSignal, gate: Gate): Promise<void> {
+  do {
+    await gate.mayBring(session, signal);
+    await gate.turn(session, signal);
+  } while (Number.isFinite(gate.mayBringAtOnce(session)));
+}

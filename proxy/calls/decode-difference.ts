@@ -1,0 +1,49 @@
+/**
+ * Where a call's prompt parts from its parent's tokens, both sides are decoded by the engine's own tokenizer and
+ * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
+ */
+
+import type { EngineSlot } from "../pool/engine-slot.ts";
+import type { Session } from "../session/session.ts";
+import type { Call } from "./call.ts";
+
+/** A character can be cut over several tokens; decoding begins this many before the difference. UTF-8 has at most 4 bytes. */
+const backUp = 4;
+/** Longer tails are compared up to here; beyond, the class stays unknown rather than costing seconds of tokenizer. */
+const maxDecodedTokens = 65_536;
+/** What a person is shown of either side. */
+const shownCharacters = 400;
+/** An engine's tokenizer answers in milliseconds; this only bounds one that hangs. */
+const timeoutMs = 30_000;
+
+export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call): Promise<void> {
+  const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
+  if (!engine.detokenize || !parent?.idText || !call.idText || !call.finished) return;
+  // Ids of another tokenizer say other words: what this engine would make of them means nothing.
+  if (parent.fingerprints?.tokenizer !== call.fingerprints?.tokenizer) return;
+  if (call.promptBase?.call_id === parent.id && call.promptBase.length === parent.idText.length) return;
+  const shared = call.idText.commonHead(parent.idText.bytes).ids;
+  if (shared === parent.idText.length) return;
+  const before = parent.idText.toIds();
+  const prompt = call.idText.toIds().slice(0, call.promptLength);
+  const position = Math.min(shared, prompt.length);
+  const at = Math.max(0, position - backUp);
+  if (before.length - at > maxDecodedTokens || prompt.length === 0) return;
+  const model = call.finished.engine_model ?? call.begun.model;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const [parentText, childText] = await Promise.all([
+    engine.detokenize(model, before.slice(at), signal),
+    at < prompt.length ? engine.detokenize(model, prompt.slice(at, at + maxDecodedTokens), signal) : "",
+  ]);
+  await session.record({
+    type: "decoded",
+    time: Date.now(),
+    call_id: call.id,
+    parent_call_id: parent.id,
+    position,
+    at,
+    parent_text: parentText.slice(0, shownCharacters),
+    child_text: childText.slice(0, shownCharacters),
+    same_text: childText.startsWith(parentText),
+  });
+}

@@ -1,0 +1,267 @@
+/**
+ * One generation: the tries at an engine and what came of them. It belongs to the call and not to a connection, so it
+ * goes on when its client leaves, for harnesses come back for it; after a while without any client it is cancelled.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, SampleEvent, SampleRequest } from "../../engines/index.ts";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import type { CallFinished, Tried } from "../../schema/session-log.ts";
+import type { Continued } from "../continuity/continued.ts";
+import type { EngineLease } from "../pool/engine-lease.ts";
+import type { EnginePool, EnterOptions } from "../pool/engine-pool.ts";
+import type { EngineSlot } from "../pool/engine-slot.ts";
+import type { Wish } from "../pool/own-model.ts";
+import type { TokenBase } from "../session/prompt-tokens.ts";
+import { toErrorRecord } from "./error-record.ts";
+import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
+
+/** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
+const abandonedAfterMs = 60_000;
+/** DESIGN §3.6: a second try only for faults that cannot depend on the sample, and at most twice. */
+const maxTries = 3;
+/** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
+const firstWaitMs = 200;
+/** Beyond this the client waits better by itself, for it knows how to. */
+const longestWaitMs = 2_000;
+
+/** What is sampled, wherever: the model and the salt of the prefix cache are the engine's that takes it. */
+export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt">;
+
+/** Where it may be sampled. */
+export type Engines = {
+  pool: EnginePool;
+  wish: Wish;
+  pauses: EnterOptions["pauses"];
+  /** Earlier calls with whose tokens the prompt may begin. */
+  bases: readonly TokenBase[];
+  /** Of a session with continuity: the prompt as ids at this engine, or why it is rendered. */
+  continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
+};
+
+export type GenerationResult = SampleResult & {
+  policy: CallFinished["policy"];
+  policy_changed?: CallFinished["policy_changed"];
+  /** The engine of the last try; null where none was entered. */
+  slot: EngineSlot | null;
+  /** That one's name of the model. */
+  asked_model: string | null;
+};
+
+export class Generation {
+  /** Resolves when the engine has taken the request, or when it is over. */
+  readonly accepted: Promise<void>;
+  /** What was sampled, failed or not. Never rejects. */
+  readonly result: Promise<GenerationResult>;
+  /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
+  sampledTokens = 0;
+  /** An engine has refused it, and it is, or was, tried again. */
+  wasRefused = false;
+  readonly #engines: Engines;
+  readonly #onSampled: (() => void) | null;
+  #isAccepted = false;
+  #isOver = false;
+  readonly #abort = new AbortController();
+  /** Of the try that has sampled something: no other one follows it. */
+  #sample: Sample | null = null;
+  #followers: ((events: LiveEvent[]) => void)[] = [];
+  #abandoned: NodeJS.Timeout | null = null;
+
+  /** `onSampled` is called whenever `sampledTokens` has grown. */
+  constructor(engines: Engines, request: GenerationRequest, onSampled: (() => void) | null) {
+    this.#engines = engines;
+    this.#onSampled = onSampled;
+    let accept = (): void => undefined;
+    this.accepted = new Promise((resolve) => {
+      accept = resolve;
+    });
+    this.result = this.#run(engines, request, () => {
+      this.#isAccepted = true;
+      accept();
+    });
+    // Also where it rejects after all: whoever awaits the result is told, and a bug in one call must not end the process.
+    const over = (): void => {
+      this.#isOver = true;
+      accept();
+    };
+    this.result.then(over, over);
+  }
+
+  get isAccepted(): boolean {
+    return this.#isAccepted;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  cancel(reason: string): Promise<void> {
+    return this.stop(new AlidadeError("cancelled", reason));
+  }
+
+  /** Stops it at the engine; what was sampled until then is kept. Resolves when the result is there. */
+  async stop(error: AlidadeError): Promise<void> {
+    this.#abort.abort(error);
+    await this.result;
+  }
+
+  /** Called whenever the number of waiting clients changes. */
+  watched(clients: number): void {
+    if (this.#abandoned) clearTimeout(this.#abandoned);
+    this.#abandoned = null;
+    if (clients > 0) return;
+    this.#abandoned = setTimeout(
+      () => void this.cancel(`its client left ${abandonedAfterMs / 1000} s ago and did not come back`),
+      abandonedAfterMs,
+    );
+    this.#abandoned.unref();
+    void this.result.then(() => clearTimeout(this.#abandoned ?? undefined));
+  }
+
+  /**
+   * Hands over what may be shown so far, and from then on what comes as it comes, before the result is there. `show` must
+   * not throw. Ends when it is disposed.
+   */
+  follow(show: (events: LiveEvent[]) => void): Disposable {
+    const soFar = this.#sample?.shown() ?? [];
+    if (soFar.length > 0) show(soFar);
+    this.#followers = [...this.#followers, show];
+    return {
+      [Symbol.dispose]: () => {
+        this.#followers = this.#followers.filter((one) => one !== show);
+      },
+    };
+  }
+
+  async #run({ pool, wish, pauses, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
+    const tries: Tried[] = [];
+    const avoid = new Set<EngineSlot>();
+    const onCancel = (error: AlidadeError): void => this.#abort.abort(error);
+    for (;;) {
+      let lease: EngineLease;
+      try {
+        lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, pauses, onCancel });
+      } catch (error) {
+        return {
+          ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
+          policy: null,
+          slot: null,
+          asked_model: null,
+        };
+      }
+      const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
+      pool.leave(lease, failure);
+      tries.push(tried);
+      avoid.add(lease.slot);
+      this.wasRefused ||= failure !== null;
+      if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
+        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot, asked_model: lease.model };
+    }
+  }
+
+  /**
+   * Waits before the next try, unless another engine can take it. False where the engine asked for more time than a
+   * harness should be kept waiting without a word: it is told when to come back. Never throws.
+   */
+  async #worthWaiting(failure: AlidadeError, tries: number, avoid: ReadonlySet<EngineSlot>): Promise<boolean> {
+    const { signal } = this.#abort;
+    const { pool, wish } = this.#engines;
+    if (!signal.aborted && !pool.offersAnother(wish, avoid)) {
+      const waitMs = beforeNextTryMs(failure, tries);
+      if (waitMs > longestWaitMs) return false;
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    }
+    return !signal.aborted;
+  }
+
+  /** One try at one engine. Never throws. */
+  async #try(
+    lease: EngineLease,
+    request: GenerationRequest,
+    { number, accept, continued }: { number: number; accept: () => void; continued: Engines["continued"] },
+  ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
+    const sample = new Sample(lease, request, this.#engines.bases);
+    const tried = newTry(lease, request.call_id, number);
+    let failure: AlidadeError | null = null;
+    try {
+      assertTakes(lease.engine, request);
+      const ids = sample.continues(await continued?.(lease, this.#abort.signal));
+      const asked = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
+      const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
+      if (lease.engine.sampleInto) await lease.engine.sampleInto(asked, this.#abort.signal, take);
+      else for await (const event of lease.engine.sample(asked, this.#abort.signal)) take([event]);
+    } catch (error) {
+      failure = this.#abort.signal.aborted ? asAlidadeError(this.#abort.signal.reason, "cancelled") : asAlidadeError(error, "engine_error");
+    }
+    failure ??= sample.complaint();
+    tried.time = Date.now();
+    tried.error = failure && toErrorRecord(failure);
+    if (failure && tried.status === null)
+      tried.status = this.#abort.signal.aborted || failure.code === "engine_unreachable" ? null : failure.status;
+    return { sample, tried, failure };
+  }
+
+  #take(events: SampleEvent[], sample: Sample, tried: Tried, accept: () => void): void {
+    const before = this.sampledTokens;
+    let shown: LiveEvent[] = [];
+    for (const event of events) {
+      if (event.type === "accepted") {
+        tried.status = event.status;
+        accept();
+      } else if (sample.take(event) && this.#sample !== sample) {
+        tried.first_token = Date.now();
+        this.#sample = sample;
+      }
+      if (event.type === "tokens") this.sampledTokens += event.token_ids.length;
+      else if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call")
+        // Nearly always it is one: an array that grows takes room for many at once.
+        shown = shown.length === 0 ? [event] : [...shown, event];
+    }
+    if (this.sampledTokens > before) this.#onSampled?.();
+    if (shown.length > 0) for (const show of this.#followers) show(shown);
+  }
+}
+
+function newTry(lease: EngineLease, call_id: string, number: number): Tried {
+  const { engine, facts } = lease;
+  return {
+    type: "tried",
+    time: 0,
+    call_id,
+    try: number,
+    engine: engine.baseUrl,
+    engine_name: lease.slot.name,
+    policy: lease.policy,
+    ...(!lease.isOfPolicy && { other_policy: true as const }),
+    fingerprints: facts.fingerprints ?? null,
+    role_mapping: facts.role_mapping,
+    started: Date.now(),
+    first_token: null,
+    status: null,
+    error: null,
+  };
+}
+
+/** Throws `request_invalid` for a prompt without messages where the engine knows conversations only. */
+function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): void {
+  if (request.prompt && !engine.takesPrompts)
+    throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
+      param: "prompt",
+    });
+}
+
+function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {
+  return { policy: lease.policyNow, ...(lease.hasChangedPolicy && { policy_changed: true }) };
+}
+
+/** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */
+function mayTryAgain(failure: AlidadeError, tried: Tried, count: number): boolean {
+  if (count >= maxTries || tried.first_token !== null) return false;
+  return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
+}
+
+/** What the engine asked for, else longer each time. A kept connection that was closed is gone: the next one is made at once. */
+function beforeNextTryMs(failure: AlidadeError, tries: number): number {
+  if (failure.retryAfterSeconds !== null) return failure.retryAfterSeconds * 1000;
+  return failure.code === "engine_unreachable" && tries === 1 ? 0 : firstWaitMs * 2 ** (tries - 1);
+}

@@ -1,0 +1,11 @@
+/** A turn that a client has by another way than its answer has arrived, as one that is given again has. */
+
+import type { Session } from "../session/session.ts";
+import type { Call } from "./call.ts";
+
+/** Writes it down of those whose own answer is not known to have arrived. Throws the store's errors. */
+export async function noteRead(session: Session, calls: Iterable<Call>): Promise<void> {
+  for (const call of calls)
+    if (call.delivery !== "complete")
+      await session.answered(call, { type: "replayed", time: Date.now(), call_id: call.id, delivery: "complete" });
+}

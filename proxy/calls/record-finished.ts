@@ -1,0 +1,46 @@
+/** Writes down how a call ended. An answer that no record can hold fails its call, and that failure is what is recorded. */
+import { AlidadeError } from "../../errors.ts";
+import type { CallFinished, Tried } from "../../schema/session-log.ts";
+import type { Session } from "../session/session.ts";
+import { toErrorRecord } from "./error-record.ts";
+
+/** What was recorded; `failure` where it is another thing than was given. Throws where nothing could be written. */
+export async function recordFinished(
+  session: Session,
+  tries: Tried[],
+  finished: CallFinished,
+): Promise<{ finished: CallFinished; failure: AlidadeError | null }> {
+  try {
+    await session.record(...tries, finished);
+    return { finished, failure: null };
+  } catch (error) {
+    if (!(error instanceof AlidadeError) || error.code !== "internal") throw error;
+    const failure = new AlidadeError("engine_error", `the engine's answer is left out: ${error.message}`, { cause: error });
+    const failed = failedWith(failure, finished);
+    await session.record(...tries, failed);
+    return { finished: failed, failure };
+  }
+}
+
+/** Nothing of what the engine said, and why. */
+function failedWith(failure: AlidadeError, { time, call_id, pauses }: CallFinished): CallFinished {
+  return {
+    type: "call_finished",
+    time,
+    call_id,
+    prompt_ids: null,
+    sampled_ids: null,
+    logprobs: null,
+    logprob_semantics: { kind: null, grammar: false },
+    missing: failure.message,
+    message: null,
+    finish_reason: "error",
+    stop: null,
+    usage: { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null },
+    policy: null,
+    ...(pauses && { pauses }),
+    engine: null,
+    engine_model: null,
+    error: toErrorRecord(failure),
+  };
+}

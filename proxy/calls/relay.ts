@@ -1,0 +1,180 @@
+/**
+ * How an answer gets to the harness. *Settled*: only when the turn is complete and durable, behind keep-alives of the
+ * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
+ * that an answer is a pure function of the record.
+ */
+import { type AnswerContext, type StreamWriter, toEvents } from "../../dialects/dialect.ts";
+import { AlidadeError } from "../../errors.ts";
+import { mintToolCallId } from "../../schema/ids.ts";
+import type { Turn } from "../../schema/message.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { withinTime } from "../http/within-time.ts";
+import type { Session } from "../session/session.ts";
+import type { Call } from "./call.ts";
+import type { LiveEvent } from "./sample.ts";
+
+/** Gemini CLI gives up after 60 s without headers, idle timers of others begin at 240 s: harnesses.md §1.8. */
+const defaultKeepAliveMs = 5_000;
+/** Headers wait this long for the engine's word, so that "prompt is too long" keeps its status. */
+const headersHeldMs = 1_000;
+/** After a refusal they wait for the next tries, at most two with up to 2 s before each: harnesses try again by a status, and not all of them by an error in a stream. */
+const refusedHeldMs = 5_000;
+
+export type RelayOptions = { stream: boolean; relay: "settled" | "live"; keepAliveMs?: number | undefined };
+
+/** Resolves when the answer has left or the client is gone, with what became of it. `settled` rejects when the call failed. */
+export async function relay(
+  session: Session,
+  call: Call,
+  exchange: Exchange,
+  settled: Promise<void>,
+  options: RelayOptions,
+): Promise<"complete" | "cut" | "error"> {
+  const context = contextOf(session, call);
+  if (!options.stream) {
+    await Promise.race([settled, exchange.closed]);
+    if (exchange.isClosed) return "cut";
+    await exchange.send({ status: 200, headers: {}, body: exchange.dialect.answer(mintedTurn(call), context) });
+    return exchange.delivered ? "complete" : "cut";
+  }
+  const writer = exchange.dialect.writer(context);
+  try {
+    await holdHeaders(call, settled, exchange);
+    exchange.openStream();
+    exchange.write(writer.open());
+    using _ = keepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
+    const stream: Stream = { exchange, writer, settled };
+    if (options.relay === "live") await relayLive(session, call, stream);
+    else await relaySettled(call, stream);
+  } catch (error) {
+    // Before the headers the caller answers with a status; after them the failure can only be said in-stream.
+    if (!exchange.headersSent || exchange.isClosed) throw error;
+    await exchange.endStream(
+      writer.error(error instanceof AlidadeError ? error : new AlidadeError("internal", String(error), { cause: error })),
+    );
+    return "error";
+  }
+  return exchange.delivered ? "complete" : "cut";
+}
+
+type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void> };
+
+/** All that shapes an answer beside the turn, read from the record. */
+export function contextOf(session: Session, call: Call): AnswerContext {
+  const { begun } = call;
+  const tools = begun.tools_hash === null ? [] : (session.tools.get(begun.tools_hash) ?? []);
+  return {
+    call_id: call.id,
+    created: Math.floor(begun.time / 1000),
+    model: begun.model,
+    native: begun.native,
+    messages: call.messages,
+    custom_tools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
+  };
+}
+
+/** The call's turn with the ids that the harness sees. */
+export function mintedTurn(call: Call): Turn {
+  const turn = turnOf(call);
+  let index = 0;
+  const parts = turn.message.parts.map((part) => (part.type === "tool_call" ? { ...part, id: mintToolCallId(call.id, index++) } : part));
+  return { ...turn, message: { ...turn.message, parts } };
+}
+
+function turnOf(call: Call) {
+  const turn = call.turn;
+  if (!turn) throw new AlidadeError("internal", `call ${call.id} has no answer to give`);
+  return turn;
+}
+
+async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchange): Promise<void> {
+  const generation = call.generation;
+  if (!generation || generation.isAccepted) return;
+  const news = Promise.race([generation.accepted, exchange.closed]);
+  await withinTime(news, headersHeldMs);
+  if (generation.wasRefused && !generation.isAccepted) await withinTime(news, refusedHeldMs);
+  // What was refused at admission rejects here, while its status can still be told.
+  if (generation.isOver && !generation.isAccepted) await settled;
+}
+
+async function relaySettled(call: Call, { exchange, writer, settled }: Stream): Promise<void> {
+  await Promise.race([settled, exchange.closed]);
+  if (exchange.isClosed) return;
+  const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
+  await exchange.endStream(frames);
+}
+
+async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
+  const { exchange, writer, settled } = stream;
+  if (!call.generation) return relaySettled(call, stream);
+  const live = new LiveEvents(call, exchange, writer);
+  using _ = call.generation.follow((events) => live.show(events));
+  // The end waits until the turn is durable.
+  await Promise.race([settled.finally(() => live.showHeld()), exchange.closed, live.broken]);
+  if (exchange.isClosed) return;
+  const turn = session.turnOf(call.id) ?? turnOf(call);
+  await exchange.endStream(writer.event({ type: "end", finish_reason: turn.finish_reason, stop: turn.stop, usage: turn.usage }));
+}
+
+/** Writes what is sampled as it comes, and to a client that does not read, later, all that has come until then. */
+class LiveEvents {
+  readonly #call: Call;
+  readonly #exchange: Exchange;
+  readonly #writer: StreamWriter;
+  readonly #broken = Promise.withResolvers<never>();
+  #held: LiveEvent[] = [];
+  #toolCalls = 0;
+
+  constructor(call: Call, exchange: Exchange, writer: StreamWriter) {
+    this.#call = call;
+    this.#exchange = exchange;
+    this.#writer = writer;
+    this.broken.catch(() => undefined);
+  }
+
+  /** Rejects when an event cannot be written down in the client's dialect. */
+  get broken(): Promise<never> {
+    return this.#broken.promise;
+  }
+
+  show(events: LiveEvent[]): void {
+    if (this.#exchange.isClosed) return;
+    if (!this.#exchange.isFull) this.#write(events);
+    else {
+      if (this.#held.length === 0) this.#exchange.onDrain(() => this.showHeld());
+      this.#held.push(...events);
+    }
+  }
+
+  showHeld(): void {
+    const held = this.#held;
+    this.#held = [];
+    this.#write(held);
+  }
+
+  #write(events: LiveEvent[]): void {
+    try {
+      this.#exchange.write(events.flatMap((event) => this.#writer.event(this.#minted(event))));
+    } catch (error) {
+      this.#broken.reject(error);
+    }
+  }
+
+  #minted(event: LiveEvent): LiveEvent {
+    return event.type === "tool-call" ? { ...event, id: mintToolCallId(this.#call.id, this.#toolCalls++) } : event;
+  }
+}
+
+/**
+ * Sends the dialect's keep-alive where nothing was sent for a while. One timer a stream: one a token would cost more than
+ * all else that is done to a token.
+ */
+function keepAlive(exchange: Exchange, writer: StreamWriter, everyMs: number): Disposable {
+  let seen = exchange.written;
+  const timer = setInterval(() => {
+    // A client that does not read needs no sign of life, and its buffer must not grow.
+    if (exchange.written === seen && !exchange.isFull) exchange.write(writer.keepAlive());
+    seen = exchange.written;
+  }, everyMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}

@@ -1,0 +1,158 @@
+/** What one try has sampled so far, and in the end what is recorded of it. */
+import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import type { Message, Part } from "../../schema/message.ts";
+import type { CallFinished, Tried } from "../../schema/session-log.ts";
+import { textOfIds } from "../../tokens/id-text.ts";
+import { GrowingText } from "../../wire/growing-text.ts";
+import type { Continued } from "../continuity/continued.ts";
+import type { EngineLease } from "../pool/engine-lease.ts";
+import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
+import { toErrorRecord } from "./error-record.ts";
+
+/** What a live relay shows of it. */
+export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
+
+export type SampleResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed"> & {
+  /** What `error` is the record of. */
+  failure: AlidadeError | null;
+  prompt: PromptTokens | null;
+  tries: Tried[];
+};
+
+export class Sample {
+  readonly #engine: string | null;
+  readonly #facts: EngineFacts | null;
+  readonly #grammar: boolean;
+  readonly #bases: readonly TokenBase[];
+  #prompt: PromptTokens | null = null;
+  #continued: Continued | null = null;
+  /** Of ids that were given: the engine's own word is held against them. */
+  #tookThePrompt = true;
+  readonly #sampledIds: number[] = [];
+  readonly #logprobs: (number | null)[] = [];
+  readonly #parts: Part[] = [];
+  /** The last part, where it is text and may go on. */
+  #open: { type: "text" | "reasoning"; text: GrowingText } | null = null;
+  #end: Extract<SampleEvent, { type: "end" }> | null = null;
+
+  /** No lease: the call never came to an engine. */
+  constructor(lease: EngineLease | null, request: Pick<SampleRequest, "sampling" | "tools" | "tool_choice">, bases: readonly TokenBase[]) {
+    this.#bases = bases;
+    this.#engine = lease?.engine.name ?? null;
+    this.#facts = lease?.facts ?? null;
+    this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
+  }
+
+  /** Notes how the prompt is made; what of it the engine is asked with. */
+  continues(continued: Continued | undefined): Pick<SampleRequest, "prompt_ids"> {
+    this.#continued = continued ?? null;
+    return continued?.prompt_ids ? { prompt_ids: continued.prompt_ids } : {};
+  }
+
+  /** True when the event shows that something was sampled. */
+  take(event: Exclude<SampleEvent, { type: "accepted" }>): boolean {
+    switch (event.type) {
+      case "prompt":
+        this.#prompt = promptTokens(this.#bases, event);
+        this.#tookThePrompt = this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true;
+        return false;
+      case "tokens":
+        for (const id of event.token_ids) this.#sampledIds.push(id);
+        for (const logprob of event.logprobs) this.#logprobs.push(logprob);
+        return true;
+      case "text-delta":
+      case "reasoning-delta":
+        this.#grow(event.type === "text-delta" ? "text" : "reasoning", event.text);
+        return true;
+      case "tool-call":
+        this.#closePart();
+        this.#parts.push({ type: "tool_call", id: event.id, name: event.name, arguments: event.arguments, kind: "function" });
+        return true;
+      case "end":
+        this.#end = event;
+        return false;
+    }
+  }
+
+  /** The turn so far as the events of a live relay. */
+  shown(): LiveEvent[] {
+    this.#closePart();
+    return this.#parts.flatMap((part): LiveEvent[] => {
+      if (part.type === "tool_call") return [{ type: "tool-call", id: part.id, name: part.name, arguments: part.arguments }];
+      if (part.type === "text" || part.type === "reasoning") return [{ type: `${part.type}-delta`, text: part.text }];
+      return [];
+    });
+  }
+
+  /** An answer that came to its end and is none all the same. */
+  complaint(): AlidadeError | null {
+    if (this.#end?.finish_reason === "abort")
+      return new AlidadeError("engine_aborted", `the engine aborted the generation after ${this.#sampledIds.length} tokens`);
+    if (this.#end?.finish_reason === "error")
+      return new AlidadeError("engine_error", "the engine ended its answer with a finish reason of error");
+    return null;
+  }
+
+  result(failure: AlidadeError | null, tries: Tried[]): SampleResult {
+    const hasIds = this.#prompt !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
+    const missing = this.#missing(hasIds);
+    this.#closePart();
+    const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
+    return {
+      prompt: hasIds ? this.#prompt : null,
+      sampled_ids: hasIds ? this.#sampledIds : null,
+      logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
+      logprob_semantics: {
+        kind: this.#facts?.logprob_semantics ?? null,
+        grammar: this.#grammar,
+        ...(this.#grammar && { grammar_logprobs: this.#facts?.grammar_logprobs ?? null }),
+      },
+      missing,
+      message,
+      finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),
+      stop: this.#end?.stop ?? null,
+      usage: this.#end?.usage ?? { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null },
+      engine: this.#engine,
+      engine_model: this.#end?.engine_model ?? null,
+      ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
+      ...(this.#continued ? { continuity: this.#continued.record } : {}),
+      error: failure && toErrorRecord(failure),
+      failure,
+      tries,
+    };
+  }
+
+  /** Ids, logprobs and the engine's own count must agree, or nothing of the call can be trained. */
+  #missing(hasIds: boolean): string | null {
+    if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
+    if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
+    if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
+    const counted = this.#end?.usage.sampled_tokens;
+    // Before the logprobs: who needs none of those needs the ids all the more. What broke off has no count.
+    if (counted !== undefined && counted !== this.#sampledIds.length)
+      return `misaligned: the engine counted ${counted ?? "no"} sampled tokens and gave ${this.#sampledIds.length} ids`;
+    if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)
+      return "no_logprob: the engine gave no logprobs for this call";
+    if (this.#logprobs.some((one) => one === null)) return "no_logprob: the logprob of at least one sampled token is missing";
+    return null;
+  }
+
+  #grow(type: "text" | "reasoning", text: string): void {
+    if (this.#open?.type !== type) {
+      this.#closePart();
+      this.#open = { type, text: new GrowingText() };
+    }
+    this.#open.text.append(text);
+  }
+
+  /** What goes on behind it joins it again. */
+  #closePart(): void {
+    if (!this.#open) return;
+    const { type, text } = this.#open;
+    const last = this.#parts.at(-1);
+    if (last?.type === type) last.text += text;
+    else this.#parts.push({ type, text: text.toString() });
+    this.#open = null;
+  }
+}

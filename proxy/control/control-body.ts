@@ -1,0 +1,35 @@
+/** A body of the control listener, checked: the field at fault is named. */
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+import { z } from "zod";
+import { AlidadeError } from "../../errors.ts";
+import { complaintOf } from "../../schema/complaint.ts";
+import { withJoined } from "../../wire/joined.ts";
+import { parseJson } from "../../wire/json.ts";
+import { RequestBytes } from "../http/request-bytes.ts";
+
+export type Env = { Bindings: HttpBindings };
+
+/** A trainer's own requests are a few kilobytes. */
+const maxBytes = 64 * 1024 * 1024;
+
+/** No body is an empty object. Throws `request_invalid` with `param`. */
+export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
+  const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read({ limit: maxBytes }), (bytes) =>
+    bytes.length === 0 ? {} : parseJson(bytes),
+  );
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, given, message, unknownKey } = complaintOf(result.error, value);
+  const param = path.join(".");
+  // Where a password can stand the text is not repeated.
+  const isValue = /[@?#]/.test(given) ? "" : ` is ${given}`;
+  const text =
+    unknownKey === null ? `${param || "body"}${isValue}: ${message}` : `"${param}" is no field of this request${fieldsOf(schema, path)}`;
+  throw new AlidadeError("request_invalid", text, { param: param || null });
+}
+
+/** Those that there are, where the unknown one stands at the top. */
+function fieldsOf(schema: z.ZodType, path: string[]): string {
+  return path.length === 1 && schema instanceof z.ZodObject ? `; there are: ${Object.keys(schema.shape).join(", ")}` : "";
+}

@@ -1,0 +1,23 @@
+/** What of the proxy the control listener reads and changes. */
+import type { NewSession, Policy } from "../../schema/session-log.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import type { Value } from "../../schema/value.ts";
+import type { EnginePool } from "../pool/engine-pool.ts";
+import type { WeightFences } from "../pool/weight-fence.ts";
+import type { Session } from "../session/session.ts";
+import type { Sessions } from "../session/sessions.ts";
+
+export interface Controlled {
+  readonly pool: EnginePool;
+  readonly fences: WeightFences;
+  readonly sessions: Sessions;
+  /** The policy of the first engine; null when nobody named one. */
+  readonly policy: Policy | null;
+  /** Throws `not_found`. */
+  session(id: string): Session;
+  openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }>;
+  envOf(key: string): Record<string, string>;
+  /** The revision that it became. Throws `not_found`. */
+  reward(id: string, reward: number | null, components: Record<string, number | null>, values?: Value[]): Promise<number>;
+  trajectory(sessionId: string): Promise<Trajectory>;
+}

@@ -1,0 +1,121 @@
+/**
+ * Bodies as values. What is small, or stood nearly whole in an earlier body, is read at once; what is large and new is
+ * read on another thread, where it delays no other session, and one of each session at a time.
+ */
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { AlidadeError, type ErrorCode } from "../../errors.ts";
+import { type GrowingJson, type ReadBody, readWhole } from "../../wire/growing-json.ts";
+import { withJoined } from "../../wire/joined.ts";
+import type { Session } from "../session/session.ts";
+import { FairShare } from "./fair-share.ts";
+import type { Brought, Gate } from "./gate.ts";
+
+/** A first prompt with its tools is smaller. To read so much takes about two milliseconds, as long as to hand it over and back. */
+const largeBytes = 256 * 1024;
+
+export type Question = { id: number; bytes: ArrayBuffer; field: string; keys: readonly string[] | undefined; maxValues: number };
+export type Answer = {
+  id: number;
+  bytes: ArrayBuffer;
+  /** Null: it is in order, and to be parsed by who asked. */
+  read?: ReadBody | null;
+  error?: { code: ErrorCode; message: string; status: number; param: string | null };
+};
+
+/** Where a body's conversation stands (`GrowingJson.parse`); no bodies: each is read whole. */
+export type Shape = { bodies: GrowingJson | null; field: string; keys?: readonly string[] | undefined };
+
+type Waiting = { resolve(answer: Answer): void; reject(error: Error): void };
+
+export class BodyReader implements AsyncDisposable {
+  readonly #gate: Gate;
+  readonly #turns = new FairShare<Session>(1, () => 1);
+  readonly #waiting = new Map<number, Waiting>();
+  #worker: Worker | null = null;
+  #asked = 0;
+
+  constructor(gate: Gate) {
+    this.#gate = gate;
+  }
+
+  /** The value of a body. Throws what `parseJson` throws, and `too_many_requests` where the session brings too much that is new. */
+  async read(session: Session, pieces: readonly Buffer[], shape: Shape, signal: AbortSignal): Promise<unknown> {
+    const gate = this.#gate;
+    const { bodies, field, keys } = shape;
+    const maxValues = gate.boundsOf(session).body_values;
+    const mostFresh = Math.min(largeBytes, gate.mayBringAtOnce(session));
+    const read = withJoined(pieces, (bytes) => {
+      const found = bodies
+        ? { value: bodies.parse(bytes, field, keys, { mostFresh, maxValues }), fresh: { ...bodies.fresh } }
+        : readIfSmall(bytes, mostFresh, maxValues);
+      if (found.value !== undefined) gate.brought(session, found.fresh);
+      return found;
+    });
+    if (read.value !== undefined) return read.value;
+    // Charged while it is read, so that the next one sees it.
+    await gate.mayBring(session, signal);
+    gate.brought(session, read.fresh);
+    return this.#readLarge(session, pieces, shape, maxValues, signal);
+  }
+
+  /** On the other thread; one of each session at a time, and the sessions in turn. */
+  async #readLarge(session: Session, pieces: readonly Buffer[], shape: Shape, maxValues: number, signal: AbortSignal): Promise<unknown> {
+    const end = this.#turns.takeNow(session, 1) ?? (await this.#turns.take(session, 1, signal));
+    try {
+      const { bodies, field, keys } = shape;
+      // A buffer of this size has its memory to itself.
+      const bytes = Buffer.concat(pieces).buffer as ArrayBuffer;
+      const { read, error, bytes: back } = await this.#ask({ bytes, field, keys, maxValues });
+      if (error) throw new AlidadeError(error.code, error.message, { status: error.status, param: error.param });
+      await this.#gate.turn(session, signal);
+      const body = Buffer.from(back);
+      const whole = read ?? readWhole(body, field, keys);
+      this.#gate.brought(session, { bytes: 0, values: whole.values });
+      return bodies ? bodies.keepRead(body, field, keys, whole) : whole.value;
+    } finally {
+      end();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #ask(question: Omit<Question, "id">): Promise<Answer> {
+    const id = this.#asked++;
+    this.#worker ??= this.#start();
+    const answer = new Promise<Answer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    this.#worker.postMessage({ id, ...question } satisfies Question, [question.bytes]);
+    return answer;
+  }
+
+  #start(): Worker {
+    const file = new URL(`./body-worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
+    const worker = new Worker(file, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 512 } });
+    worker.unref();
+    worker.on("message", (answer: Answer) => {
+      this.#waiting.get(answer.id)?.resolve(answer);
+      this.#waiting.delete(answer.id);
+    });
+    worker.on("error", (cause) => this.#lost(worker, cause));
+    worker.on("exit", () => this.#lost(worker, new Error("the thread ended")));
+    return worker;
+  }
+
+  /** It ran out of memory, most likely: the next body gets a new one. */
+  #lost(worker: Worker, cause: unknown): void {
+    if (this.#worker !== worker) return;
+    this.#worker = null;
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    const error = new AlidadeError("request_invalid", "The body could not be read: it takes too much memory.", { status: 413, cause });
+    for (const { reject } of waiting) reject(error);
+  }
+}
+
+function readIfSmall(bytes: Buffer, most: number, maxValues: number): { value: unknown; fresh: Brought } {
+  const { value, values } = bytes.length > most ? { value: undefined, values: 0 } : readWhole(bytes, "", undefined, maxValues);
+  return { value, fresh: { bytes: bytes.length, values } };
+}

@@ -1,0 +1,246 @@
+/**
+ * The HTTP face for harnesses: the dialects' routes, at the root and below `/s/<key>`. Which session a request belongs
+ * to is known by its connection (a sandbox's door), else by the path, else by the API key, and by nothing else.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { type Context, Hono } from "hono";
+import type { Address, Dialect, Headers, Route } from "../../dialects/dialect.ts";
+import { dialects } from "../../dialects/index.ts";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { answerFromRecord } from "../calls/answer-from-record.ts";
+import { type CallSurroundings, handleCall, refuseCall, waitedFor } from "../calls/handle-call.ts";
+import { continueFrom } from "../restore/continue-from.ts";
+import { restore } from "../restore/restore.ts";
+import { assertImagesInside } from "../sandboxed/sandboxed-request.ts";
+import { assertReferencesInside } from "../sandboxed/schema-references.ts";
+import { withoutGrammar } from "../sandboxed/without-grammar.ts";
+import type { Session } from "../session/session.ts";
+import { sessionRecord } from "../session/session-record.ts";
+import type { Sessions } from "../session/sessions.ts";
+import { BodyReader, type Shape } from "./body-reader.ts";
+import type { Bounds } from "./bounds.ts";
+import { Doors } from "./doors.ts";
+import { Exchange } from "./exchange.ts";
+import { Gate } from "./gate.ts";
+import { closeListener, listenOn } from "./listen.ts";
+import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
+import { RequestBytes } from "./request-bytes.ts";
+
+export type ClientTimeouts = {
+  /** A client that has not sent its headers by then is not a harness (slowloris). */
+  headersMs: number;
+  /** A 64 MiB body over a slow door still arrives in this. */
+  requestMs: number;
+  /** A client that is gone without a word (a machine that lost its power) is asked after this whether it is there. */
+  silentMs: number;
+};
+const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000, silentMs: 60_000 };
+
+type Env = { Bindings: HttpBindings };
+
+export class HarnessListener implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #sessions: Sessions;
+  readonly #surroundings: CallSurroundings;
+  readonly #gate: Gate;
+  readonly #bodies: BodyReader;
+  readonly #doors: Doors;
+
+  constructor(sessions: Sessions, surroundings: CallSurroundings, bounds: Bounds, timeouts: Partial<ClientTimeouts> = {}) {
+    this.#gate = new Gate(bounds);
+    this.#bodies = new BodyReader(this.#gate);
+    this.#doors = new Doors(this.#gate);
+    this.#sessions = sessions;
+    this.#surroundings = surroundings;
+    const { headersMs, requestMs, silentMs } = { ...usualTimeouts, ...timeouts };
+    const serve = getRequestListener(this.#app().fetch, { overrideGlobalObjects: false });
+    this.#server = createServer(
+      {
+        keepAliveTimeout: 65_000,
+        headersTimeout: headersMs,
+        requestTimeout: requestMs,
+        connectionsCheckingInterval: headersMs / 2,
+        keepAlive: true,
+        keepAliveInitialDelay: silentMs,
+      },
+      (incoming, outgoing) => this.#doors.inOrder(incoming, outgoing, () => void serve(incoming, outgoing)),
+    );
+  }
+
+  listen(host: string, port: number): Promise<string> {
+    return listenOn(this.#server, host, port);
+  }
+
+  /** A connection that is known to be this session's: no key is asked of it. */
+  attach(session: Session, socket: Duplex): void {
+    if (this.#doors.admit(session, socket)) this.#server.emit("connection", socket as Socket);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await closeListener(this.#server);
+    await this.#bodies[Symbol.asyncDispose]();
+  }
+
+  #app(): Hono<Env> {
+    const app = new Hono<Env>();
+    for (const base of ["", "/s/:key"]) {
+      for (const dialect of dialects)
+        for (const route of dialect.routes) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
+      for (const [path, allow] of methodsByPath())
+        app.options(base + path, async (context) => {
+          using _ = await this.#placeAt(context.env.incoming as IncomingMessage);
+          return context.body(null, 204, { allow });
+        });
+    }
+    app.notFound(async (context) => {
+      using _ = await this.#placeAt(context.env.incoming as IncomingMessage);
+      const answer = noRoute(context.req.method, context.req.path, flatten(context.env.incoming as IncomingMessage));
+      return context.json(answer.body as object, answer.status as 404, answer.headers);
+    });
+    app.onError((error, context) => {
+      if (error instanceof AlidadeError) {
+        const answer = errorAt(context.req.path, flatten(context.env.incoming as IncomingMessage), error);
+        return context.json(answer.body as object, answer.status as 429, answer.headers);
+      }
+      this.#surroundings.onError(error, "serving a harness");
+      return context.json({ error: { message: "internal error of the proxy", type: "server_error", code: "internal" } }, 500);
+    });
+    return app;
+  }
+
+  async #serve(context: Context<Env>, owner: Dialect, route: Route): Promise<Response> {
+    const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
+    const headers = flatten(incoming);
+    const asker = route.kind === "models" || route.kind === "model" ? dialectByKey(headers) : undefined;
+    const dialect = asker?.model ? asker : owner;
+    const { key, ...params } = context.req.param() as Record<string, string>;
+    const address: Address = { params, query: context.req.query() };
+    const addressed = dialect.address?.(address);
+    const exchange = new Exchange(dialect, headers, new RequestBytes(incoming), outgoing, addressed?.framing);
+    const needsNone = route.kind === "hello" || route.kind === "websocket";
+    let known: Session | null = null;
+    try {
+      const session = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
+      known = session;
+      using _ = session && (await this.#gate.enter(session, exchange.signal));
+      if (route.kind === "hello") await exchange.sendEmpty();
+      else if (session === null || route.kind === "websocket") throw noWebSocket(headers);
+      else {
+        if (route.kind === "models" || route.kind === "model") await this.#models(session, exchange, params.id);
+        else if (route.kind === "record") await this.#fromRecord(session, exchange, route, address);
+        else {
+          const read = () => this.#body(session, exchange, { ...addressed?.fields, ...route.fields });
+          if (route.kind === "count_tokens") await this.#countTokens(session, exchange, await read());
+          else {
+            exchange.body = await read();
+            await handleCall(session, exchange, this.#surroundings);
+          }
+        }
+      }
+    } catch (error) {
+      // Anything else is a client that left in the middle of its body: it is told nothing.
+      if (known && route.kind === "generate" && error instanceof AlidadeError) await refuseCall(known, exchange, error, this.#surroundings);
+      else if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
+    }
+    return RESPONSE_ALREADY_SENT;
+  }
+
+  /** For what needs no session: a door's requests have theirs all the same. */
+  #placeAt(incoming: IncomingMessage): Promise<Disposable> | null {
+    const session = this.#doors.sessionOf(incoming);
+    return session ? this.#gate.enter(session, new AbortController().signal) : null;
+  }
+
+  /** The body with what the address adds. */
+  async #body(session: Session, exchange: Exchange, fields: Record<string, unknown>): Promise<unknown> {
+    const { conversation = "", verbatim } = exchange.dialect;
+    // A sealed session has no next request that this one could stand in.
+    const bodies = conversation !== "" && session.sealed === null ? session.bodies : null;
+    const body = await this.#read(session, exchange, { bodies, field: conversation, keys: verbatim });
+    return isObject(body) ? { ...body, ...fields } : body;
+  }
+
+  async #read(session: Session, exchange: Exchange, shape: Shape): Promise<unknown> {
+    const pieces = await this.#gate.read(session, exchange);
+    await this.#gate.turn(session, exchange.signal);
+    return this.#bodies.read(session, pieces, shape, exchange.signal);
+  }
+
+  /** All models, or the one that was asked for. */
+  async #models(session: Session, exchange: Exchange, id: string | undefined): Promise<void> {
+    const models = this.#surroundings.pool.modelsFor(session);
+    if (id !== undefined && !models.includes(id))
+      throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
+    const { dialect } = exchange;
+    const body = id === undefined ? dialect.models?.(models) : dialect.model?.(id);
+    await exchange.send({ status: 200, headers: {}, body: body ?? {} });
+  }
+
+  async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
+    const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
+    const asked = { ...route, id: params.id ?? "", query, body };
+    await waitedFor(session, answerFromRecord(session, exchange, asked, this.#gate));
+  }
+
+  /** Counts what the engine would get. A body without a model is a count for the one that is served. */
+  async #countTokens(session: Session, exchange: Exchange, body: unknown): Promise<void> {
+    const { pool } = this.#surroundings;
+    const { dialect, headers } = exchange;
+    const named = isObject(body) ? { ...body, model: body.model ?? pool.modelsFor(session)[0] } : body;
+    const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
+    const wish = { session, model: request.model, agent: "main", request_class: "main" as const };
+    const slot = pool.choose(wish);
+    const { engine } = slot;
+    const { messages } = continueFrom(session, request, restore(session, request.messages));
+    // Some servers fetch what a conversation names to count it, too.
+    if (session.spec.sandboxed) {
+      assertImagesInside(messages);
+      assertReferencesInside(request);
+    }
+    if (!engine.countTokens || !exchange.dialect.countTokens)
+      throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
+    const { model } = pool.asked(slot, wish);
+    const { tools } = withoutGrammar(session.spec, request);
+    const count = await engine.countTokens({ model, messages, tools }, exchange.signal);
+    await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });
+  }
+
+  #resolve(headers: Headers, address: Address, pathKey: string | undefined, dialect: Dialect): Session {
+    const key = pathKey ?? credential(headers, address, dialect);
+    if (key === null) throw new AlidadeError("unauthorized", "no session key: put it in the path (/s/<key>/…) or send it as the API key");
+    const session = this.#sessions.byKey(key);
+    if (!session)
+      throw new AlidadeError("unauthorized", "unknown session key: take one that `alidade serve` printed or POST /sessions returned");
+    return session;
+  }
+}
+
+function credential(headers: Headers, address: Address, dialect: Dialect): string | null {
+  for (const carrier of dialect.credential) {
+    if ("query" in carrier) {
+      const value = address.query[carrier.query];
+      if (value !== undefined) return value;
+      continue;
+    }
+    const { header, scheme } = carrier;
+    const value = headers[header];
+    if (value === undefined) continue;
+    if (scheme === undefined) return value;
+    if (value.toLowerCase().startsWith(`${scheme.toLowerCase()} `)) return value.slice(scheme.length + 1).trim();
+  }
+  return null;
+}
+
+function flatten(incoming: IncomingMessage): Headers {
+  return Object.fromEntries(
+    Object.entries(incoming.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value]),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}

@@ -1,0 +1,77 @@
+/**
+ * Which engine a call goes to: those that the rules allow, of these the ones that serve its model and its policy, and of
+ * these the one that holds its session's prefix, else the one with the least to do.
+ */
+import { AlidadeError } from "../../errors.ts";
+import { nameOfPolicy, samePolicy } from "../../schema/same-policy.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import { assertTrainable, type EngineSlot } from "./engine-slot.ts";
+import { placeOf, type Wish } from "./own-model.ts";
+import type { EngineRoute } from "./routes.ts";
+import { forModel, modelAt, routedPolicy, ruled } from "./serving.ts";
+
+/** What an engine is asked for: its own name of the model, and whose weights that is where the route says so. */
+export type Asked = { model: string; routed: Policy | null };
+
+/** Classes that are trained under no policy: a text-only engine may take them in a training session too, where no hostile client names them. */
+const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
+
+/**
+ * The engines that may take this call, whether their gates are open or not. Throws `engine_unreachable` where the rules
+ * leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that no engine serves and for a model that is
+ * not a sandboxed session's own, and `policy_gone` for a pinned session whose policy no engine has any more.
+ */
+export function candidates(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): EngineSlot[] {
+  const { session, request_class } = wish;
+  const { model, route, among } = placeOf(all, routes, wish);
+  let slots = ruled(among, model, route);
+  if (slots.length === 0) throw nobody(among, model, route);
+  if (session.spec.purpose === "train" && (session.spec.sandboxed || !neverTrained.has(request_class))) {
+    const [untrained] = slots;
+    slots = slots.filter((slot) => slot.facts.missing === null || slot.purpose !== "train");
+    if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
+  }
+  slots = forModel(slots, model, route);
+  const { pinned } = session;
+  if (pinned === null || session.spec.policy_mode === "float") return slots;
+  const policyAt = (slot: EngineSlot): Policy | null => routedPolicy(slot, model, route) ?? slot.policy;
+  const same = slots.filter((slot) => samePolicy(policyAt(slot), pinned));
+  if (same.length > 0) return same;
+  throw new AlidadeError(
+    "policy_gone",
+    `this session is pinned to policy ${nameOfPolicy(pinned)}, which no engine serves any more (there are: ${[...new Set(slots.map((slot) => nameOfPolicy(policyAt(slot))))].join(", ")}): open another one`,
+  );
+}
+
+/** One of them; `avoid` are those that have just failed this call, taken only where there is no other. */
+export function pick(among: EngineSlot[], { session }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
+  const fresh = among.filter((slot) => !avoid.has(slot));
+  const open = fresh.filter((slot) => slot.gate === null && !slot.breaker.isOpen);
+  // Where all of them are unwell the call still goes to one: its own error is the truth about it.
+  const best = [open, fresh, among].find((list) => list.length > 0) as EngineSlot[];
+  for (const name of session.engineNames) {
+    const home = best.find((slot) => slot.name === name);
+    if (home) return home;
+  }
+  return leastLoaded(best);
+}
+
+/** What this engine is asked for when it takes the call. */
+export function askedOf(slot: EngineSlot, all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): Asked {
+  const { model, route } = placeOf(all, routes, wish);
+  return { model: modelAt(slot, model, route), routed: routedPolicy(slot, model, route) };
+}
+
+/** Of equally busy ones the one that has waited longest for a call. */
+function leastLoaded(slots: EngineSlot[]): EngineSlot {
+  return slots.reduce((best, slot) => {
+    const difference = slot.inFlight.size - best.inFlight.size || slot.lastLease - best.lastLease;
+    return difference < 0 ? slot : best;
+  });
+}
+
+function nobody(all: readonly EngineSlot[], model: string, route: EngineRoute | null): AlidadeError {
+  const names = all.map((slot) => `${slot.name}${slot.isDraining ? " (draining)" : ""}`).join(", ") || "none";
+  const rule = route?.engine === undefined ? "" : ` (its route names ${[route.engine].flat().join(", ")})`;
+  return new AlidadeError("engine_unreachable", `there is no engine for model "${model}"${rule}; engines: ${names}`);
+}

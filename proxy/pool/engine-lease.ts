@@ -1,0 +1,107 @@
+/** A call's place at an engine, from the moment it is let through the gate until its try is over. */
+import type { Engine, EngineFacts } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { nameOfPolicy, samePolicy } from "../../schema/same-policy.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import type { EngineSlot, Running } from "./engine-slot.ts";
+
+/** A span of time that no budget is charged with; `to` is null while it lasts. */
+export type OpenPause = { from: number; to: number | null };
+
+export class EngineLease implements Running {
+  readonly slot: EngineSlot;
+  /** What the engine is asked for: its own name of the model. */
+  readonly model: string;
+  /** It is sampled by the session's own model: else nothing of it is trained. */
+  readonly isOfPolicy: boolean;
+  /** The policy as it is let through. */
+  readonly policy: Policy | null;
+  readonly cacheSalt: string;
+  /** A policy that the route names, which outlives the engine's own. */
+  readonly #routed: Policy | null;
+  readonly #isPinned: boolean;
+  readonly #onCancel: (error: AlidadeError) => void;
+  readonly #pauses: OpenPause[];
+  #frozen: OpenPause | null = null;
+  #hasChanged = false;
+
+  constructor(options: {
+    slot: EngineSlot;
+    model: string;
+    routed: Policy | null;
+    isOfPolicy: boolean;
+    isPinned: boolean;
+    pauses: OpenPause[];
+    onCancel: (error: AlidadeError) => void;
+  }) {
+    this.slot = options.slot;
+    this.model = options.model;
+    this.isOfPolicy = options.isOfPolicy;
+    this.#routed = options.routed;
+    this.#isPinned = options.isPinned;
+    this.#pauses = options.pauses;
+    this.#onCancel = options.onCancel;
+    this.policy = this.policyNow;
+    // A route may name weights of its own: adapters that one engine serves side by side.
+    this.cacheSalt = [this.slot.cacheSalt, ...(options.routed ? [nameOfPolicy(options.routed)] : [])].join(" ");
+  }
+
+  get engine(): Engine {
+    return this.slot.engine;
+  }
+
+  get facts(): EngineFacts {
+    return this.slot.facts;
+  }
+
+  /** The engine's policy at this moment: another one than at the start when the weights were changed under the call. */
+  get policyNow(): Policy | null {
+    return this.#routed ?? this.slot.policy;
+  }
+
+  cancel(error: AlidadeError): void {
+    this.#onCancel(error);
+  }
+
+  /** Whether it was ever another one since the call was let through, be it the first again by now. */
+  get hasChangedPolicy(): boolean {
+    return this.#hasChanged;
+  }
+
+  /** A pinned session takes no token from other weights than it began with: what was frozen under it ends here. */
+  policyChanged(): void {
+    // What had no name may be the same weights, named now.
+    if (this.policy === null || samePolicy(this.policy, this.policyNow)) return;
+    this.#hasChanged = true;
+    if (!this.#isPinned) return;
+    const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
+    this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
+  }
+
+  /** The engine holds still with this call inside: the time is nobody's. */
+  freeze(now: number): void {
+    if (this.#frozen) return;
+    this.#frozen = { from: now, to: null };
+    this.#pauses.push(this.#frozen);
+  }
+
+  thaw(now: number): void {
+    if (this.#frozen) this.#frozen.to = now;
+    this.#frozen = null;
+  }
+}
+
+/** Milliseconds of `[from, to]` that lie in one of the pauses, overlapping ones counted once. */
+export function pausedWithin(pauses: Iterable<OpenPause>, from: number, to: number): number {
+  const spans = [...pauses]
+    .map((pause) => ({ from: Math.max(pause.from, from), to: Math.min(pause.to ?? to, to) }))
+    .sort((a, b) => a.from - b.from);
+  let total = 0;
+  let until = from;
+  for (const span of spans) {
+    if (span.to <= until) continue;
+    total += span.to - Math.max(span.from, until);
+    until = span.to;
+  }
+  return total;
+}

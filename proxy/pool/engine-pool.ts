@@ -1,0 +1,393 @@
+/**
+ * The engines behind one proxy: they come and go, calls wait at their gates and take places at them (choose-engine.ts
+ * says at which), and those that fail are left alone until they answer again. There is no limit to how many calls an
+ * engine gets: what is too much for it, it says itself (429, 503).
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EngineFacts } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { type Policy, type RequestClass, workClasses } from "../../schema/session-log.ts";
+import { conflict } from "../session/conflict.ts";
+import { askCanary, type EngineState } from "./canary.ts";
+import { type Asked, askedOf, candidates, pick } from "./choose-engine.ts";
+import { isAlive } from "./engine-health.ts";
+import { EngineLease, type OpenPause } from "./engine-lease.ts";
+import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
+import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
+import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
+import { probeEngine } from "./probe-engine.ts";
+import type { EngineRoute } from "./routes.ts";
+import { preferPolicy } from "./serving.ts";
+
+export type EnterOptions = {
+  /** Engines that have just failed this call: taken only where there is no other. */
+  avoid: ReadonlySet<EngineSlot>;
+  signal: AbortSignal;
+  /** Where time that no budget is charged with is noted. */
+  pauses: OpenPause[];
+  /** Asks the call to end: its engine's weights are changed, or the engine is taken away. */
+  onCancel: (error: AlidadeError) => void;
+};
+
+export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: number; onError: (error: unknown, what: string) => void };
+
+/** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
+const defaultPauseWaitSeconds = 300;
+/** A restart of an engine takes seconds at the least; asking sooner finds it down again. */
+const restMs = 1_000;
+
+export class EnginePool implements AsyncDisposable {
+  readonly slots: EngineSlot[] = [];
+  readonly pauseWaitSeconds: number;
+  readonly #routes: readonly EngineRoute[];
+  readonly #onError: PoolOptions["onError"];
+  readonly #closing = new AbortController();
+  /** A gate, a policy or the list of engines changed. */
+  #changed = Promise.withResolvers<void>();
+  /** A call left an engine. Apart, so that thousands of calls at a gate do not wake for each that drains. */
+  #left = Promise.withResolvers<void>();
+  #lastFacts: EngineFacts | null = null;
+  #waiting = 0;
+  #leases = 0;
+
+  constructor(options: PoolOptions) {
+    this.#routes = options.routes ?? [];
+    this.pauseWaitSeconds = options.pauseWaitSeconds ?? defaultPauseWaitSeconds;
+    this.#onError = options.onError;
+  }
+
+  /** Calls that wait at a shut gate. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** The first engine of the policy, where there is one. Throws `engine_unreachable` where there is none at all. */
+  get first(): EngineSlot {
+    const [first] = preferPolicy(this.slots);
+    if (first) return first;
+    throw new AlidadeError("engine_unreachable", "the proxy has no engine: add one with POST /engines");
+  }
+
+  /** What the first engine can do; of a pool that has lost its last one, what that one could. */
+  get facts(): EngineFacts {
+    return (this.slots.length === 0 && this.#lastFacts) || this.first.facts;
+  }
+
+  /** Names of the models that are served now. */
+  get models(): string[] {
+    return [...new Set(this.slots.filter((slot) => !slot.isDraining).flatMap((slot) => slot.facts.models))];
+  }
+
+  /** Names of the models that this session's client may ask for: a sandboxed one has its own alone. */
+  modelsFor(session: Placed): string[] {
+    const own = session.spec.sandboxed ? ownModel(this.slots, session) : null;
+    return own === null ? this.models : [own];
+  }
+
+  /** Throws `not_found` with the names that there are. */
+  named(name: string): EngineSlot {
+    const slot = this.slots.find((each) => each.name === name);
+    if (slot) return slot;
+    const names = this.slots.map((each) => each.name).join(", ") || "none";
+    throw new AlidadeError("not_found", `no engine is named "${name}"; there are: ${names}`, { param: "engine" });
+  }
+
+  /**
+   * Probes an engine and takes it in. Throws `engine_unreachable`, `engine_without_token_ids` where it is meant for
+   * training and cannot be trained on, and `request_invalid` (409) for a name that is taken, and for a policy where the
+   * engine says that it serves other weights. `replace` takes the place of the engine of that name, which ends what it has
+   * begun and goes.
+   */
+  async add(
+    spec: EngineSpec,
+    options: { owned?: boolean; forTraining?: boolean; replace?: boolean; signal?: AbortSignal | undefined } = {},
+  ): Promise<EngineSlot> {
+    if (!options.replace) this.#assertFree(spec.name);
+    const facts = await probeEngine(spec.engine, options.signal);
+    if (options.forTraining) assertTrainable(facts);
+    assertAgree({ policy: spec.policy ?? null, engineVersion: spec.engineVersion }, [
+      { name: spec.name, word: facts.weight_version ?? null },
+    ]);
+    // Somebody else may have taken the name meanwhile.
+    if (!options.replace) this.#assertFree(spec.name);
+    const old = this.slots.find((slot) => slot.name === spec.name);
+    const slot = new EngineSlot(spec, facts, options.owned ?? false);
+    if (old) {
+      assertUnfenced(old);
+      this.slots.splice(this.slots.indexOf(old), 1, slot);
+      old.isDraining = true;
+      void this.drained(old, this.#closing.signal).then(
+        () => this.#close(old),
+        () => this.#close(old),
+      );
+    } else this.slots.push(slot);
+    this.#lastFacts = facts;
+    this.changed();
+    return slot;
+  }
+
+  /** No new call goes there; resolves at once with what still runs, or when nothing does within the time. */
+  async drain(name: string, withinSeconds: number, signal: AbortSignal): Promise<EngineSlot> {
+    const slot = this.named(name);
+    slot.isDraining = true;
+    this.changed();
+    if (withinSeconds > 0)
+      await this.drained(slot, AbortSignal.any([signal, AbortSignal.timeout(withinSeconds * 1000)])).catch(() => undefined);
+    return slot;
+  }
+
+  /** Lets a drained engine take calls again. */
+  undrain(name: string): EngineSlot {
+    const slot = this.named(name);
+    slot.isDraining = false;
+    this.changed();
+    return slot;
+  }
+
+  /**
+   * Throws `request_invalid` (409) while calls run on it, unless forced: then they are answered with a retryable error.
+   * Forced or not while its gate is shut: an engine that is added under its name would stand outside the fence, open.
+   */
+  async remove(name: string, force: boolean): Promise<void> {
+    const slot = this.named(name);
+    assertUnfenced(slot);
+    if (slot.inFlight.size > 0 && !force)
+      throw conflict(`engine "${name}" is at ${slot.inFlight.size} calls: drain it and wait, or remove it with ?force=true`);
+    this.slots.splice(this.slots.indexOf(slot), 1);
+    slot.isDraining = true;
+    slot.cancelAll(new AlidadeError("engine_aborted", `engine "${name}" was removed while it answered`, { status: 503 }));
+    this.changed();
+    await this.drained(slot, AbortSignal.timeout(cancelledWithinMs)).catch(() => undefined);
+    await this.#close(slot);
+  }
+
+  /** The engine that this call would go to now, whether its gate is open or not. Throws as `candidates`. */
+  choose(wish: Wish): EngineSlot {
+    return pick(this.#candidates(wish), wish, new Set());
+  }
+
+  /** What this engine is asked for when it takes the call. */
+  asked(slot: EngineSlot, wish: Wish): Asked {
+    return askedOf(slot, this.slots, this.#routes, wish);
+  }
+
+  /** Is there an engine that could take the call at once and is none of those that have just failed it? */
+  offersAnother(wish: Wish, avoid: ReadonlySet<EngineSlot>): boolean {
+    try {
+      return this.#candidates(wish).some((slot) => !avoid.has(slot) && slot.gate === null && !slot.breaker.isOpen);
+    } catch {
+      // No engine at all: entering says so.
+      return false;
+    }
+  }
+
+  /** Waits at the gate where there is one, and takes a place at an engine. Throws as `choose`, and `engine_paused`. */
+  async enter(wish: Wish, options: EnterOptions): Promise<EngineLease> {
+    let limit: AbortSignal | null = null;
+    for (;;) {
+      options.signal.throwIfAborted();
+      const open = this.#candidates(wish).filter((slot) => slot.gate === null);
+      if (open.length > 0) return this.#lease(pick(open, wish, options.avoid), wish, options);
+      limit ??= AbortSignal.any([options.signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
+      await this.#waitAtGate(limit, options);
+    }
+  }
+
+  /** Gives the place back, with what became of the try: null when the engine did what it should. */
+  leave(lease: EngineLease, failure: AlidadeError | null): void {
+    const { slot } = lease;
+    slot.inFlight.delete(lease);
+    lease.thaw(Date.now());
+    if (failure === null || meansAlive(failure)) slot.breaker.close();
+    else if (meansUnwell(failure) && slot.breaker.failed()) void this.#judge(lease, failure).catch(() => undefined);
+    this.#freePlace();
+  }
+
+  /**
+   * How the engine is, by a question of our own, asked when its gate is open: one whose gate stays shut for as long as a
+   * call would wait is busy, one that was taken away fails. Throws the signal's reason.
+   */
+  async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
+    for (;;) {
+      while (slot.gate !== null && !limit.aborted) await unlessAborted(this.#changed.promise, limit).catch(() => undefined);
+      signal.throwIfAborted();
+      if (slot.gate !== null) return "busy";
+      if (!this.slots.includes(slot)) return "fails";
+      const fenced = new AbortController();
+      // A fence waits for it, or cancels it, as for any call.
+      const running: Running = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
+      slot.inFlight.add(running);
+      try {
+        return await askCanary(slot.engine, model, AbortSignal.any([signal, fenced.signal]));
+      } catch (error) {
+        if (!fenced.signal.aborted) throw error;
+      } finally {
+        slot.inFlight.delete(running);
+        this.#freePlace();
+      }
+    }
+  }
+
+  /** Does an engine that takes calls answer? Looked at now: of one that no call went to nothing else would be known. */
+  async answers(signal: AbortSignal): Promise<boolean> {
+    const open = this.slots.filter((slot) => !slot.isDraining);
+    const alive = await Promise.all(open.map((slot) => isAlive(slot.engine.baseUrl, signal)));
+    await this.recheck(signal);
+    return alive.includes(true);
+  }
+
+  /**
+   * Asks each engine again what it calls its weights. Where that is another word than before, and not the policy's, the
+   * engine was restarted or loaded other weights, and they were not named here: from now on its policy is unknown (null).
+   */
+  async recheck(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.slots.map((slot) => this.#recheck(slot, signal)));
+  }
+
+  /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
+  async drained(slot: EngineSlot, signal: AbortSignal): Promise<void> {
+    while (slot.inFlight.size > 0) await unlessAborted(this.#left.promise, signal);
+  }
+
+  /** Wakes whoever waits for a gate, a place or an engine. */
+  changed(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new AlidadeError("cancelled", "the proxy is stopping"));
+    this.changed();
+    await Promise.all(this.slots.map((slot) => this.#close(slot)));
+  }
+
+  #candidates(wish: Wish): EngineSlot[] {
+    return candidates(this.slots, this.#routes, wish);
+  }
+
+  #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
+    const lease = new EngineLease({
+      ...this.asked(slot, wish),
+      slot,
+      isOfPolicy: isOfPolicy(slot, this.slots, this.#routes, wish),
+      isPinned: wish.session.spec.policy_mode === "pin",
+      pauses,
+      onCancel,
+    });
+    slot.inFlight.add(lease);
+    slot.lastLease = ++this.#leases;
+    noteLease(lease, wish);
+    return lease;
+  }
+
+  async #waitAtGate(limit: AbortSignal, { signal, pauses }: EnterOptions): Promise<void> {
+    const pause: OpenPause = { from: Date.now(), to: null };
+    pauses.push(pause);
+    this.#waiting++;
+    try {
+      await unlessAborted(this.#changed.promise, limit);
+    } catch {
+      signal.throwIfAborted();
+      const message = `the engines have been paused for a weight update for more than ${this.pauseWaitSeconds} s: try again`;
+      throw new AlidadeError("engine_paused", message);
+    } finally {
+      this.#waiting--;
+      pause.to = Date.now();
+    }
+  }
+
+  #freePlace(): void {
+    this.#left.resolve();
+    this.#left = Promise.withResolvers();
+  }
+
+  /** Asks an engine at which calls failed how it is, and, where it fails, again until it does not; no call pays for that. */
+  async #judge({ slot, model }: EngineLease, failure: AlidadeError): Promise<void> {
+    const signal = this.#closing.signal;
+    const isWell = async (): Promise<boolean> => (await this.stateOf(slot, model, signal)) !== "fails";
+    if (!slot.breaker.asked(await isWell())) return;
+    this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
+    while (slot.breaker.isOpen && this.slots.includes(slot)) {
+      await sleep(restMs, undefined, { signal, ref: false });
+      if (!(await isWell())) continue;
+      await this.#recheck(slot, signal);
+      slot.breaker.close();
+    }
+  }
+
+  async #recheck(slot: EngineSlot, signal: AbortSignal): Promise<void> {
+    const word = await wordOf(slot.engine, signal);
+    // Behind a fence its trainer is at work, and names what it has loaded when it is done.
+    if (word === null || word === slot.word || slot.gate !== null) return;
+    const { word: before, policy } = slot;
+    slot.word = word;
+    if (policy === null || before === null || checkPolicy(slot, word) === "agrees") return;
+    slot.nameWeights({ policy: null, word });
+    this.changed();
+    const what = `it said "${before}" and says "${word}" now, and policy "${policy.version}" was not named anew`;
+    const todo = "name its weights with PUT /policy, or start again once they are loaded";
+    this.#onError(conflict(`${what}: its calls have no policy from here on; ${todo}`), `engine "${slot.name}" serves other weights`);
+  }
+
+  async #close(slot: EngineSlot): Promise<void> {
+    if (slot.isOwned) await slot.engine.close();
+  }
+
+  #assertFree(name: string): void {
+    if (this.slots.some((slot) => slot.name === name))
+      throw conflict(`an engine is named "${name}" already: remove it first, or add this one with "replace": true`);
+  }
+}
+
+/** Rejects with the signal's reason where that is first. */
+async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await Promise.race([change, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function noteLease({ slot, isOfPolicy, policy }: EngineLease, { session, model, request_class }: Wish): void {
+  session.engineNames = moveToFront(session.engineNames, slot.name);
+  if (isOfPolicy) noteOwn(session, { model, request_class, policy, engine: slot.name });
+}
+
+/** What a session's first calls at its own policy say of it; also when it is rebuilt from its log. */
+export function noteOwn(
+  session: Placed,
+  call: { model: string; engine: string; request_class: RequestClass; policy: Policy | null },
+): void {
+  if (session.spec.policy_mode === "pin") session.pinned ??= call.policy;
+  if (workClasses.includes(call.request_class)) session.began ??= { model: call.model, engine: call.engine };
+}
+
+/** Of a session that has seen many engines come and go only the last few are worth remembering. */
+const rememberedEngines = 8;
+
+export function moveToFront(names: string[], name: string): string[] {
+  return names[0] === name ? names : [name, ...names.filter((each) => each !== name)].slice(0, rememberedEngines);
+}
+
+/** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */
+const cancelledWithinMs = 10_000;
+
+/** The engine refused this request and is well. A budget that was spent meanwhile says nothing of it. */
+function meansAlive(failure: AlidadeError): boolean {
+  if (failure.code === "budget_spent") return false;
+  return failure.owner !== "infrastructure" || failure.status === 429;
+}
+
+/** No connection, a 5xx, or a stream that broke off; not what we cancelled ourselves. */
+function meansUnwell(failure: AlidadeError): boolean {
+  return failure.code === "engine_unreachable" || failure.code === "engine_error";
+}
+
+function assertUnfenced({ name, gate }: EngineSlot): void {
+  if (gate) throw conflict(`engine "${name}" is paused for a weight update: resume fence ${gate.fence} first`);
+}

@@ -1,0 +1,124 @@
+/** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
+import type { Engine, EngineFacts } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { newId } from "../../schema/ids.ts";
+import type { Policy, Purpose } from "../../schema/session-log.ts";
+import { CircuitBreaker } from "./circuit-breaker.ts";
+import { checkPolicy, type NamedWeights } from "./engine-word.ts";
+import { globMatches } from "./routes.ts";
+
+/** An engine as it is handed to the proxy. */
+export type EngineSpec = {
+  /** Unique among the engines of a proxy; records name it. */
+  name: string;
+  engine: Engine;
+  /** Globs of the model names that it is for; absent: any. */
+  models?: string[] | undefined;
+  policy?: Policy | null;
+  /** The engine's own name of these weights, where it is another. */
+  engineVersion?: string | undefined;
+  /** `train` (absent): it serves the policy that sessions train. Another one: a model beside it (a judge, a teacher), which is never trained. */
+  purpose?: Purpose;
+};
+
+/** Why calls wait instead of being sampled: a weight update. */
+export type Gate = { fence: string; since: number };
+
+/** A call at an engine, as the engine's keeper needs it. */
+export interface Running {
+  cancel(error: AlidadeError): void;
+  /** The engine's policy was named anew: it may be another one now. */
+  policyChanged(): void;
+  /** The engine holds still with this call inside. */
+  freeze(now: number): void;
+  thaw(now: number): void;
+}
+
+export class EngineSlot {
+  readonly name: string;
+  readonly engine: Engine;
+  readonly facts: EngineFacts;
+  readonly models: string[] | null;
+  readonly purpose: Purpose;
+  /** Added at run time: the pool closes it. */
+  readonly isOwned: boolean;
+  policy: Policy | null;
+  engineVersion: string | undefined;
+  /** What the engine itself called its weights when it was last asked; null: it has no word, or could not be asked. */
+  word: string | null;
+  /**
+   * Prefixes are shared under it alone. It is another one after every weight update, whatever the new weights are called,
+   * and in every process: keys and values that other weights computed are never found, also where the engine keeps them.
+   */
+  cacheSalt = newId("salt");
+  /** Takes no new call; what runs goes on. */
+  isDraining = false;
+  /** Shut during a weight update; null when calls flow. */
+  gate: Gate | null = null;
+  readonly breaker = new CircuitBreaker();
+  /** Number of the last call that went there, in the order of all calls of the pool. */
+  lastLease = 0;
+  readonly inFlight = new Set<Running>();
+
+  constructor(spec: EngineSpec, facts: EngineFacts, isOwned: boolean) {
+    this.name = spec.name;
+    this.engine = spec.engine;
+    this.facts = facts;
+    this.models = spec.models ?? null;
+    this.purpose = spec.purpose ?? "train";
+    this.policy = spec.policy ?? null;
+    this.engineVersion = spec.engineVersion;
+    this.word = facts.weight_version ?? null;
+    this.isOwned = isOwned;
+  }
+
+  takes(model: string): boolean {
+    return this.models === null || this.models.some((glob) => globMatches(glob, model));
+  }
+
+  serves(model: string): boolean {
+    return this.facts.models.includes(model);
+  }
+
+  /** What it serves from now on; the calls on it were let through under another name, or under this one. */
+  nameWeights({ policy, engineVersion, word }: NamedWeights & { word: string | null }): void {
+    this.policy = policy;
+    this.engineVersion = engineVersion;
+    this.word = word;
+    this.renewSalt();
+    for (const lease of this.inFlight) lease.policyChanged();
+  }
+
+  /** From now on nothing is sampled on what was computed before. */
+  renewSalt(): void {
+    this.cacheSalt = newId("salt");
+  }
+
+  /** Stops what runs on it; every call is answered with this error, its partial ids kept. */
+  cancelAll(error: AlidadeError): void {
+    for (const lease of this.inFlight) lease.cancel(error);
+  }
+
+  describe() {
+    return {
+      name: this.name,
+      kind: this.engine.name,
+      url: this.engine.baseUrl,
+      policy: this.policy,
+      policy_check: this.policy && checkPolicy(this, this.word),
+      models: this.models,
+      purpose: this.purpose,
+      in_flight: this.inFlight.size,
+      health: this.breaker.isOpen ? "unhealthy" : "ok",
+      draining: this.isDraining,
+      paused: this.gate,
+      facts: this.facts,
+    };
+  }
+}
+
+/** Throws `engine_without_token_ids`, naming what would fix it. */
+export function assertTrainable(facts: EngineFacts): void {
+  if (facts.missing !== null)
+    throw new AlidadeError("engine_without_token_ids", `nothing can be trained on what this engine returns: ${facts.missing}`);
+}

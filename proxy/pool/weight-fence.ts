@@ -1,0 +1,226 @@
+/**
+ * The fence around a weight update, per engine or for all: the gate is shut, what runs ends (drain), stays frozen in the
+ * engine (hold) or is cancelled (abort); the trainer loads the weights and names them; the gate opens. A drain that takes
+ * too long is no pause at all. Once a pause was acknowledged the gate stays shut until `resume`, with an alarm: nobody
+ * but the trainer knows whether the weights are whole. It lives in this process only: after a restart all gates are open.
+ */
+import type { PrefixReset } from "../../engines/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { newId } from "../../schema/ids.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import { conflict } from "../session/conflict.ts";
+import type { EnginePool } from "./engine-pool.ts";
+import type { EngineSlot } from "./engine-slot.ts";
+import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
+import { preferPolicy } from "./serving.ts";
+
+export type PauseMode = "drain" | "hold" | "abort";
+
+type Fence = {
+  id: string;
+  slots: EngineSlot[];
+  mode: PauseMode;
+  since: number;
+  acknowledged: boolean;
+  /** Aborted when its gate is open again, by whomever. */
+  over: AbortController;
+  alarm: NodeJS.Timeout | null;
+  alarms: number;
+};
+
+/** A weight update takes seconds to a minute; whoever is longer about it is asked whether they are still there. */
+const defaultAlarmSeconds = 120;
+/** Forgetting is a matter of milliseconds; an engine that does not answer is not waited for with the gate shut. */
+const resetWithinMs = 10_000;
+
+export class WeightFences implements Disposable {
+  readonly #pool: EnginePool;
+  readonly #fences = new Map<string, Fence>();
+  readonly #alarmMs: number;
+  readonly #onError: (error: unknown, what: string) => void;
+
+  constructor(pool: EnginePool, options: { alarmSeconds?: number | undefined; onError: (error: unknown, what: string) => void }) {
+    this.#pool = pool;
+    this.#alarmMs = (options.alarmSeconds ?? defaultAlarmSeconds) * 1000;
+    this.#onError = options.onError;
+  }
+
+  /**
+   * Shuts the gate of the named engines (those of the policy by default). Resolves when what ran has ended (`drain`, `abort`), at
+   * once for `hold`. Throws `drain_timeout` when it did not end in time, the caller left or somebody resumed it meanwhile:
+   * then the gate is open again.
+   */
+  async pause(options: { engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
+    const slots = this.#free(options.engines);
+    const fence: Fence = {
+      id: newId("fence"),
+      slots,
+      mode: options.mode,
+      since: Date.now(),
+      acknowledged: false,
+      over: new AbortController(),
+      alarm: null,
+      alarms: 0,
+    };
+    for (const slot of slots) slot.gate = { fence: fence.id, since: fence.since };
+    this.#fences.set(fence.id, fence);
+    const running = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+    if (options.mode === "hold") for (const slot of slots) for (const lease of slot.inFlight) lease.freeze(fence.since);
+    if (options.mode === "abort") for (const slot of slots) slot.cancelAll(aborted());
+    if (options.mode !== "hold") await this.#drain(fence, options.timeoutSeconds, options.signal);
+    fence.acknowledged = true;
+    this.#startAlarm(fence);
+    const held = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+    return { fence: fence.id, engines: slots.map((slot) => slot.name), mode: fence.mode, drained: held === 0, running, held };
+  }
+
+  /**
+   * Names the policy of the fenced engines, or of any where no fence is given. Throws `request_invalid` (409) where the
+   * engine itself names another version. `checked`: the engines whose own word agreed; the others have none.
+   * `prefix_cache`: what became of the keys and values that the old weights computed, by engine.
+   */
+  async setPolicy(options: {
+    fence?: string | undefined;
+    engines?: string[] | undefined;
+    policy: Policy;
+    engineVersion?: string | undefined;
+    signal: AbortSignal;
+  }) {
+    const slots = this.#within(options.fence, options.engines);
+    const words = await Promise.all(
+      slots.map(async (slot) => ({ slot, name: slot.name, word: await wordOf(slot.engine, options.signal) })),
+    );
+    assertAgree(options, words);
+    for (const { slot, word } of words) slot.nameWeights({ ...options, word });
+    this.#pool.changed();
+    const checked = words.filter(({ word }) => checkPolicy(options, word) === "agrees").map(({ name }) => name);
+    const prefix_cache = await resetPrefixes(slots, options.signal);
+    return { policy: options.policy, engines: slots.map((slot) => slot.name), checked, prefix_cache };
+  }
+
+  /**
+   * Opens the gate. `prefix_cache` as in `setPolicy`; empty where the pause was not acknowledged, for then no weights were
+   * loaded. Throws `not_found` for a fence that there is not, and `request_invalid` (409) where an engine says that it
+   * serves other weights than those of its name.
+   */
+  async resume(id: string, signal: AbortSignal) {
+    const fence = this.#fenceOf(id);
+    const prefix_cache = fence.acknowledged ? await this.#readied(fence, signal) : {};
+    if (this.#fences.has(id)) this.#open(fence);
+    return { fence: id, engines: fence.slots.map((slot) => slot.name), paused_seconds: (Date.now() - fence.since) / 1000, prefix_cache };
+  }
+
+  async #readied({ slots }: Fence, signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+    for (const slot of slots) {
+      const word = await wordOf(slot.engine, signal);
+      assertAgree(slot, [{ name: slot.name, word }], "name its weights with PUT /policy before the gate is opened");
+      slot.word = word ?? slot.word;
+    }
+    return resetPrefixes(slots, signal);
+  }
+
+  /** For `/health`: what is shut, for how long, and whether that is alarming. */
+  status() {
+    return [...this.#fences.values()].map((fence) => ({
+      fence: fence.id,
+      mode: fence.mode,
+      engines: fence.slots.map((slot) => slot.name),
+      acknowledged: fence.acknowledged,
+      seconds: (Date.now() - fence.since) / 1000,
+      running: fence.slots.reduce((count, slot) => count + slot.inFlight.size, 0),
+      alarm: fence.alarms > 0,
+    }));
+  }
+
+  [Symbol.dispose](): void {
+    for (const fence of this.#fences.values()) if (fence.alarm) clearInterval(fence.alarm);
+  }
+
+  async #drain(fence: Fence, timeoutSeconds: number, signal: AbortSignal): Promise<void> {
+    const limit = AbortSignal.any([signal, fence.over.signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    try {
+      for (const slot of fence.slots) await this.#pool.drained(slot, limit);
+      fence.over.signal.throwIfAborted();
+    } catch {
+      // The gate may be another fence's by now: nothing of it is this one's to open.
+      if (fence.over.signal.aborted)
+        throw new AlidadeError("drain_timeout", `fence ${fence.id} was resumed while it drained: calls are flowing again, pause anew`);
+      const running = fence.slots.reduce((count, slot) => count + slot.inFlight.size, 0);
+      this.#open(fence);
+      throw new AlidadeError(
+        "drain_timeout",
+        signal.aborted
+          ? "whoever asked for the pause has left: it is cancelled, calls are flowing again"
+          : `${running} calls were still running after ${timeoutSeconds} s: the pause is cancelled, calls are flowing again. Pause with a longer timeout_seconds, or with mode "abort"`,
+      );
+    }
+  }
+
+  #open(fence: Fence): void {
+    this.#fences.delete(fence.id);
+    fence.over.abort();
+    if (fence.alarm) clearInterval(fence.alarm);
+    const now = Date.now();
+    for (const slot of fence.slots) {
+      if (slot.gate?.fence === fence.id) slot.gate = null;
+      for (const lease of slot.inFlight) lease.thaw(now);
+    }
+    this.#pool.changed();
+  }
+
+  #startAlarm(fence: Fence): void {
+    fence.alarm = setInterval(() => {
+      fence.alarms++;
+      const names = fence.slots.map((slot) => slot.name).join(", ");
+      const seconds = Math.round((Date.now() - fence.since) / 1000);
+      const what = `${names} paused for ${seconds} s, ${this.#pool.waiting} calls are waiting`;
+      this.#onError(
+        new AlidadeError("engine_paused", `the gate opens with POST /resume {"fence": "${fence.id}"}, and not by itself`),
+        what,
+      );
+    }, this.#alarmMs);
+    fence.alarm.unref();
+  }
+
+  #free(names: string[] | undefined): EngineSlot[] {
+    const slots = names === undefined ? preferPolicy(this.#pool.slots) : [...new Set(names)].map((name) => this.#pool.named(name));
+    if (slots.length === 0) throw conflict("there is no engine to pause");
+    const shut = slots.find((slot) => slot.gate !== null);
+    if (shut) throw conflict(`engine "${shut.name}" is paused already, by fence ${shut.gate?.fence}: resume that one first`);
+    return slots;
+  }
+
+  #within(id: string | undefined, names: string[] | undefined): EngineSlot[] {
+    const named = names?.map((name) => this.#pool.named(name));
+    if (id === undefined) return named ?? preferPolicy(this.#pool.slots);
+    const fence = this.#fenceOf(id);
+    const outside = named?.find((slot) => !fence.slots.includes(slot));
+    if (outside) throw conflict(`engine "${outside.name}" is not within fence ${id}`);
+    return named ?? fence.slots;
+  }
+
+  #fenceOf(id: string): Fence {
+    const fence = this.#fences.get(id);
+    if (fence) return fence;
+    throw new AlidadeError("not_found", `there is no fence "${id}": it was resumed, its drain timed out, or the proxy was restarted`, {
+      param: "fence",
+    });
+  }
+}
+
+/**
+ * What the old weights computed is neither found again, for the salt is another one, nor kept, where the engine can be
+ * told. By engine; the gate opens whatever they say.
+ */
+async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(resetWithinMs)]);
+  const said = slots.map(async (slot): Promise<[string, PrefixReset]> => {
+    slot.renewSalt();
+    return [slot.name, (await slot.engine.resetPrefixCache?.(limit).catch(() => "failed" as const)) ?? "not_supported"];
+  });
+  return Object.fromEntries(await Promise.all(said));
+}
+
+function aborted(): AlidadeError {
+  return new AlidadeError("engine_paused", "the generation was cancelled for a weight update: try again");
+}

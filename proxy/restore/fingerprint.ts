@@ -1,0 +1,31 @@
+/** Identity of a request: by it match knows that one comes again. */
+import { hash } from "node:crypto";
+import { grammarFields } from "../../engines/index.ts";
+import { canonicalJson } from "../../schema/ids.ts";
+import type { Message, NeutralRequest } from "../../schema/message.ts";
+import { messageKey } from "../calls/call.ts";
+
+/** What says which form an answer has, and where it ends. */
+const formFields = [...grammarFields, "stop", "stop_token_ids"];
+
+/** What makes it the same question to the same model by the same agent. `messages`: restored. */
+export function fingerprintOf(identity: {
+  dialect: string;
+  agent: string;
+  request: NeutralRequest;
+  messages: Message[];
+  toolsHash: string | null;
+}): string {
+  const { dialect, agent, request, messages, toolsHash } = identity;
+  const { model, prompt = null, tool_choice, sampling, native } = request;
+  const form = formFields.map((field) => canonicalJson(sampling[field] ?? null));
+  // Of an answer that is not stored nobody can go on, and it is not the latest one of a conversation.
+  const stored = [native.store !== false, native.conversation_id ?? null];
+  const question = [dialect, agent, toolsHash, tool_choice, prompt, form, stored, messages.map(messageKey)];
+  return `${hash("sha256", JSON.stringify(question))} ${model}`;
+}
+
+/** The same for requests that differ in the model only. Of a log of before, where no model is in it, the whole. */
+export function questionOf(fingerprint: string): string {
+  return fingerprint.split(" ", 1)[0] as string;
+}

@@ -1,0 +1,54 @@
+/** Whose turn is this? By the tool-call ids that we minted, else our carrier, else what it says, else where it stands. */
+import { fromCarrier } from "../../dialects/carrier.ts";
+import { type Message, textOf, toolCallsOf } from "../../schema/message.ts";
+import type { Restored } from "../../schema/session-log.ts";
+import { type Call, isSameMessage } from "../calls/call.ts";
+import type { Session } from "../session/session.ts";
+import { idInText, ownId } from "./own-id.ts";
+
+/** `isUnsure`: several turns said the same, and none of them in answer to what stands before it. */
+export type Recognised = { call: Call; evidence: Restored["evidence"]; isUnsure?: boolean };
+
+/** `before` is the conversation in front of the turn, restored. */
+export function recognise(session: Session, sent: Message, before: readonly Message[]): Recognised | null {
+  const named = (id: { call_id: string } | null): Call | undefined => session.calls.get(id?.call_id ?? "");
+  const calls = toolCallsOf(sent);
+  for (const { id } of calls) {
+    const call = named(ownId(id));
+    if (call) return { call, evidence: "tool_call_id" };
+  }
+  for (const part of sent.parts) {
+    const call = part.type === "reasoning" && part.carrier ? session.calls.get(fromCarrier(part.carrier) ?? "") : undefined;
+    if (call) return { call, evidence: "carrier" };
+  }
+  const told = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
+  const said = session.said.saying(sent, before);
+  // A text of ours may speak of an earlier call by its id: where it stands as we said it, it is that turn.
+  if (told && !said?.isHere) return { call: told, evidence: "tool_call_id" };
+  if (said) return { call: said.call, evidence: "content", isUnsure: !said.isSure };
+  const call = edited(session, sent, before);
+  return call ? { call, evidence: "content" } : null;
+}
+
+/**
+ * A turn that says more or less than we said, in the very place where we said it. It must have something of ours in
+ * it: another text there is somebody else's.
+ */
+function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
+  return session.said.at(before.length).findLast((call) => {
+    const said = call.turn?.message;
+    return said && sharesWords(said, sent) && call.messages.every((message, index) => isSameMessage(message, before[index]));
+  });
+}
+
+function sharesWords(said: Message, sent: Message): boolean {
+  const theirs = wordsOf(sent);
+  const ours = wordsOf(said);
+  return theirs.some((one) => ours.some((other) => one.includes(other) || other.includes(one)));
+}
+
+function wordsOf(message: Message): string[] {
+  return message.parts
+    .map((part) => (part.type === "text" || part.type === "reasoning" ? part.text.trim() : ""))
+    .filter((text) => text !== "");
+}

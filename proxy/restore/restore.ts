@@ -1,0 +1,214 @@
+/**
+ * Restore undoes what the harness's serialiser did to a turn that we emitted: renamed ids, re-serialised arguments,
+ * trimmed or dropped white space, split messages. Where a turn says something else than we said it was edited: it stays
+ * as it was sent, and is labelled.
+ */
+import { fromCarrier } from "../../dialects/carrier.ts";
+import type { Message } from "../../schema/message.ts";
+import { toolCallsOf } from "../../schema/message.ts";
+import type { Restored } from "../../schema/session-log.ts";
+import type { Call } from "../calls/call.ts";
+import type { RestoredTurn } from "../session/sent-before.ts";
+import type { Session } from "../session/session.ts";
+import { compareTurn } from "./compare-turn.ts";
+import { ownId } from "./own-id.ts";
+import { recognise } from "./recognise.ts";
+
+export type RestoreResult = { messages: Message[]; restored: Restored[]; parent: Call | null };
+
+/** The conversation as the engine should get it, what was put back, and the call whose turn is the last one known. */
+export function restore(session: Session, messages: Message[]): RestoreResult {
+  const restoring = new Restoring(session);
+  for (let start = 0; start < messages.length; ) {
+    let end = start;
+    while (messages[end]?.role === "assistant") end++;
+    const taken = end > start ? restoring.oneByOne(messages, start) : 0;
+    if (taken > 0) end = start + taken;
+    else if (end > start) restoring.run(messages.slice(start, end));
+    else restoring.pass(messages[end++] as Message);
+    start = end;
+  }
+  return restoring;
+}
+
+/** A turn with eight calls and a text for each comes back in fewer pieces; more are tried one by one. */
+const maxPieces = 32;
+
+/**
+ * Characters of pieces that are put together to see whether they are one turn. A thousand turns in four pieces of a
+ * kilobyte make this; who sends more wants to be waited for, and its pieces are tried one by one.
+ */
+const mostTried = 4_000_000;
+/** What a piece costs beside its characters. */
+const pieceCost = 200;
+
+class Restoring implements RestoreResult {
+  readonly messages: Message[] = [];
+  readonly restored: Restored[] = [];
+  parent: Call | null = null;
+  readonly #session: Session;
+  /** Engine ids of calls that a harness renamed, by its own ids. */
+  readonly #renamed = new Map<string, string>();
+  #tried = 0;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  pass(message: Message): void {
+    this.messages.push(this.#passed(message));
+  }
+
+  /**
+   * A turn whose parallel calls come back one by one, each with its result behind it: no result can have been there
+   * before the turn was over, so they all belong after it, in their own order. How many messages that was; 0 for none.
+   */
+  oneByOne(messages: Message[], start: number): number {
+    const known = this.#session.sentBefore.turns.get(messages[start] as Message)?.record;
+    if (known && known.status !== "edited") return 0;
+    const pieces: Message[] = [];
+    const results: Message[] = [];
+    let call: string | null = null;
+    let isDivided = false;
+    let end = start;
+    for (; end < messages.length && pieces.length <= maxPieces; end++) {
+      const message = messages[end] as Message;
+      if (message.role === "tool" && call !== null) results.push(message);
+      else if (message.role === "assistant" && (call === null || callOf(message) === call)) {
+        call ??= callOf(message);
+        isDivided ||= results.length > 0;
+        pieces.push(message);
+      } else break;
+    }
+    if (!isDivided || !this.#mayTry(pieces)) return 0;
+    const turn = this.#turn({ role: "assistant", parts: pieces.flatMap((message) => message.parts) });
+    if (!turn.record || turn.record.status === "edited") return 0;
+    this.#add({ ...turn, record: { ...turn.record, status: "restored", differences: [...turn.record.differences, "one_by_one"] } });
+    for (const result of results) this.pass(result);
+    return end - start;
+  }
+
+  /** Neighbouring messages of the assistant may be one turn that the harness split, so the most that fits is taken at once. */
+  run(pieces: Message[]): void {
+    for (let at = 0; at < pieces.length; ) at += this.#takeJoined(pieces, at) || this.#takeOne(pieces[at] as Message);
+  }
+
+  #takeJoined(pieces: Message[], at: number): number {
+    for (let length = Math.min(maxPieces, pieces.length - at); length > 1; length--) {
+      const group = pieces.slice(at, at + length);
+      if (!this.#mayTry(group)) return 0;
+      if (!mayBeOneTurn(group)) continue;
+      const turn = this.#turn({ role: "assistant", parts: group.flatMap((message) => message.parts) });
+      if (!turn.record) continue;
+      if (turn.record.status !== "edited") {
+        this.#add(turn);
+        return length;
+      }
+      // One of the pieces is our reasoning as a message of its own: together they are our turn, edited.
+      if (turn.record.differences.includes("reasoning_as_text")) {
+        for (const [index, message] of group.entries())
+          this.#add({ ...turn, message: this.#withEngineIds(message), record: index === 0 ? turn.record : null });
+        return length;
+      }
+    }
+    return 0;
+  }
+
+  #mayTry(group: readonly Message[]): boolean {
+    for (const message of group) this.#tried += pieceCost + sizeOf(message);
+    return this.#tried <= mostTried;
+  }
+
+  #takeOne(message: Message): number {
+    this.#add(this.#turn(message));
+    return 1;
+  }
+
+  #add({ message, call, record, renamed }: RestoredTurn): void {
+    for (const [id, engineId] of renamed) this.#renamed.set(id, engineId);
+    if (record) this.restored.push({ ...record, message_index: this.messages.length });
+    this.parent = call ?? this.parent;
+    this.messages.push(message);
+  }
+
+  #turn(sent: Message): RestoredTurn {
+    const { turns } = this.#session.sentBefore;
+    const turn = turns.get(sent) ?? this.#restored(sent);
+    // Nobody's: as long as something is sampled it may turn out to be that.
+    if (turn.record || this.#session.inFlight.size === 0) turns.set(sent, turn);
+    return turn;
+  }
+
+  #restored(sent: Message): RestoredTurn {
+    const recognised = recognise(this.#session, sent, this.messages);
+    const said = recognised?.call.turn?.message;
+    if (!recognised || !said || this.#session.spec.restore === "off")
+      return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
+    const { call, evidence, isUnsure } = recognised;
+    // Whose thought it was nobody knows then: it gets none.
+    const policy = isUnsure ? "serialisation" : this.#session.spec.restore;
+    const { status, differences, message, renamed } = compareTurn(call.id, said, sent, policy);
+    return {
+      message: status === "edited" ? this.#withEngineIds(message) : message,
+      call,
+      record: { from_call_id: call.id, evidence, status, differences },
+      renamed,
+    };
+  }
+
+  /** The message as the engine gets it: the same object every time, for what is known of it is known by its identity. */
+  #passed(sent: Message): Message {
+    const { passed } = this.#session.sentBefore;
+    const known = passed.get(sent) ?? this.#withEngineIds(sent);
+    if (!this.#waitsForIds(sent)) passed.set(sent, known);
+    return known;
+  }
+
+  /** It names a call of a turn that is still being sampled: what the engine calls it is not known yet. */
+  #waitsForIds({ parts }: Message): boolean {
+    return parts.some((part) => {
+      const id = part.type === "tool_result" ? part.call_id : part.type === "tool_call" ? part.id : "";
+      const call = this.#session.calls.get(ownId(id)?.call_id ?? "");
+      return call !== undefined && this.#session.inFlight.has(call);
+    });
+  }
+
+  /** Results and foreign turns name calls by the ids that we minted; some templates print ids, so the engine gets its own. */
+  #withEngineIds(message: Message): Message {
+    if (!message.parts.some((part) => part.type === "tool_result" || part.type === "tool_call")) return message;
+    return {
+      ...message,
+      parts: message.parts.map((part) => {
+        if (part.type === "tool_result") return { ...part, call_id: this.#engineId(part.call_id) };
+        return part.type === "tool_call" ? { ...part, id: this.#engineId(part.id) } : part;
+      }),
+    };
+  }
+
+  #engineId(id: string): string {
+    const ours = ownId(id);
+    const said = ours && this.#session.turnOf(ours.call_id);
+    return (said && toolCallsOf(said.message)[ours.index]?.id) || this.#renamed.get(id) || id;
+  }
+}
+
+/** The call of ours whose ids a message carries; null where it has none. */
+function callOf(message: Message): string | null {
+  return toolCallsOf(message).map(({ id }) => ownId(id)?.call_id ?? null)[0] ?? null;
+}
+
+/** Characters of its texts and calls. */
+function sizeOf({ parts }: Message): number {
+  return parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : part.type === "tool_call" ? part.arguments.length : 0), 0);
+}
+
+/** Pieces that carry ids or carriers of two calls of ours are two turns. */
+function mayBeOneTurn(group: Message[]): boolean {
+  const calls = group.flatMap(({ parts }) =>
+    parts.map((part) => {
+      if (part.type === "tool_call") return ownId(part.id)?.call_id;
+      return part.type === "reasoning" ? (fromCarrier(part.carrier ?? "") ?? undefined) : undefined;
+    }),
+  );
+  return new Set(calls.filter((id) => id !== undefined)).size < 2;
+}

@@ -1,0 +1,45 @@
+/** The images that a sandboxed client names by their addresses, as `data:` URLs: so the record holds what the engine saw. */
+import type { Message, Part } from "../../schema/message.ts";
+import type { Session } from "../session/session.ts";
+import { fetchImage, type Network } from "./fetch-image.ts";
+import { imageOutside, imageUrlsOf, isImageData } from "./sandboxed-request.ts";
+
+/** Of one session: each image stays in memory as long as its conversation does. */
+const maxCharacters = 128 * 1024 * 1024;
+
+/** Of one request: a short address may stand in it many times, and as often the image does then. As large as two bodies that are taken. */
+const maxCharactersInRequest = 64 * 1024 * 1024;
+
+/** The messages with every image inside. An image is fetched once a session, so that a conversation keeps its beginning. */
+export async function withImagesInside(session: Session, messages: Message[], signal: AbortSignal, network?: Network): Promise<Message[]> {
+  const origins = session.spec.fetch_images;
+  const outside = new Set(origins.length === 0 ? [] : messages.flatMap(imageUrlsOf).filter((url) => !isImageData(url)));
+  if (outside.size === 0) return messages;
+  for (const url of outside) {
+    if (session.images.has(url)) continue;
+    const image = await fetchImage(url, origins, signal, network);
+    const held = session.images.values().reduce((sum, one) => sum + one.length, 0);
+    if (held + image.length > maxCharacters) throw imageOutside(url, `no more than ${maxCharacters} characters of images are fetched`);
+    session.images.set(url, session.images.get(url) ?? image);
+  }
+  assertNotTooMany(messages, session.images);
+  return messages.map((message) => ({ ...message, parts: message.parts.map((part) => inside(part, session.images)) }));
+}
+
+function assertNotTooMany(messages: Message[], images: ReadonlyMap<string, string>): void {
+  let put = 0;
+  for (const url of messages.flatMap(imageUrlsOf)) {
+    put += images.get(url)?.length ?? 0;
+    if (put > maxCharactersInRequest)
+      throw imageOutside(url, `a request holds no more than ${maxCharactersInRequest} characters of fetched images`);
+  }
+}
+
+function inside(part: Part, images: ReadonlyMap<string, string>): Part {
+  if (part.type === "image") return { ...part, url: images.get(part.url) ?? part.url };
+  if (part.type !== "tool_result") return part;
+  return {
+    ...part,
+    content: part.content.map((inner) => (inner.type === "image" ? { ...inner, url: images.get(inner.url) ?? inner.url } : inner)),
+  };
+}

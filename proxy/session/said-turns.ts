@@ -1,0 +1,96 @@
+/** A session's finished turns, findable by what they said and by where in a conversation they stand. */
+import { canonicalArguments } from "../../schema/arguments.ts";
+import { hashOf } from "../../schema/ids.ts";
+import { type Message, toolCallsOf } from "../../schema/message.ts";
+import { type Call, isSameMessage, normalText } from "../calls/call.ts";
+import { asText, reasoningOf } from "../restore/compare-turn.ts";
+
+/** Turns that said the same. Looked at anew for each message that says it too, so few of them, and the others by their place. */
+type SameWords = { count: number; latest: Call[]; byPosition: Map<number, Call[]> };
+
+const latestKept = 64;
+
+export class SaidTurns {
+  readonly #byContent = new Map<string, SameWords>();
+  readonly #byPosition = new Map<number, Call[]>();
+
+  /** Each turn under all that its answer said, in every dialect. */
+  add(call: Call): void {
+    const message = call.turn?.message;
+    if (!message) return;
+    for (const key of new Set([message, asText(message)].map(contentKey))) this.#remember(key, call);
+    append(this.#byPosition, call.messages.length, call);
+  }
+
+  /**
+   * The turn that said this, with the same thought where one was sent. `isHere`: it was the answer to what stands in front
+   * of it now; else it is the one that stood at this position in a conversation of its own, or the latest, and `isSure`
+   * says that no other turn said the same. A turn without words is known by its place, or by its thought.
+   */
+  saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
+    const same = this.#byContent.get(contentKey(message));
+    if (!same) return undefined;
+    const thought = reasoningOf(message).trim();
+    const isWordless = normalText(message) === "" && toolCallsOf(message).length === 0;
+    const isMeant = ({ turn }: Call): boolean => !isWordless || thought === "" || (!!turn && reasoningOf(turn.message).trim() === thought);
+    const thoughtSo = (calls: readonly Call[]): Call | undefined =>
+      calls.findLast(({ turn }) => turn && reasoningOf(turn.message) === reasoningOf(message)) ?? calls.at(-1);
+    const alike = (same.byPosition.get(before.length) ?? []).filter(isMeant);
+    const here = thoughtSo(alike.filter((call) => isAnswerTo(call, before)));
+    if (here) return { call: here, isHere: true, isSure: true };
+    if (isWordless && thought === "") return undefined;
+    const latest = same.latest.filter(isMeant);
+    const elsewhere = thoughtSo(alike) ?? thoughtSo(latest);
+    return elsewhere && { call: elsewhere, isHere: false, isSure: latest.length === 1 && same.count <= latestKept };
+  }
+
+  #remember(key: string, call: Call): void {
+    const same = this.#byContent.get(key) ?? { count: 0, latest: [], byPosition: new Map() };
+    this.#byContent.set(key, same);
+    same.count++;
+    same.latest = [...same.latest.slice(1 - latestKept), call];
+    append(same.byPosition, call.messages.length, call);
+  }
+
+  /** The turns that were answers to conversations of this length, oldest first. */
+  at(position: number): readonly Call[] {
+    return this.#byPosition.get(position) ?? [];
+  }
+
+  /** Other turns that said the same as this one, in answer to the same conversation. */
+  twinsOf(call: Call): Call[] {
+    const { turn } = call;
+    return this.at(call.messages.length).filter(
+      (other) =>
+        other !== call && turn && other.turn && isSameMessage(other.turn.message, turn.message) && isAnswerTo(other, call.messages),
+    );
+  }
+
+  clear(): void {
+    this.#byContent.clear();
+    this.#byPosition.clear();
+  }
+}
+
+export function isAnswerTo({ messages }: Call, before: readonly Message[]): boolean {
+  return messages.length === before.length && messages.every((message, index) => isSameMessage(message, before[index]));
+}
+
+/** Text and calls without ids, order of keys and outer white space. */
+function contentKey(message: Message): string {
+  const known = keys.get(message);
+  if (known !== undefined) return known;
+  const text = normalText(message);
+  const calls = toolCallsOf(message).map((call) => [call.name, canonicalArguments(call.arguments) ?? call.arguments]);
+  const key = hashOf([text, calls]);
+  keys.set(message, key);
+  return key;
+}
+
+const keys = new WeakMap<Message, string>();
+
+function append<Key>(lists: Map<Key, Call[]>, key: Key, call: Call): void {
+  const list = lists.get(key);
+  if (list) list.push(call);
+  else lists.set(key, [call]);
+}

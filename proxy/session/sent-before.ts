@@ -1,0 +1,41 @@
+/**
+ * What the agents of a session have sent so far. A harness sends its whole conversation again with every turn; what it
+ * has sent before, in the same place behind the same messages, is taken as the very objects of then, so that what was
+ * found out about a message (whose turn it is, its identity, how it stands on a wire) is found out once.
+ */
+import type { Message } from "../../schema/message.ts";
+import type { Restored } from "../../schema/session-log.ts";
+import type { Call } from "../calls/call.ts";
+import { sameJson } from "../restore/same-json.ts";
+
+/** A message of the assistant and the call whose turn it is; no record where it is nobody's. */
+export type RestoredTurn = {
+  message: Message;
+  call: Call | null;
+  record: Omit<Restored, "message_index"> | null;
+  /** Calls that came back under ids of the harness's own: its id, and the engine's. */
+  renamed: [string, string][];
+};
+
+export class SentBefore {
+  /** By the message as it was sent: the turn that it is, or that it is nobody's. */
+  readonly turns = new WeakMap<Message, RestoredTurn>();
+  /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
+  readonly passed = new WeakMap<Message, Message>();
+  readonly #latest = new Map<string, readonly Message[]>();
+
+  /** The conversation that an agent sends now, in the objects of its last one as far as the two say the same. */
+  recall(agent: string, sent: Message[]): Message[] {
+    const before = this.#latest.get(agent) ?? [];
+    const limit = Math.min(before.length, sent.length);
+    let known = 0;
+    while (known < limit && sameJson(before[known], sent[known])) known++;
+    const messages = known === 0 ? sent : [...before.slice(0, known), ...sent.slice(known)];
+    this.#latest.set(agent, messages);
+    return messages;
+  }
+
+  clear(): void {
+    this.#latest.clear();
+  }
+}

@@ -1,0 +1,149 @@
+/** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
+import { AlidadeError } from "../../errors.ts";
+import { hashKey, newId, newKey } from "../../schema/ids.ts";
+import { logSchemaVersion, type NewSession, SessionSpec } from "../../schema/session-log.ts";
+import type { Store } from "../../store/index.ts";
+import { withBudgets } from "../http/bounds.ts";
+import { LazyLog } from "./lazy-log.ts";
+import { rebuildSession } from "./rebuild.ts";
+import { RolloutAttempts } from "./rollout-attempts.ts";
+import { Session } from "./session.ts";
+
+export type OnError = (error: unknown, what: string) => void;
+
+export class Sessions implements AsyncDisposable {
+  readonly store: Store;
+  readonly #version: string;
+  readonly #onError: OnError;
+  readonly #byId = new Map<string, Session>();
+  readonly #byKeyHash = new Map<string, Session>();
+  readonly #attempts = new RolloutAttempts();
+  /** In memory only as long as somebody writes to them. */
+  readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
+
+  constructor(store: Store, version: string, onError: OnError) {
+    this.store = store;
+    this.#version = version;
+    this.#onError = onError;
+  }
+
+  /**
+   * Opens a session; its key is given out once, here, and only its hash is kept. Throws `request_invalid` for a member of
+   * no rollout, and (409) where the rollout has a session of this attempt and member.
+   */
+  async open(asked: Partial<NewSession>): Promise<{ session: Session; key: string }> {
+    const id = newId("ses");
+    const key = newKey();
+    const log = new LazyLog(this.store, id);
+    const session = new Session({ id, keyHash: hashKey(key), spec: this.#specOf(id, asked), log, started: Date.now() });
+    try {
+      await session.record({
+        type: "opened",
+        schema_version: logSchemaVersion,
+        time: session.started,
+        session_id: id,
+        key_hash: session.keyHash,
+        spec: session.spec,
+        alidade_version: this.#version,
+      });
+    } catch (error) {
+      this.#attempts.release(id, session.spec);
+      await log.close();
+      throw error;
+    }
+    this.#keep(session);
+    return { session, key };
+  }
+
+  /**
+   * Brings back the sessions of the store: the keys of open ones work on, sealed ones still take a reward. Damaged lines
+   * are reported; a log that does not say whose session it is is left out. The store must have no other owner, for its
+   * files are written from now on.
+   */
+  async rebuild(): Promise<void> {
+    for (const id of await this.store.list()) {
+      if (this.#byId.has(id)) continue;
+      try {
+        const session = await rebuildSession(this.store, id);
+        if (!session) continue;
+        this.#attempts.add(id, session.spec);
+        this.#keep(session);
+        for (const { reason } of session.damaged)
+          this.#onError(new AlidadeError("store_error", reason), `bringing back session ${id}, which goes on without it`);
+      } catch (error) {
+        this.#onError(error, `bringing back session ${id}, which is left out`);
+      }
+    }
+  }
+
+  get(id: string): Session | undefined {
+    return this.#byId.get(id);
+  }
+
+  /**
+   * Does something with a session that may be in the store only; null where it is nowhere. Whoever comes meanwhile gets
+   * the same one, for two of one log would each count its revisions for itself.
+   */
+  async visit<T>(id: string, body: (session: Session | null) => Promise<T>): Promise<T> {
+    const known = this.#byId.get(id);
+    if (known) return body(known);
+    const visit = this.#visited.get(id) ?? { session: rebuildSession(this.store, id), visitors: 0 };
+    this.#visited.set(id, visit);
+    visit.visitors++;
+    try {
+      return await body(await visit.session);
+    } finally {
+      if (--visit.visitors === 0) {
+        this.#visited.delete(id);
+        await (await visit.session.catch(() => null))?.log.close();
+      }
+    }
+  }
+
+  byKey(key: string): Session | undefined {
+    return this.#byKeyHash.get(hashKey(key));
+  }
+
+  all(): Session[] {
+    return [...this.#byId.values()];
+  }
+
+  /** Seals it and forgets it; the log stays in the store. Throws `store_full` like a seal, and closing again goes on. */
+  async close(session: Session, reason: string): Promise<void> {
+    await session.seal(reason);
+    // A reward that is being written is in the log before another one is counted there.
+    await session.log.close();
+    this.#byId.delete(session.id);
+    this.#byKeyHash.delete(session.keyHash);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.all().map((session) => this.#leave(session)));
+    this.#byId.clear();
+    this.#byKeyHash.clear();
+  }
+
+  /** Not sealed: another process may go on with it. */
+  async #leave(session: Session): Promise<void> {
+    try {
+      await session.settleAll("the proxy is stopping");
+    } catch (error) {
+      this.#onError(error, `writing down the last of session ${session.id}`);
+    }
+    await session.log.close();
+  }
+
+  #specOf(id: string, asked: Partial<NewSession>): SessionSpec {
+    const spec = withBudgets(SessionSpec.parse(asked));
+    if (spec.member !== null && spec.rollout_id === null)
+      throw new AlidadeError("request_invalid", `member "${spec.member}" belongs to no rollout: give rollout_id too`, {
+        param: "rollout_id",
+      });
+    return { ...spec, attempt: this.#attempts.take(id, spec, asked.attempt) };
+  }
+
+  #keep(session: Session): void {
+    this.#byId.set(session.id, session);
+    this.#byKeyHash.set(session.keyHash, session);
+  }
+}

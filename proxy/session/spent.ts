@@ -1,0 +1,33 @@
+/** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
+import type { Budgets } from "../../schema/session-log.ts";
+import type { Call } from "../calls/call.ts";
+
+export class Spent {
+  /** Calls that count as turns: not the harness's repetition of one that failed. */
+  turns = 0;
+  promptTokens = 0;
+  /** Of finished calls; what runs is counted by its generation. */
+  sampledTokens = 0;
+  /** The budget that ran out; null while all of them last. */
+  over: keyof Budgets | null = null;
+  /** When the first call was begun; null before there is one. */
+  firstCall: number | null = null;
+
+  begun({ begun }: Call): void {
+    if (begun.retry_of === null) this.turns++;
+    this.firstCall = Math.min(this.firstCall ?? begun.time, begun.time);
+  }
+
+  /** As far as anybody knows it was never begun. */
+  forgotten({ begun }: Call): void {
+    if (begun.retry_of === null) this.turns--;
+    if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
+  }
+
+  /** A question is charged once, with the call that was answered: one that failed is asked again. What a spent budget cut is not. */
+  finished({ finished, idText, promptLength }: Call): void {
+    if (finished?.error && finished.error.code !== "budget_spent") return;
+    this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;
+    this.sampledTokens += (idText ? idText.length - promptLength : finished?.usage.sampled_tokens) ?? 0;
+  }
+}

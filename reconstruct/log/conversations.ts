@@ -1,0 +1,125 @@
+/** The log's deltas laid out: where each call's conversation, prompt and sample stand among the others of its session. */
+
+import { AlidadeError } from "../../errors.ts";
+import { canonicalJson } from "../../schema/ids.ts";
+import type { Message } from "../../schema/message.ts";
+import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
+import type { CallHistory } from "./read-log.ts";
+
+export type Place = TrieNode<CallHistory>;
+
+export type Conversations = {
+  /** Message ids in order of first appearance; `index` is the item that stands for it in the message trie. */
+  messages: Message[];
+  message_trie: SequenceTrie<CallHistory>;
+  token_trie: SequenceTrie<CallHistory>;
+  /** By call id. Absent where the log cannot say: no ids from the engine. */
+  input: Map<string, Place>;
+  prompt: Map<string, Place>;
+  /** End of prompt and sample; only where both are known. */
+  full: Map<string, Place>;
+  /** Index of the message that the call sampled. */
+  output: Map<string, number>;
+};
+
+/** Lays out all calls of a session (those that are whole: damage.ts). The work is that of the new messages and tokens, not of calls × prompt length. */
+export function layOut(calls: CallHistory[]): Conversations {
+  const interner = new Interner();
+  const newMessages = new Map<string, number[]>();
+  const output = new Map<string, number>();
+  for (const call of calls) {
+    newMessages.set(call.call_id, call.begun.messages.new.map(interner.index));
+    const message = call.finished?.message;
+    if (message) output.set(call.call_id, interner.index(message));
+  }
+  const message_trie = new SequenceTrie<CallHistory>();
+  const conversations = enterAll(calls, message_trie, (call) => {
+    const said = output.get(call.call_id);
+    return { list: { ...call.begun.messages, new: newMessages.get(call.call_id) ?? [] }, output: said === undefined ? [] : [said] };
+  });
+  const token_trie = new SequenceTrie<CallHistory>();
+  const contexts = enterAll(calls, token_trie, ({ finished }) => {
+    return finished?.prompt_ids ? { list: finished.prompt_ids, output: finished.sampled_ids } : null;
+  });
+  markEnds(calls, conversations.input, contexts.full);
+  return {
+    messages: interner.messages,
+    message_trie,
+    token_trie,
+    input: conversations.input,
+    prompt: contexts.input,
+    full: contexts.full,
+    output,
+  };
+}
+
+function markEnds(calls: CallHistory[], input: Map<string, Place>, full: Map<string, Place>): void {
+  for (const call of calls) {
+    if (call.finished === null) continue;
+    input.get(call.call_id)?.marks.push(call);
+    // A call that sampled nothing continues nothing: only the others can be found by their tokens.
+    if (call.finished.sampled_ids?.length) full.get(call.call_id)?.marks.push(call);
+  }
+}
+
+/** A call's stored input and its output; the input ‖ output of its base is what `base_len` counts in. */
+type Stored = { list: { base_call_id: string | null; base_len: number; new: number[] }; output: number[] | null };
+
+type Entered = {
+  /** Where each input ends. */
+  input: Map<string, Place>;
+  /** Where each input ‖ output ends; only where both are known. */
+  full: Map<string, Place>;
+};
+
+/** Enters every call's list after the list it is stored against, wherever that stands in the log. */
+function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedOf: (call: CallHistory) => Stored | null): Entered {
+  const byId = new Map(calls.map((call) => [call.call_id, call]));
+  const entered: Entered = { input: new Map(), full: new Map() };
+  const seen = new Set<string>();
+  for (const call of calls) {
+    const stack = [call];
+    while (stack.length > 0) {
+      const top = stack.at(-1) as CallHistory;
+      const stored = storedOf(top);
+      const base = stored?.list.base_call_id ? byId.get(stored.list.base_call_id) : undefined;
+      seen.add(top.call_id);
+      if (base !== undefined && !seen.has(base.call_id)) {
+        stack.push(base);
+        continue;
+      }
+      stack.pop();
+      if (stored !== null && !entered.input.has(top.call_id)) enterOne(top.call_id, stored, trie, entered);
+    }
+  }
+  return entered;
+}
+
+function enterOne(callId: string, { list, output }: Stored, trie: SequenceTrie<CallHistory>, { input, full }: Entered): void {
+  const { base_call_id } = list;
+  const from = base_call_id === null || list.base_len === 0 ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
+  if (from === undefined || list.base_len > from.depth)
+    throw new AlidadeError(
+      "store_error",
+      `the log is damaged: call ${callId} goes on from ${list.base_len} entries of call ${base_call_id}, which it does not hold`,
+    );
+  const end = trie.enter(trie.at(from, list.base_len), list.new);
+  input.set(callId, end);
+  if (output !== null) full.set(callId, trie.enter(end, output));
+}
+
+/** Gives equal messages one index. */
+class Interner {
+  readonly messages: Message[] = [];
+  readonly #indices = new Map<string, number>();
+
+  readonly index = (message: Message): number => {
+    const key = canonicalJson(message);
+    let index = this.#indices.get(key);
+    if (index === undefined) {
+      index = this.messages.push(message) - 1;
+      this.#indices.set(key, index);
+    }
+    return index;
+  };
+}

@@ -1,0 +1,74 @@
+/** Whether a call's turn reached its harness: a fact of its own, apart from how the next prompt renders it. */
+
+import type { z } from "zod";
+import type { Restored } from "../../schema/session-log.ts";
+import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { Conversations } from "./conversations.ts";
+import type { CallHistory } from "./read-log.ts";
+
+export type Outcome = z.infer<typeof CallOutcome>;
+
+/** What later requests prove of a call by ids or carriers that only its answer can have brought. */
+export type Evidence = "used" | "edited" | "cut";
+
+/**
+ * Call id -> what later requests prove. Text and tool calls travel with their ids in one answer, so one recognised id
+ * means that this answer was read. So do equal words in their very place, unless another turn said the same there and was
+ * read. A turn whose first part alone came back, in its very place, was read as far as that, unless it came back whole
+ * too: a command inside a sandbox can send any part of a turn, and its harness goes on with all of it.
+ */
+export function findEvidence(calls: CallHistory[], places: Conversations): Map<string, Evidence> {
+  const evidence = new Map<string, Evidence>();
+  const whole = new Set<string>();
+  const byId = new Map(calls.map((call) => [call.call_id, call]));
+  for (const call of calls)
+    for (const restored of call.begun.restored) {
+      if (restored.status !== "edited") whole.add(restored.from_call_id);
+      const isCut = restored.differences.some((difference) => difference.endsWith("_cut"));
+      if (isCut && !whole.has(restored.from_call_id)) evidence.set(restored.from_call_id, "cut");
+      const earlier = byId.get(restored.from_call_id);
+      if (earlier === undefined) continue;
+      if (restored.evidence === "content") {
+        // Of a turn that is known to have arrived whole nothing more is to be proven, and looking for it costs a walk.
+        const known = evidence.get(earlier.call_id);
+        if (known === "used" || (earlier.complete && known !== "cut")) continue;
+        if (!isWordForWord(restored, call, earlier, places, evidence)) continue;
+      }
+      if (restored.status !== "edited") evidence.set(restored.from_call_id, "used");
+      else if (!evidence.has(restored.from_call_id)) evidence.set(restored.from_call_id, "edited");
+    }
+  return evidence;
+}
+
+/** The words stand where the earlier call said them, and no other call that said them there was read. */
+function isWordForWord(
+  { status, message_index }: Restored,
+  call: CallHistory,
+  earlier: CallHistory,
+  places: Conversations,
+  evidence: Map<string, Evidence>,
+): boolean {
+  if (status === "edited") return false;
+  const before = places.input.get(earlier.call_id);
+  let place = places.input.get(call.call_id);
+  while (place && place.depth > message_index) place = place.parent ?? undefined;
+  if (before === undefined || place !== before) return false;
+  const said = places.output.get(earlier.call_id);
+  const twins = before.marks.filter((other) => other !== earlier && places.output.get(other.call_id) === said);
+  return twins.every((twin) => !twin.complete && evidence.get(twin.call_id) !== "used");
+}
+
+export function outcomeOf(call: CallHistory, evidence: Evidence | undefined): Outcome {
+  const { finished, answered } = call;
+  // Its end cannot be read, and the line behind it says that the answer arrived.
+  if (finished === null && call.damage !== null && call.complete) return "delivered";
+  // A process that was killed in the middle of a generation leaves a call that never finished.
+  if (finished === null || finished.error !== null || finished.finish_reason === "error") return "failed";
+  if (evidence === "cut") return "partial";
+  if (call.complete) return "delivered";
+  if (answered?.delivery === "error") return "failed";
+  // The record of the delivery is missing, but the harness goes on with what was in it.
+  if (evidence === "used") return "delivered";
+  if (evidence === "edited") return "partial";
+  return "undelivered";
+}

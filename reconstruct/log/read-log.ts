@@ -1,0 +1,148 @@
+/**
+ * A session log, gathered by call. The order of the entries does not matter, only the times and ordinals in them: a
+ * log may come from a killed process, from two files joined, or from a store that returns them as it likes.
+ */
+import { AlidadeError } from "../../errors.ts";
+import type { Tool } from "../../schema/message.ts";
+import { withBase } from "../../schema/restored-turns.ts";
+import type { Answered, CallBegun, CallFinished, DamagedLine, Decoded, LogLine, Opened, Tried } from "../../schema/session-log.ts";
+import type { Value } from "../../schema/value.ts";
+import { type Lost, withoutDamage } from "./damage.ts";
+
+/** All that the log says of one call. What a killed process did not write is null or empty. */
+export type CallHistory = {
+  call_id: string;
+  /** Position in the order in which the session's calls were begun: a parent's rank is always lower. */
+  rank: number;
+  begun: CallBegun;
+  finished: CallFinished | null;
+  tries: Tried[];
+  /** By parent call id. */
+  decoded: Map<string, Decoded>;
+  answered: Answered | null;
+  /** The turn reached its client in the end, as the first answer or as a replay. */
+  complete: boolean;
+  /** What of it the log holds no more; null where it is whole. */
+  damage: string | null;
+};
+
+/** Whose ids its tokens are; null where nobody knows the tokenizer. */
+export function tokenizerOf(call: CallHistory): string | null {
+  return call.tries.at(-1)?.fingerprints?.tokenizer ?? null;
+}
+
+export type SessionHistory = {
+  opened: Opened;
+  /** In the order in which they were begun. */
+  calls: CallHistory[];
+  /** What the log holds no more. */
+  lost: Lost[];
+  tools: Map<string, Tool[]>;
+  sealed_reason: string | null;
+  /** The newest revision wins. */
+  rewarded: { revision: number; reward: number | null; components: Record<string, number | null>; values?: Value[] } | null;
+};
+
+export function readLog(entries: Iterable<LogLine>): SessionHistory {
+  const log: Omit<SessionHistory, "opened" | "calls" | "lost"> & { opened: Opened | null } = {
+    opened: null,
+    tools: new Map(),
+    sealed_reason: null,
+    rewarded: null,
+  };
+  const parts = new Map<string, CallParts>();
+  const damaged: DamagedLine[] = [];
+  const of = (callId: string) => getOrAdd(parts, callId, emptyParts);
+  for (const entry of entries) {
+    switch (entry.type) {
+      case "opened":
+        log.opened ??= entry;
+        break;
+      case "tools":
+        log.tools.set(entry.tools_hash, entry.tools);
+        break;
+      case "call_begun":
+        of(entry.call_id).begun ??= entry;
+        break;
+      case "tried":
+        of(entry.call_id).tries.push(entry);
+        break;
+      case "call_finished":
+        of(entry.call_id).finished ??= entry;
+        break;
+      case "decoded":
+        of(entry.call_id).decoded.set(entry.parent_call_id, entry);
+        break;
+      case "answered":
+      case "replayed":
+        takeAnswer(of(entry.call_id), entry);
+        break;
+      case "sealed":
+        log.sealed_reason ??= entry.reason;
+        break;
+      case "rewarded":
+        if (log.rewarded === null || entry.revision > log.rewarded.revision) log.rewarded = entry;
+        break;
+      case "refused":
+        // Refused before it became a call: nothing was sampled.
+        break;
+      case "damaged":
+        damaged.push(entry);
+        if (entry.call_id !== null) of(entry.call_id).damage ??= entry.reason;
+        break;
+    }
+  }
+  if (log.opened === null) throw new AlidadeError("store_error", noOpened(damaged[0]));
+  return { ...log, opened: log.opened, ...withoutDamage(inOrder(parts), { parts, damaged, tools: log.tools }) };
+}
+
+export type CallParts = Omit<CallHistory, "call_id" | "rank" | "begun"> & { begun: CallBegun | null };
+
+const emptyParts = (): CallParts => ({
+  begun: null,
+  finished: null,
+  tries: [],
+  decoded: new Map(),
+  answered: null,
+  complete: false,
+  damage: null,
+});
+
+function noOpened(damaged: DamagedLine | undefined): string {
+  return damaged?.reason ?? "The session log has no `opened` entry, so nobody can say whose session it is.";
+}
+
+function takeAnswer(parts: CallParts, entry: Extract<LogLine, { type: "answered" | "replayed" }>): void {
+  if (entry.delivery === "complete") parts.complete = true;
+  if (entry.type === "replayed") return;
+  // Where a call was answered on two connections (a joined one), the answer that arrived is the one that counts.
+  if (parts.answered === null || (entry.delivery === "complete" && parts.answered.delivery !== "complete")) parts.answered = entry;
+}
+
+/** Those whose `call_begun` is there. */
+function inOrder(parts: Map<string, CallParts>): CallHistory[] {
+  const calls: CallHistory[] = [];
+  for (const [call_id, { begun, ...rest }] of parts) if (begun !== null) calls.push({ ...rest, call_id, begun, rank: 0 });
+  calls.sort(
+    (a, b) =>
+      a.begun.ordinal - b.begun.ordinal || a.begun.time - b.begun.time || (a.call_id < b.call_id ? -1 : a.call_id > b.call_id ? 1 : 0),
+  );
+  for (const [rank, call] of calls.entries()) {
+    call.rank = rank;
+    const base = parts.get(call.begun.messages.base_call_id ?? "")?.begun;
+    // A base was begun before, so its own list is whole by now.
+    call.begun = withBase(call.begun, base?.restored ?? []);
+    getOrAdd(parts, call.call_id, emptyParts).begun = call.begun;
+    call.tries.sort((a, b) => a.try - b.try);
+  }
+  return calls;
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,55 @@
+/** Which paths share a row, and in which order their tokens stand in it. */
+import type { Path, Piece } from "../selection/selection.ts";
+
+export type Plan = {
+  /** The paths whose tokens it trains; a tree packs several. */
+  paths: Set<Path>;
+  pieces: Piece[];
+  /** Of a packed tree, one for each piece: the piece before it on its path, or -1. null: the one before it in the row. */
+  parents: number[] | null;
+};
+
+/** A row for each path. */
+export function planRows(paths: Path[]): Plan[] {
+  return paths.map((path) => ({ paths: new Set([path]), pieces: path.pieces, parents: null }));
+}
+
+/** As many paths a row as its limit allows, in their order; what they share is there once. */
+export function planPacked(paths: Path[], maxTokens: number | null): Plan[] {
+  const packs: Pack[] = [];
+  for (const path of paths) {
+    let pack = packs.at(-1);
+    if (pack === undefined || (maxTokens !== null && pack.lengthWith(path) > maxTokens)) {
+      pack = new Pack();
+      packs.push(pack);
+    }
+    pack.add(path);
+  }
+  return packs.map(({ paths: inside, pieces, parents }) => ({ paths: inside, pieces, parents }));
+}
+
+class Pack {
+  readonly paths = new Set<Path>();
+  readonly pieces: Piece[] = [];
+  readonly parents: number[] = [];
+  readonly #places = new Map<string, number>();
+  #length = 0;
+
+  lengthWith(path: Path): number {
+    return path.pieces.reduce((sum, { node, from, to }) => sum + (this.#places.has(node.node_id) ? 0 : to - from), this.#length);
+  }
+
+  add(path: Path): void {
+    this.paths.add(path);
+    let parent = -1;
+    for (const piece of path.pieces) {
+      const known = this.#places.get(piece.node.node_id);
+      if (known === undefined) {
+        this.parents.push(parent);
+        parent = this.pieces.push(piece) - 1;
+        this.#places.set(piece.node.node_id, parent);
+        this.#length += piece.to - piece.from;
+      } else parent = known;
+    }
+  }
+}

@@ -1,0 +1,164 @@
+/** Where every sampled token of a rollout went: into a row, or under the reason why not. */
+import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { Path, Piece } from "../selection/selection.ts";
+import type { Judge } from "../trained/judge.ts";
+import { exclusionOfCall } from "../trained/trainable.ts";
+
+export type TokenAccount = {
+  /** `trained` and all of `excluded` together: those that are known. */
+  sampled: number;
+  /** Reason (`UncountedReason`) -> calls that sampled an unknown number of tokens, which are in no count here. */
+  uncounted: Record<string, number>;
+  trained: number;
+  /** Reason -> tokens: those of `ExclusionReason`, and `grammar`, `left_out_class`, `not_selected`, `over_length`. */
+  excluded: Record<string, number>;
+  /** Kind of call -> tokens that are `auxiliary` or `left_out_class` for it. */
+  by_class: Record<string, number>;
+  /** Tokens of all rows, and of the parts of the tree that they are made of, each once: the quotient is the row inflation. */
+  row_tokens: number;
+  tree_tokens: number;
+};
+
+export type Accounted = TokenAccount & {
+  /** Call id -> first reason, for calls of which nothing is trained. */
+  untrained: Map<string, string>;
+};
+
+export type Accountable = {
+  trajectory: Trajectory;
+  /** Before the limit on tokens. */
+  selected: Path[];
+  owners: Map<string, Path>;
+  rows: { pieces: Piece[] }[];
+  judge: Judge;
+};
+
+/** What a run's rollouts come to; `excluded` reason by reason. */
+export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
+  const sum = emptyAccount();
+  for (const { sampled, trained, excluded, by_class, uncounted, row_tokens, tree_tokens } of accounts) {
+    sum.sampled += sampled;
+    sum.trained += trained;
+    sum.row_tokens += row_tokens;
+    sum.tree_tokens += tree_tokens;
+    for (const [reason, tokens] of Object.entries(excluded)) sum.excluded[reason] = (sum.excluded[reason] ?? 0) + tokens;
+    for (const [reason, calls] of Object.entries(uncounted)) sum.uncounted[reason] = (sum.uncounted[reason] ?? 0) + calls;
+    for (const [kind, tokens] of Object.entries(by_class)) sum.by_class[kind] = (sum.by_class[kind] ?? 0) + tokens;
+  }
+  return sum;
+}
+
+/** Tokens that a trainer computes for each token of the tree; null without rows. */
+export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): number | null {
+  return tree_tokens === 0 ? null : row_tokens / tree_tokens;
+}
+
+const emptyAccount = (): TokenAccount => ({
+  sampled: 0,
+  trained: 0,
+  excluded: {},
+  by_class: {},
+  uncounted: {},
+  row_tokens: 0,
+  tree_tokens: 0,
+});
+
+export function countTokens(accountable: Accountable): Accounted {
+  const { trajectory, selected, owners, rows, judge } = accountable;
+  const account = new Account(trajectory.calls);
+  const reachable = reachableNodes(selected);
+  for (const node of trajectory.nodes) {
+    if (node.kind !== "sampled") continue;
+    const reason = judge(node) ?? (owners.has(node.node_id) ? null : reachable.has(node.node_id) ? "over_length" : "not_selected");
+    account.take(node, reason);
+  }
+  for (const call of trajectory.calls) {
+    account.takeOutside(call, trajectory);
+    account.takeUncounted(call);
+  }
+  for (const { sampled_tokens } of trajectory.fidelity.damaged) account.takeLost(sampled_tokens ?? 0);
+  return { ...account.total, ...measureRows(rows), untrained: account.untrained };
+}
+
+function measureRows(rows: Accountable["rows"]): Pick<TokenAccount, "row_tokens" | "tree_tokens"> {
+  let row_tokens = 0;
+  // Pieces reach to the end of their node: of two pieces of one node the longer one has all of the other.
+  const longest = new Map<TreeNode, number>();
+  for (const { pieces } of rows)
+    for (const { node, from, to } of pieces) {
+      row_tokens += to - from;
+      longest.set(node, Math.max(longest.get(node) ?? 0, to - from));
+    }
+  return { row_tokens, tree_tokens: longest.values().reduce((sum, length) => sum + length, 0) };
+}
+
+/** Sampled nodes that a selected path may train. */
+function reachableNodes(paths: Path[]): Set<string> {
+  const reachable = new Set<string>();
+  for (const path of paths)
+    for (const { node } of path.pieces) if (node.kind === "sampled" && path.trains(node)) reachable.add(node.node_id);
+  return reachable;
+}
+
+class Account {
+  readonly total = emptyAccount();
+  readonly untrained = new Map<string, string>();
+  readonly #inTree = new Set<string>();
+  readonly #trained = new Set<string>();
+  readonly #classes: ReadonlyMap<string, string>;
+
+  constructor(calls: readonly CallRecord[]) {
+    this.#classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
+  }
+
+  take(node: TreeNode, reason: string | null): void {
+    this.#inTree.add(node.call_id);
+    const { length } = node.token_ids;
+    // A token without a choice is nobody's to train, whatever was decided about the rest of its call.
+    const isOpen = node.trainable || reason !== node.reason;
+    const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
+    this.total.sampled += length;
+    this.#exclude(node.call_id, "forced", forced);
+    if (reason !== null) this.#exclude(node.call_id, reason, length - forced);
+    else if (length > forced) {
+      this.total.trained += length - forced;
+      this.#train(node.call_id);
+    }
+  }
+
+  /** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
+  takeOutside(call: CallRecord, { purpose, in_loss, train_classes }: Trajectory): void {
+    if (this.#inTree.has(call.call_id)) return;
+    const tokens = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
+    const reason = exclusionOfCall({ ...call, purpose, in_loss, train_classes }) ?? "no_token_ids";
+    this.total.sampled += tokens;
+    this.#exclude(call.call_id, reason, tokens);
+    if (call.output !== null) this.untrained.set(call.call_id, reason);
+  }
+
+  /** Of a call that the log holds no more. */
+  takeLost(tokens: number): void {
+    if (tokens === 0) return;
+    this.total.sampled += tokens;
+    this.total.excluded.damaged = (this.total.excluded.damaged ?? 0) + tokens;
+  }
+
+  takeUncounted({ uncounted }: CallRecord): void {
+    if (uncounted !== null) this.total.uncounted[uncounted] = (this.total.uncounted[uncounted] ?? 0) + 1;
+  }
+
+  #exclude(callId: string, reason: string, tokens: number): void {
+    if (tokens === 0) return;
+    this.total.excluded[reason] = (this.total.excluded[reason] ?? 0) + tokens;
+    const kind = reason === "auxiliary" || reason === "left_out_class" ? this.#classes.get(callId) : undefined;
+    if (kind !== undefined) this.total.by_class[kind] = (this.total.by_class[kind] ?? 0) + tokens;
+    // What a grammar forced explains a call only where nothing else of it was sampled.
+    const known = this.untrained.get(callId);
+    if (!this.#trained.has(callId) && (known === undefined || known === "forced")) this.untrained.set(callId, reason);
+  }
+
+  #train(callId: string): void {
+    this.#trained.add(callId);
+    this.untrained.delete(callId);
+  }
+}

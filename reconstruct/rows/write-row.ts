@@ -1,0 +1,164 @@
+/** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
+import type { Policy } from "../../schema/session-log.ts";
+import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
+import { type Path, type Piece, pieceLength } from "../selection/selection.ts";
+import type { Judge } from "../trained/judge.ts";
+import type { Standing } from "../trained/loss-rules.ts";
+import type { TreeIndex } from "../tree/tree-index.ts";
+import type { FlatRow, FlatSegment } from "./flat-row.ts";
+import type { Plan } from "./row-plan.ts";
+
+export type RowContext = {
+  trajectory: Trajectory;
+  tree: TreeIndex;
+  standing: Standing;
+  /** Node id -> the path that trains it. */
+  owners: Map<string, Path>;
+  judge: Judge;
+  aggregation: Aggregation;
+  rollout_trained_tokens: number;
+};
+
+export class RowWriter {
+  readonly #context: RowContext;
+  /** By call: one name may have other steps in other calls. */
+  readonly #policies = new Map<string, Policy[]>();
+
+  constructor(context: RowContext) {
+    this.#context = context;
+    for (const { call_id, policy } of context.trajectory.calls)
+      this.#policies.set(
+        call_id,
+        [policy.end, policy.start].filter((each) => each !== null),
+      );
+  }
+
+  *rows(plans: Plan[]): Generator<FlatRow> {
+    for (const [index, plan] of plans.entries()) yield this.#write(plan, index, plans.length);
+  }
+
+  /** The first tokens of the path's prompt, as many as fit; of no path an empty row. */
+  dummy(path: Path | null, maxTokens: number | null): FlatRow {
+    const end = path?.pieces.findIndex(({ node }) => node.kind === "sampled") ?? 0;
+    const pieces = firstTokens(path?.pieces.slice(0, end) ?? [], maxTokens ?? Number.POSITIVE_INFINITY);
+    const row = this.#write({ paths: new Set(path === null ? [] : [path]), pieces, parents: null }, 0, 1);
+    // Formats that split prompt and response want at least one token of response.
+    return { ...row, dummy: true, prompt_length: Math.max(0, row.token_ids.length - 1), weight: 0 };
+  }
+
+  #write(plan: Plan, row_index: number, row_count: number): FlatRow {
+    const row = this.#emptyRow(plan, row_index, row_count);
+    const ends: number[] = [];
+    let start = 0;
+    for (const [index, piece] of plan.pieces.entries()) {
+      row.segments.push(this.#fill(row, start, piece, plan));
+      if (plan.parents !== null) place(row, start, piece, ends[plan.parents[index] as number] ?? -1);
+      start += piece.to - piece.from;
+      ends.push(start - 1);
+    }
+    row.trained_tokens = row.loss_mask.reduce((sum: number, mask) => sum + mask, 0);
+    row.weight = rowWeight(this.#context.aggregation, row.trained_tokens, row.rollout_trained_tokens);
+    return row;
+  }
+
+  #emptyRow({ paths, pieces, parents }: Plan, row_index: number, row_count: number): FlatRow {
+    const { trajectory, standing, rollout_trained_tokens } = this.#context;
+    const [first] = paths;
+    const length = pieceLength(pieces);
+    const trained = pieces.findIndex(({ node }) => node.kind === "sampled" && [...paths].some((path) => path.trains(node)));
+    return {
+      schema_version: 2,
+      trajectory_id: trajectory.trajectory_id,
+      session_id: trajectory.session_id,
+      task_id: trajectory.task.id,
+      rollout_id: trajectory.rollout_id,
+      attempt: trajectory.attempt,
+      group_id: trajectory.group.id,
+      group_size: trajectory.group.size,
+      sample_index: trajectory.group.sample_index,
+      row_index,
+      row_count,
+      trace_id: first?.trace_id ?? "",
+      agent: first?.agent ?? "main",
+      token_ids: new Array<number>(length),
+      loss_mask: new Array<0>(length).fill(0),
+      logprobs: new Array<null>(length).fill(null),
+      position_ids: parents === null ? null : new Array<number>(length),
+      parent_index: parents === null ? null : new Array<number>(length),
+      segments: [],
+      reward: standing.reward,
+      in_baseline: standing.in_baseline,
+      weight: 0,
+      trained_tokens: 0,
+      rollout_trained_tokens,
+      prompt_length: pieceLength(trained < 0 ? pieces : pieces.slice(0, trained)),
+      cut: [...paths].some((path) => path.cut),
+      dummy: false,
+    };
+  }
+
+  /** Writes the piece's tokens, which begin at `start`, and describes them. */
+  #fill(row: FlatRow, start: number, { node, from, to, context }: Piece, plan: Plan): FlatSegment {
+    const { kind, call_id, node_id, policy_version } = node;
+    const whyNot = kind === "sampled" ? this.#whyNotHere(node, plan) : undefined;
+    let trained = 0;
+    for (let at = from; at < to; at++) row.token_ids[start + at - from] = node.token_ids[at] as number;
+    for (let at = from; kind === "sampled" && at < to; at++) {
+      row.logprobs[start + at - from] = node.logprobs?.[at] ?? null;
+      if (whyNot !== null || node.forced?.[at] === true) continue;
+      row.loss_mask[start + at - from] = 1;
+      trained++;
+    }
+    return {
+      start,
+      end: start + to - from,
+      kind,
+      call_id,
+      agent: this.#context.tree.agentOf(node),
+      node_id,
+      node_start: from,
+      policy_version,
+      policy_step: policy_version === null ? null : this.#stepOf(call_id, policy_version),
+      context,
+      trainable: trained > 0,
+      reason: whyNot === null && trained === 0 ? "forced" : (whyNot ?? null),
+    };
+  }
+
+  /** By another call only for a span in the middle of one that went through more than two policies. */
+  #stepOf(call_id: string, version: string): number | null {
+    const isIt = (policy: Policy): boolean => policy.version === version;
+    const own = this.#policies.get(call_id)?.find(isIt);
+    return (own ?? [...this.#policies.values()].flat().find(isIt))?.step ?? null;
+  }
+
+  #whyNotHere(node: TreeNode, { paths }: Plan): string | null {
+    const { judge, owners } = this.#context;
+    const owner = owners.get(node.node_id);
+    return judge(node) ?? (owner !== undefined && paths.has(owner) ? null : owner === undefined ? "not_selected" : "other_row");
+  }
+}
+
+/** Position and parent of each token of the piece; `parent` is the row's index of the token before its first one. */
+function place(row: FlatRow, start: number, { from, to }: Piece, parent: number): void {
+  const { position_ids, parent_index } = row;
+  if (position_ids === null || parent_index === null) return;
+  const depth = parent < 0 ? 0 : (position_ids[parent] as number) + 1;
+  for (let at = 0; at < to - from; at++) {
+    position_ids[start + at] = depth + at;
+    parent_index[start + at] = at === 0 ? parent : start + at - 1;
+  }
+}
+
+function firstTokens(pieces: Piece[], limit: number): Piece[] {
+  const out: Piece[] = [];
+  let left = limit;
+  for (const piece of pieces) {
+    if (left <= 0) break;
+    const to = Math.min(piece.to, piece.from + left);
+    out.push({ ...piece, to });
+    left -= to - piece.from;
+  }
+  return out;
+}

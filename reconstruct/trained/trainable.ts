@@ -1,0 +1,104 @@
+/**
+ * May a call's tokens be trained, and if not, why? Two tables, read from the top; the first reason that fits is the one
+ * on the record. What is true of the call itself comes before what was decided about the whole rollout, so that
+ * lifting a mask later shows what remains.
+ *
+ * `purpose: live` is trained unless the caller says otherwise (`in_loss: false`): who records a session of their own
+ * does it to train on it. `purpose: eval` never is: a model must not be trained on what it is measured by.
+ */
+
+import type { z } from "zod";
+import { samePolicy } from "../../schema/same-policy.ts";
+import type { Policy, Purpose, RequestClass, WeightSpan } from "../../schema/session-log.ts";
+import type { ExclusionReason } from "../../schema/trajectory.ts";
+import { findMisalignment } from "../../tokens/alignment.ts";
+import type { Outcome } from "../log/outcome.ts";
+import type { CallHistory } from "../log/read-log.ts";
+
+export type Exclusion = z.infer<typeof ExclusionReason>;
+
+type Judged = {
+  /** What the log holds no more of it. */
+  damage: string | null;
+  outcome: Outcome;
+  /** The call of another rollout whose sample this is. */
+  replayed_from: string | null;
+  /** A model sampled it that the session does not train. */
+  other_policy: boolean;
+  request_class: RequestClass;
+  /** The session's own word on which kinds of call are trained. */
+  train_classes: readonly RequestClass[];
+  purpose: Purpose;
+  in_loss: boolean;
+};
+
+const callReasons: [Exclusion, (call: Judged) => boolean][] = [
+  ["damaged", (call) => call.damage !== null],
+  ["failed", (call) => call.outcome === "failed"],
+  // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
+  ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
+  ["replayed", (call) => call.replayed_from !== null],
+  ["other_policy", (call) => call.other_policy],
+  ["auxiliary", (call) => !call.train_classes.includes(call.request_class)],
+  ["not_for_training", (call) => call.purpose === "eval"],
+  ["masked_rollout", (call) => !call.in_loss],
+];
+
+/** Why the call's turn is not trained, whatever its tokens; null where it may be. */
+export function exclusionOfCall(call: Judged): Exclusion | null {
+  return callReasons.find(([, fits]) => fits(call))?.[0] ?? null;
+}
+
+const tokenReasons: [Exclusion, (call: CallHistory, hasPrompt: boolean) => boolean][] = [
+  ["no_token_ids", ({ finished }, hasPrompt) => !finished?.sampled_ids || !hasPrompt],
+  // The recorder compares with the engine's own count as well, which is not in the ids.
+  [
+    "misaligned",
+    ({ finished }) =>
+      finished?.missing?.startsWith("misaligned") === true ||
+      findMisalignment(finished?.sampled_ids ?? [], finished?.logprobs ?? null) !== null,
+  ],
+  // One missing logprob excludes the whole call: a row with holes has no importance ratio.
+  ["no_logprob", ({ finished }) => !finished?.logprobs || finished.logprobs.includes(null)],
+  ["unattributed_policy", changedPolicy],
+];
+
+/** Why the call's tokens cannot be trained by their logprobs; null where they can. `hasPrompt`: its prompt ids are known. */
+export function exclusionOfTokens(call: CallHistory, hasPrompt: boolean): Exclusion | null {
+  return tokenReasons.find(([, fits]) => fits(call, hasPrompt))?.[0] ?? null;
+}
+
+/** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
+export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
+  const policy = tries.at(-1)?.policy;
+  return policy === undefined ? begun.policy : policy;
+}
+
+/** The weights changed while it was generated, and nobody recorded at which token. */
+function changedPolicy(call: CallHistory): boolean {
+  const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
+  const isOther = start !== null && end !== null && !samePolicy(start, end);
+  return (isOther || call.finished?.policy_changed === true) && weightSpansOf(call) === null;
+}
+
+/**
+ * Which weights sampled which tokens, by the engine's own word. One name for all of them is none: engines that know no
+ * spans tell the name at the finish.
+ */
+export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
+  const spans = finished?.weights ?? [];
+  return spans.length > 1 ? spans : null;
+}
+
+/** The version that sampled the call's token at this position; null where it is unknown. */
+export function policyVersionAt(call: CallHistory, position: number): string | null {
+  const spans = weightSpansOf(call);
+  if (spans) return spans.find(({ start, end }) => start <= position && (end === null || position < end))?.version ?? null;
+  return changedPolicy(call) ? null : (call.finished?.policy?.version ?? null);
+}
+
+/** Under a grammar a logprob of exactly 0 means that no other token was allowed; null where there was no grammar. */
+export function forcedTokens({ finished }: CallHistory): boolean[] | null {
+  if (!finished?.logprob_semantics.grammar || !finished.logprobs) return null;
+  return finished.logprobs.map((logprob) => logprob === 0);
+}

@@ -1,0 +1,12 @@
+/** How a call hangs on its parent. */
+import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
+import type { CallHistory } from "../log/read-log.ts";
+
+export type Edge = {
+  parent: CallHistory | null;
+  match: EdgeMatch;
+  cause: EdgeCause | null;
+  /** Leading tokens of the prompt that are the parent's prompt and sample; the tree follows the parent that far. */
+  shared: number;
+  difference: { position: number; parent_text: string | null; child_text: string | null } | null;
+};

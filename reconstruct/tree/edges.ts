@@ -1,0 +1,54 @@
+/** The edge from a call's parent to the call: how its tokens continue it (`match`), and if they do not, why (`cause`). */
+import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
+import type { Conversations } from "../log/conversations.ts";
+import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
+import { findCause } from "./causes.ts";
+import type { Edge } from "./edge.ts";
+
+/** The edge of every call, by call id. */
+export function findEdges(calls: CallHistory[], parents: Map<string, CallHistory>, places: Conversations): Map<string, Edge> {
+  const edges = new Map<string, Edge>();
+  for (const call of calls) {
+    const parent = parents.get(call.call_id) ?? null;
+    edges.set(call.call_id, parent === null ? rootEdge : toEdge(call, parent, places, edges));
+  }
+  return edges;
+}
+
+const rootEdge: Edge = { parent: null, match: "root", cause: null, shared: 0, difference: null };
+
+function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, edges: Map<string, Edge>): Edge {
+  const prompt = places.prompt.get(call.call_id);
+  const full = places.full.get(parent.call_id);
+  if (areForeign(call, parent)) return { parent, match: "diverged", cause: "other_tokenizer", shared: 0, difference: null };
+  const decoded = call.decoded.get(parent.call_id) ?? null;
+  if (prompt === undefined || full === undefined) {
+    // Without both sides' ids nobody can say how far the tokens agree, but the messages may still say what changed.
+    const cause = findCause({ call, parent, decoded: null, position: null, places, edges });
+    return { parent, match: "unknown", cause, shared: sharedPrompt(call, parent, places), difference: null };
+  }
+  const shared = places.token_trie.shared(prompt, full);
+  if (shared === full.depth) return { parent, match: "exact", cause: null, shared, difference: null };
+  const cause = findCause({ call, parent, decoded, position: shared, places, edges });
+  const difference = { position: shared, parent_text: decoded?.parent_text ?? null, child_text: decoded?.child_text ?? null };
+  return { parent, match: matchOf(decoded?.same_text ?? null, cause), cause, shared, difference };
+}
+
+/** The session went on at an engine with another tokenizer: equal ids say other words there. */
+function areForeign(call: CallHistory, parent: CallHistory): boolean {
+  const [mine, theirs] = [tokenizerOf(call), tokenizerOf(parent)];
+  return mine !== null && theirs !== null && mine !== theirs;
+}
+
+/** The tokens differ; do the texts? Where nobody decoded them, a known change of the messages is proof enough that they do. */
+function matchOf(sameText: boolean | null, cause: EdgeCause): EdgeMatch {
+  if (sameText === true) return "same_text";
+  if (sameText === false) return "diverged";
+  return cause === "unknown" ? "unknown" : "diverged";
+}
+
+/** A parent that has a prompt but no sample (it failed) still lends the tree its prompt. */
+function sharedPrompt(call: CallHistory, parent: CallHistory, places: Conversations): number {
+  const [mine, theirs] = [places.prompt.get(call.call_id), places.prompt.get(parent.call_id)];
+  return mine && theirs ? places.token_trie.shared(mine, theirs) : 0;
+}

@@ -1,0 +1,80 @@
+/** The connection to the container engine of this machine, and what every call to it shares. */
+import { existsSync } from "node:fs";
+import { availableParallelism, homedir } from "node:os";
+import { join } from "node:path";
+import Docker from "dockerode";
+import { AlidadeError, messageOf } from "../../errors.ts";
+import { Limiter } from "../../host/limiter.ts";
+
+/**
+ * In front of create, start, exec and remove: they are CPU work of the engine (runtime, shim), so that more of them at
+ * once only queue inside it. At 100 at once p95 was 8 to 12 s without it.
+ */
+export const engineWork = new Limiter(2 * availableParallelism());
+
+/** How long an engine may take to say hello; one that is starting up takes about a second. */
+const helloMs = 5_000;
+
+let known: Docker | null = null;
+
+/** The engine, or an AlidadeError `sandbox_unavailable` that says what would help. */
+export async function dockerClient(signal?: AbortSignal): Promise<Docker> {
+  if (known !== null) return known;
+  const problems: string[] = [];
+  for (const { name, docker } of candidates()) {
+    try {
+      await hello(docker, signal);
+      known = docker;
+      return docker;
+    } catch (error) {
+      signal?.throwIfAborted();
+      problems.push(`${name}: ${messageOf(error)}`);
+    }
+  }
+  throw new AlidadeError(
+    "sandbox_unavailable",
+    `No Docker engine answers (${problems.join("; ") || "no socket found"}). Start Docker (or Podman's API service), or set DOCKER_HOST to where it listens.`,
+  );
+}
+
+/** Asks the engine anew, for `unavailable()`: one that was reachable may be gone. */
+export async function forgetUnreachable(signal: AbortSignal): Promise<void> {
+  if (known === null) return;
+  await hello(known, signal).catch(() => {
+    known = null;
+  });
+}
+
+/** `DOCKER_HOST` decides where it is set; else every socket that an engine is known to make. */
+function candidates(): { name: string; docker: Docker }[] {
+  const host = process.env.DOCKER_HOST;
+  if (host !== undefined && host !== "") return [{ name: `DOCKER_HOST=${host}`, docker: new Docker() }];
+  const runtime = process.env.XDG_RUNTIME_DIR;
+  const sockets = [
+    "/var/run/docker.sock",
+    join(homedir(), ".docker/run/docker.sock"),
+    join(homedir(), ".docker/desktop/docker.sock"),
+    join(homedir(), ".colima/default/docker.sock"),
+    join(homedir(), ".orbstack/run/docker.sock"),
+    ...(runtime === undefined ? [] : [join(runtime, "docker.sock"), join(runtime, "podman/podman.sock")]),
+    "/run/podman/podman.sock",
+  ];
+  return sockets.filter((path) => existsSync(path)).map((path) => ({ name: path, docker: new Docker({ socketPath: path }) }));
+}
+
+async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
+  const limit = AbortSignal.timeout(helloMs);
+  const options = { abortSignal: signal === undefined ? limit : AbortSignal.any([limit, signal]) };
+  // The type declarations know no options here; dockerode itself takes them.
+  await (docker.ping as unknown as (options: { abortSignal: AbortSignal }) => Promise<unknown>).call(docker, options);
+}
+
+/** The HTTP status of a failed call to the engine; null when it did not come that far. */
+export function statusOf(error: unknown): number | null {
+  const status = (error as { statusCode?: unknown } | null)?.statusCode;
+  return typeof status === "number" ? status : null;
+}
+
+export function isNotFound(error: unknown): boolean {
+  return statusOf(error) === 404;
+}

@@ -1,0 +1,113 @@
+/** Files in and out of a container, as archives that the engine packs and unpacks: nothing inside is executed for it. */
+import { posix } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type Docker from "dockerode";
+import { extract, pack } from "tar-stream";
+import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
+import { checkedPath, FileCollector } from "../../files/file-collector.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { foldersAbove } from "../../files/file-tree.ts";
+import { statusOf } from "./client.ts";
+import { agentId } from "./container.ts";
+
+/**
+ * Writes below `folder`, which lies in one of the sandbox's writable places (`place`): the root is read-only, so the
+ * archive goes to the place and its entries carry the rest of the path.
+ */
+export async function putFiles(container: Docker.Container, place: string, folder: string, files: TreeFile[]): Promise<void> {
+  const archive = pack();
+  const below = posix.relative(place, folder);
+  const owned = { uid: agentId, gid: agentId };
+  const folders = new Set<string>();
+  const filled = (async () => {
+    for (const file of files) {
+      const name = posix.join(below, checkedPath(file.path));
+      for (const parent of foldersAbove(name)) {
+        if (folders.has(parent)) continue;
+        folders.add(parent);
+        archive.entry({ name: `${parent}/`, type: "directory", mode: 0o755, ...owned });
+      }
+      await new Promise<void>((resolve, reject) => {
+        const mode = (file.mode & 0o111) === 0 ? 0o644 : 0o755;
+        archive.entry({ name, type: "file", mode, size: file.content.length, ...owned }, file.content, (error) =>
+          error ? reject(error) : resolve(),
+        );
+      });
+    }
+    archive.finalize();
+  })();
+  filled.catch((error: unknown) => archive.destroy(error as Error));
+  try {
+    await container.putArchive(Readable.from(archive), { path: place });
+    await filled;
+  } catch (error) {
+    throw writeError(error, folder);
+  }
+}
+
+function writeError(error: unknown, folder: string): AlidadeError {
+  if (/no space left on device|disk quota exceeded/i.test(messageOf(error))) {
+    return new AlidadeError(
+      "sandbox_disk_full",
+      `The sandbox's disk is full: no space left to write below ${folder} (raise limits.disk_mb).`,
+      { cause: error },
+    );
+  }
+  return goneOr(error, `Writing files below ${folder}: `);
+}
+
+export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[] };
+
+/**
+ * Regular files below `folder`, sorted by path. Links, devices and what lies below `skip` are left out. `disk`: bytes
+ * that the writable places there hold.
+ */
+export async function getFiles(
+  container: Docker.Container,
+  folder: string,
+  bounds: Bounds,
+  skip: string[],
+  disk: number,
+): Promise<TreeFile[]> {
+  const collector = new FileCollector(folder, bounds, skip, disk);
+  // The trailing "/." archives what is in the folder, also where its last part is a link.
+  const source = await container.getArchive({ path: `${folder}/.` }).catch((error: unknown) => {
+    if (statusOf(error) === 404) throw new AlidadeError("not_found", `There is no folder ${folder} in the sandbox.`, { cause: error });
+    throw goneOr(error, `Reading files below ${folder}: `);
+  });
+  const archive = extract();
+  // A small pipe between, so that leaving early destroys the source and with it the engine's work.
+  const feeding = pipeline(source as Readable, new PassThrough(), archive);
+  feeding.catch(() => {}); // told by the loop below
+  try {
+    for await (const entry of archive) {
+      const path = posix.normalize(entry.header.name).replace(/\/$/, "");
+      const { type, size = 0, mode = 0, linkname } = entry.header;
+      const isWanted = path === "." || collector.meets(path);
+      if (type === "link" && isWanted) collector.addLink(path, posix.normalize(linkname ?? ""));
+      else if (type === "file" && isWanted && collector.wants(path, size))
+        collector.add(path, await content(entry as unknown as AsyncIterable<Buffer>), mode);
+      else collector.passes(path, size);
+      entry.resume();
+    }
+    await feeding;
+  } catch (error) {
+    (source as Readable).destroy();
+    throw goneOr(error, `Reading files below ${folder}: `);
+  }
+  return collector.files();
+}
+
+async function content(entry: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of entry) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function goneOr(error: unknown, prefix: string): AlidadeError {
+  const status = statusOf(error);
+  if (status === 404 || status === 409)
+    return new AlidadeError("sandbox_died", `${prefix}the sandbox's container is gone: ${messageOf(error)}`, { cause: error });
+  return asAlidadeError(error, "sandbox_error", prefix);
+}

@@ -1,0 +1,326 @@
+/** One running container as a sandbox. */
+import { posix } from "node:path";
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { AlidadeError, messageOf } from "../../errors.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import { engineWork, isNotFound, statusOf } from "./client.ts";
+import { agentId, home, labels, type WritablePlace } from "./container.ts";
+import { type DoorKind, openContainerDoor } from "./container-door.ts";
+import { type Bounds, getFiles, putFiles } from "./container-files.ts";
+import { type Command, type Finished, runCommand } from "./exec.ts";
+
+/** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
+const treeVariable = "ALIDADE_EXEC";
+
+/**
+ * Ends every process of the user that carries the mark $1. Where the mark cannot be looked for, or processes keep
+ * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. That none was found says
+ * something only where no process came or went meanwhile: of a chain of them each may begin behind the look and end
+ * before it. Only builtins and grep.
+ */
+const killTree = `
+command -v grep >/dev/null || kill -9 -1
+round=0
+while [ $round -lt 50 ]; do
+  set -- "$1" /proc/[0-9]*; before=$*
+  files=$(grep -lzxF -e "$1" /proc/[0-9]*/environ 2>/dev/null)
+  set -- "$1" /proc/[0-9]*
+  [ -z "$files" ] && [ "$before" = "$*" ] && exit 0
+  for file in $files; do pid=\${file#/proc/}; kill -9 "\${pid%/environ}" 2>/dev/null; done
+  round=$((round + 1))
+done
+kill -9 -1`;
+
+/**
+ * Run as root, whom the agent cannot signal: ends what else we started as root, then says by its exit code whether a
+ * process of user $1 lives. Only builtins.
+ */
+const killRootAndLook = `
+kill -9 -1 2>/dev/null
+for status in /proc/[0-9]*/status; do
+  state= user=
+  while read -r key value rest; do
+    case $key in State:) state=$value;; Uid:) user=$value;; esac
+  done 2>/dev/null <"$status"
+  [ "$user" = "$1" ] && [ "$state" != Z ] && [ "$state" != X ] && exit 1
+done
+exit 0`;
+
+/** One of these is the container's own count of processes that the out-of-memory killer ended (cgroup v2, v1). */
+const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+
+/** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
+const ownCommandMs = 15_000;
+/** A command that was killed is seen to have ended within a second; on a loaded machine one that was being started takes some. */
+const freezeRoundMs = 2_000;
+const freezeRounds = 15;
+
+export type ContainerFacts = {
+  docker: Docker;
+  id: string;
+  /** The container's name, which its volumes carry as a label. */
+  name: string;
+  spec: SandboxSpec;
+  facts: SandboxFacts;
+  /** The image's PATH. */
+  path: string;
+  /** What can be written to. */
+  writable: WritablePlace[];
+  door: DoorKind;
+};
+
+export class DockerSandbox implements Sandbox {
+  readonly id: string;
+  readonly facts: SandboxFacts;
+  readonly #docker: Docker;
+  readonly #name: string;
+  readonly #container: Docker.Container;
+  readonly #spec: SandboxSpec;
+  readonly #path: string;
+  /** The innermost first. */
+  readonly #writable: WritablePlace[];
+  readonly #doorKind: DoorKind;
+  readonly #doors = new Set<Door>();
+  #commands = 0;
+  /** Commands that have not ended, those included that the engine is only about to start. */
+  readonly #running = new Set<Promise<unknown>>();
+  #outOfMemoryKills = 0;
+  #disposing: Promise<void> | null = null;
+
+  constructor({ docker, id, name, spec, facts, path, writable, door }: ContainerFacts) {
+    this.id = id;
+    this.facts = facts;
+    this.#docker = docker;
+    this.#name = name;
+    this.#container = docker.getContainer(id);
+    this.#spec = spec;
+    this.#path = path;
+    this.#writable = writable.toSorted((a, b) => b.target.length - a.target.length);
+    this.#doorKind = door;
+  }
+
+  path(inside: string): string {
+    return inside;
+  }
+
+  exec(argv: string[], options: ExecOptions = {}): Promise<ExecResult> {
+    const command = this.#exec(argv, options);
+    const ended: Promise<boolean> = command.then(
+      () => this.#running.delete(ended),
+      () => this.#running.delete(ended),
+    );
+    this.#running.add(ended);
+    return command;
+  }
+
+  async #exec(argv: string[], options: ExecOptions): Promise<ExecResult> {
+    this.#commands += 1;
+    const mark = `${this.#commands}`;
+    const user = options.user === "root" ? "0:0" : `${agentId}:${agentId}`;
+    const finished = await runCommand(this.#docker, this.id, {
+      argv,
+      user,
+      cwd: options.cwd ?? this.#spec.workdir,
+      env: { HOME: home, PATH: this.#path, LANG: "C.UTF-8", ...this.#spec.env, ...options.env, [treeVariable]: mark },
+      stdin: options.stdin,
+      timeout_ms: options.timeout_ms,
+      deadline: options.deadline,
+      max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
+      keep_output: options.keep_output,
+      signal: options.signal,
+      kill: () => this.#killTree(user, mark),
+    });
+    return { ...finished, out_of_memory: await this.#checkAfter(finished, argv) };
+  }
+
+  async writeFiles(files: TreeFile[], folder = this.#spec.workdir): Promise<void> {
+    const target = posix.resolve(this.#spec.workdir, folder);
+    const place = this.#writable.find((one) => isBelow(target, one.target));
+    if (place === undefined) {
+      throw new AlidadeError(
+        "request_invalid",
+        `Nothing can be written below ${folder}: only ${this.#writable.map((one) => one.target).join(", ")} are writable in the sandbox.`,
+        {
+          param: "folder",
+        },
+      );
+    }
+    if (files.length === 0) return;
+    await putFiles(this.#container, place.target, target, files);
+    await this.#checkRunning(`files were written below ${folder}`);
+  }
+
+  async readFiles(folder: string, bounds: Bounds = {}): Promise<TreeFile[]> {
+    const inside = posix.resolve(this.#spec.workdir, folder);
+    try {
+      return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#diskOf(inside));
+    } finally {
+      // Throws for a container that is gone, whatever was found in it or not.
+      await this.#checkRunning(`files were read below ${folder}`);
+    }
+  }
+
+  /** Bytes that can have been written below a folder. What lies in no writable place is the image's own. */
+  #diskOf(folder: string): number {
+    const places = this.#writable.filter(({ target }) => isBelow(folder, target) || isBelow(target, folder));
+    return places.length === 0 ? Number.POSITIVE_INFINITY : places.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
+  }
+
+  async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
+    const door = await openContainerDoor(this.#docker, this.id, this.#doorKind, onConnection);
+    this.#doors.add(door);
+    return {
+      url: door.url,
+      [Symbol.asyncDispose]: async () => {
+        this.#doors.delete(door);
+        await door[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  /**
+   * The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. A
+   * process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the
+   * whole container.
+   */
+  async freeze(): Promise<void> {
+    for (let round = 0; round < freezeRounds; round += 1) {
+      await this.#killAll(`${agentId}:${agentId}`);
+      const { exit_code } = await this.#own(["sh", "-c", killRootAndLook, "sh", String(agentId)], "0:0");
+      // A command that the engine had not started yet was not there to be killed: it is, in the next round.
+      await Promise.race([Promise.all(this.#running), sleep(freezeRoundMs, undefined, { ref: false })]);
+      if (this.#running.size === 0 && exit_code === 0) return;
+    }
+    if (this.#running.size > 0)
+      throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
+    await this.#container.pause();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposing ??= this.#dispose();
+    return this.#disposing;
+  }
+
+  async #dispose(): Promise<void> {
+    await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
+    await removeContainer(this.#container);
+    // Only where somebody removed the container before us are its volumes still there.
+    await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
+  }
+
+  /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
+  async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
+    const command = `"${argv.join(" ").slice(0, 200)}"`;
+    await this.#checkRunning(`${command} ran in it`);
+    if (finished.exit_code === 0) return false;
+    try {
+      const kills = await this.#newOutOfMemoryKills();
+      if (finished.exit_code !== null || finished.timed_out) return kills > 0;
+      throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
+    } catch (error) {
+      // A container that is killed ends its commands a moment before the engine says that it is not running.
+      for (let look = 0; look < 10; look += 1) {
+        await this.#checkRunning(`${command} ran in it`);
+        await sleep(100);
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Throws `sandbox_died` or `sandbox_out_of_memory` when the container is gone. Asked after files were moved too: the
+   * engine reads and writes a stopped container without a word, and its memory file systems are then empty new ones.
+   */
+  async #checkRunning(what: string): Promise<void> {
+    const state = await this.#container.inspect().then(
+      ({ State }) => State,
+      (error: unknown) => {
+        if (isNotFound(error)) return null;
+        throw error;
+      },
+    );
+    if (state?.Running) return;
+    if (state?.OOMKilled) {
+      const limit = `limits.memory_mb is ${this.#spec.limits.memory_mb}`;
+      throw new AlidadeError("sandbox_out_of_memory", `The sandbox ran out of memory and ended while ${what} (${limit}).`);
+    }
+    const how = state === null ? "it was removed" : `exit code ${state.ExitCode}`;
+    throw new AlidadeError("sandbox_died", `The sandbox's container ended while ${what} (${how}).`);
+  }
+
+  /** A process that was killed for memory leaves no other trace than the kernel's own count. */
+  async #newOutOfMemoryKills(): Promise<number> {
+    // As root: a process of the agent's may be killing all of its user's.
+    const { stdout, exit_code } = await this.#own(readOutOfMemory, "0:0");
+    const match = /^oom_kill (\d+)$/m.exec(stdout);
+    // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
+    if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");
+    if (match === null) return 0;
+    const total = Number(match[1]);
+    const fresh = total - this.#outOfMemoryKills;
+    this.#outOfMemoryKills = total;
+    return fresh;
+  }
+
+  async #killTree(user: string, mark: string): Promise<void> {
+    const { exit_code } = await this.#own(["sh", "-c", killTree, "sh", `${treeVariable}=${mark}`], user).catch(() => ({ exit_code: null }));
+    // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
+    if (exit_code !== 0) await this.#killAll(user);
+  }
+
+  async #killAll(user: string): Promise<void> {
+    await this.#own(["sh", "-c", "kill -9 -1"], user);
+  }
+
+  /** A command of ours; its own failure is not the sandbox's. */
+  #own(argv: string[], user: string): Promise<Finished> {
+    const command: Command = { argv, user, cwd: "/", env: {}, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
+    return runCommand(this.#docker, this.id, command);
+  }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/**
+ * Removes the volumes with these labels that no container uses, as far as it can; returns the labels of those that are
+ * gone, and in words what is not. `wanted` picks among them.
+ */
+export async function removeVolumes(
+  docker: Docker,
+  label: string[],
+  wanted: (labels: Record<string, string>) => Promise<boolean> = async () => true,
+): Promise<{ removed: Record<string, string>[]; failed: string[] }> {
+  const { Volumes } = await docker.listVolumes({ filters: { label, dangling: ["true"] } });
+  const removed: Record<string, string>[] = [];
+  const failed: string[] = [];
+  for (const { Name, Labels } of Volumes ?? []) {
+    if (!(await wanted(Labels ?? {}))) continue;
+    try {
+      await docker.getVolume(Name).remove();
+      removed.push(Labels ?? {});
+    } catch (error) {
+      if (!isNotOurs(error)) failed.push(`volume ${Name} of run ${Labels?.[labels.run]}: ${messageOf(error)}`);
+    }
+  }
+  return { removed, failed };
+}
+
+/** Removes a container with its volumes; one that is gone, or being removed by someone else, is fine. */
+export async function removeContainer(container: Docker.Container): Promise<void> {
+  try {
+    await engineWork.run(undefined, () => container.remove({ force: true, v: true }));
+  } catch (error) {
+    if (!isNotOurs(error)) throw error;
+  }
+}
+
+/** Gone, in use after all, or being removed by someone else. */
+function isNotOurs(error: unknown): boolean {
+  const status = statusOf(error);
+  return status === 404 || status === 409;
+}

@@ -1,0 +1,210 @@
+/**
+ * One command in a container, through the engine's exec. Its traps, and what is done about them: a stream that ended is
+ * not a command that finished (only an exit code says so); closing the stream does not end the command (it is killed by
+ * name); a command that never started is no error of the API but an exit code and a text on stdout (its pid stays 0).
+ */
+
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
+import { BoundedOutput } from "../../host/bounded-output.ts";
+import type { ExecResult } from "../sandbox.ts";
+import { demultiplex } from "./attached-stream.ts";
+import { engineWork, isNotFound, statusOf } from "./client.ts";
+
+export type Command = {
+  argv: string[];
+  /** `uid:gid` */
+  user: string;
+  cwd: string;
+  env: Record<string, string>;
+  stdin?: string;
+  timeout_ms?: number;
+  deadline?: AbortSignal;
+  max_output_bytes: number;
+  keep_output?: "start" | "end";
+  signal?: AbortSignal;
+  /** Ends the command with its process tree; called on time-out and abort. */
+  kill: () => Promise<void>;
+};
+
+export type Finished = Omit<ExecResult, "out_of_memory">;
+
+/** Looked at beside the stream: engines keep it open for a child that was left in the background. A look costs 1 ms. */
+const lookMs = 500;
+/** Output that is still on its way when the command is over comes without pauses of this length. */
+const silenceMs = 200;
+/** What starting a command costs the engine on a loaded machine. */
+const startMs = 150;
+/** The engine closes the stream first and then writes down how the command ended, on a loaded machine some time later. */
+const recordMs = 5_000;
+/** A killed process's last output arrives within this. */
+const killGraceMs = 5_000;
+
+export async function runCommand(docker: Docker, containerId: string, command: Command): Promise<Finished> {
+  command.signal?.throwIfAborted();
+  const started = performance.now();
+  const { exec, stream } = await start(docker, containerId, command);
+  const stdout = new BoundedOutput(command.max_output_bytes, command.keep_output);
+  const stderr = new BoundedOutput(command.max_output_bytes, command.keep_output);
+  const heard = { at: performance.now() };
+  const ended = drain(stream, stdout, stderr, heard);
+  try {
+    const why = await firstOf(ended, finishedUnseen(exec, heard), command);
+    if (why === "timeout" || why === "abort") {
+      await command.kill();
+      await Promise.race([ended, sleep(killGraceMs, undefined, { ref: false })]);
+    }
+    if (why === "abort")
+      throw new AlidadeError("cancelled", `The command was cancelled: ${command.argv.join(" ")}`, { cause: command.signal?.reason });
+    const exit = why === "timeout" ? null : await exitOf(exec, stdout, stderr);
+    return {
+      exit_code: exit,
+      stdout: stdout.toString(),
+      stderr: stderr.toString(),
+      timed_out: why === "timeout",
+      dropped_bytes: stdout.dropped + stderr.dropped,
+      duration_ms: performance.now() - started,
+    };
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** Starts a process with its streams attached. Throws typed errors for a container that is gone. */
+export async function attach(
+  docker: Docker,
+  containerId: string,
+  command: Pick<Command, "argv" | "user" | "cwd" | "env" | "signal">,
+  stdin: boolean,
+): Promise<{ exec: Docker.Exec; stream: Duplex }> {
+  try {
+    const exec = await docker.getContainer(containerId).exec({
+      Cmd: command.argv,
+      User: command.user,
+      WorkingDir: command.cwd,
+      Env: Object.entries(command.env).map(([name, value]) => `${name}=${value}`),
+      AttachStdin: stdin,
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    const stream = await exec.start({ hijack: true, stdin });
+    return { exec, stream };
+  } catch (error) {
+    // 409: not running, or paused. 404: removed.
+    const status = statusOf(error);
+    if (status === 404 || status === 409) {
+      throw new AlidadeError("sandbox_died", `The sandbox's container is not running any more: ${messageOf(error)}`, { cause: error });
+    }
+    throw asAlidadeError(error, "sandbox_error", `Starting ${command.argv[0]} in the sandbox: `);
+  }
+}
+
+/** Keeps its place in the engine's line until the command shows itself, for the engine answers before it has done the work. */
+async function start(docker: Docker, containerId: string, command: Command): Promise<{ exec: Docker.Exec; stream: Duplex }> {
+  const leave = await engineWork.enter(command.signal);
+  try {
+    const attached = await attach(docker, containerId, command, command.stdin !== undefined);
+    if (command.stdin !== undefined) {
+      attached.stream.on("error", () => {}); // a command that does not read its input is no fault
+      attached.stream.end(command.stdin);
+    }
+    const quiet = setTimeout(leave, startMs);
+    attached.stream.once("readable", () => {
+      clearTimeout(quiet);
+      leave();
+    });
+    return attached;
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutput, heard: { at: number }): Promise<void> {
+  try {
+    for await (const { stream: name, bytes } of demultiplex(stream)) {
+      heard.at = performance.now();
+      (name === "stdout" ? stdout : stderr).push(bytes);
+    }
+  } catch {
+    // A torn stream ends the reading; the exit code decides what it means.
+  }
+}
+
+type Why = "ended" | "timeout" | "abort";
+
+async function firstOf(ended: Promise<void>, unseen: (over: AbortSignal) => Promise<Why>, command: Command): Promise<Why> {
+  const over = new AbortController();
+  const waits: Promise<Why>[] = [ended.then(() => "ended")];
+  if (command.timeout_ms !== undefined) waits.push(after(command.timeout_ms, over.signal, "timeout"));
+  if (command.deadline !== undefined) waits.push(fired(command.deadline, "timeout", over.signal));
+  if (command.signal !== undefined) waits.push(fired(command.signal, "abort", over.signal));
+  waits.push(unseen(over.signal));
+  try {
+    return await Promise.race(waits);
+  } finally {
+    over.abort();
+  }
+}
+
+async function after(milliseconds: number, over: AbortSignal, why: Why): Promise<Why> {
+  await sleep(milliseconds, undefined, { signal: over }).catch(() => {});
+  return why;
+}
+
+function fired(signal: AbortSignal, why: Why, over: AbortSignal): Promise<Why> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(why);
+    signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
+  });
+}
+
+/** Resolves once the engine says that the command is over and its last output has come. */
+function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortSignal) => Promise<Why> {
+  return async (over) => {
+    const pause = (milliseconds: number) => sleep(milliseconds, undefined, { signal: over }).catch(() => {});
+    while (!over.aborted) {
+      await pause(lookMs);
+      if (over.aborted || !(await isOver(exec))) continue;
+      // A child in the background may print for ever; a command's own output was in the pipe before it ended.
+      const patience = performance.now() + killGraceMs;
+      do await pause(silenceMs);
+      while (!over.aborted && performance.now() - heard.at < silenceMs && performance.now() < patience);
+      break;
+    }
+    return "ended";
+  };
+}
+
+async function isOver(exec: Docker.Exec): Promise<boolean> {
+  try {
+    const state = await exec.inspect();
+    return !state.Running && state.ExitCode !== null;
+  } catch (error) {
+    return isNotFound(error); // the engine restarted, or the container was removed
+  }
+}
+
+/** The exit code; null when the engine lost the command, as it does when it restarts. */
+async function exitOf(exec: Docker.Exec, stdout: BoundedOutput, stderr: BoundedOutput): Promise<number | null> {
+  const patience = performance.now() + recordMs;
+  do {
+    const state = await exec.inspect().catch(() => null);
+    if (state === null) return null;
+    if (!state.Running && state.ExitCode !== null) {
+      // A pid that is still 0: it never ran, and stdout is the runtime's complaint.
+      if (state.Pid === 0 && state.ExitCode >= 126) return neverRan(state.ExitCode, stdout, stderr);
+      return state.ExitCode;
+    }
+    await sleep(25);
+  } while (performance.now() < patience);
+  return null;
+}
+
+/** As a shell has it: 127 for a command that is not there, 126 for one that cannot be run, the reason on stderr. */
+function neverRan(exitCode: number, stdout: BoundedOutput, stderr: BoundedOutput): number {
+  stderr.push(stdout.take());
+  return /executable file not found|no such file or directory/i.test(stderr.toString()) ? 127 : exitCode;
+}

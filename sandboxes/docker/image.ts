@@ -1,0 +1,150 @@
+/** What we must know of an image before and after running it; read from its files, without starting anything of it. */
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { Readable } from "node:stream";
+import type Docker from "dockerode";
+import { extract } from "tar-stream";
+import { z } from "zod";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { cached } from "../../host/cache-folder.ts";
+import { currentOwner, hostId } from "../../host/owner.ts";
+import { Limits } from "../../schema/task.ts";
+import { engineWork, isNotFound, statusOf } from "./client.ts";
+import { agentId, home, sandboxLabels } from "./container.ts";
+
+export type ImageFacts = {
+  /** The engine's content id (`sha256:…`): the same id is the same image. */
+  id: string;
+  /** `name version`, sorted; null for an image without dpkg's list. */
+  packages: string[] | null;
+  /** The image's own PATH. */
+  path: string;
+  volumes: string[];
+  /** Host folder with `passwd`, `group` and `hosts`: the image's own lines and ours. */
+  etc: string;
+};
+
+const Known = z.strictObject({ packages: z.array(z.string()).nullable() });
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** dpkg's list is about 200 kB for a base image and 10 MB for a desktop. */
+const maxFileBytes = 64 * 1024 * 1024;
+
+/** Raised when other files are kept of the same image. */
+const layout = 1;
+
+/** Without a network the engine writes no hosts file, and `localhost` would not resolve. IPv4 only: there may be no other. */
+const hosts = "127.0.0.1\tlocalhost sandbox\n";
+
+const looking = new Map<string, Promise<ImageFacts>>();
+
+/** Throws `sandbox_unavailable` for an image that is not on the engine. */
+export async function imageFacts(docker: Docker, image: string): Promise<ImageFacts> {
+  const inspected = await inspect(docker, image);
+  const known = looking.get(inspected.Id) ?? look(docker, inspected);
+  looking.set(inspected.Id, known);
+  known.catch(() => looking.delete(inspected.Id));
+  return known;
+}
+
+async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspectInfo> {
+  try {
+    return await docker.getImage(image).inspect();
+  } catch (error) {
+    if (!isNotFound(error)) throw asAlidadeError(error, "sandbox_unavailable", `Asking the Docker engine for image ${image}: `);
+    throw new AlidadeError(
+      "sandbox_unavailable",
+      `The image "${image}" is not on this Docker engine. Pull it (docker pull ${image}) or build it (docker build -t ${image} .), then run again.`,
+      { cause: error, param: "image" },
+    );
+  }
+}
+
+async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<ImageFacts> {
+  const etc = await cached(`images/${image.Id.replace(":", "-")}-${layout}`, (folder) => readImage(docker, image.Id, folder));
+  const { packages } = Known.parse(JSON.parse(await readFile(join(etc, "image.json"), "utf8")));
+  const path = image.Config.Env?.find((line) => line.startsWith("PATH="))?.slice(5);
+  return { id: image.Id, packages, path: path || defaultPath, volumes: Object.keys(image.Config.Volumes ?? {}), etc };
+}
+
+async function readImage(docker: Docker, id: string, folder: string): Promise<void> {
+  await using container = await unstarted(docker, id);
+  const text = async (path: string) => (await readOne(container.container, path))?.toString("utf8") ?? null;
+  const passwd = (await text("/etc/passwd")) ?? "root:x:0:0:root:/root:/bin/sh\n";
+  const group = (await text("/etc/group")) ?? "root:x:0:\n";
+  const status = await text("/var/lib/dpkg/status");
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "passwd"), withUser(passwd), { mode: 0o644 });
+  await writeFile(join(folder, "group"), withGroup(group), { mode: 0o644 });
+  await writeFile(join(folder, "hosts"), hosts, { mode: 0o644 });
+  await writeFile(join(folder, "image.json"), `${JSON.stringify({ packages: status === null ? null : dpkgPackages(status) })}\n`);
+}
+
+/** Programs that ask who they are (Node's `os.userInfo`, git) fail for a uid without a line. */
+export function withUser(passwd: string): string {
+  const others = passwd.split("\n").filter((line) => line !== "" && line.split(":")[2] !== String(agentId) && !line.startsWith("agent:"));
+  return `${[...others, `agent:x:${agentId}:${agentId}:agent:${home}:/bin/sh`].join("\n")}\n`;
+}
+
+function withGroup(group: string): string {
+  const others = group.split("\n").filter((line) => line !== "" && line.split(":")[2] !== String(agentId) && !line.startsWith("agent:"));
+  return `${[...others, `agent:x:${agentId}:`].join("\n")}\n`;
+}
+
+/** `name version` of what is installed, from dpkg's own list. */
+export function dpkgPackages(status: string): string[] {
+  const packages: string[] = [];
+  for (const paragraph of status.split("\n\n")) {
+    const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(paragraph)?.[1];
+    if (field("Status")?.endsWith(" installed")) packages.push(`${field("Package")} ${field("Version")}`);
+  }
+  return packages.sort();
+}
+
+/** A container of the image that is never started, to read files from. */
+export async function unstarted(docker: Docker, image: string): Promise<AsyncDisposable & { container: Docker.Container }> {
+  const name = `alidade-look-${randomBytes(6).toString("hex")}`;
+  // Labelled like a sandbox, so that the reaper finds one that was left behind.
+  const limits = Limits.parse({});
+  const ownLabels = sandboxLabels({ run_id: "look", owner: await currentOwner(), limits }, await hostId());
+  const container = await engineWork.run(undefined, () =>
+    docker.createContainer({
+      Labels: ownLabels,
+      name,
+      Image: image,
+      Entrypoint: ["true"],
+      Cmd: [],
+      NetworkDisabled: true,
+      HostConfig: { NetworkMode: "none" },
+    }),
+  );
+  return {
+    container,
+    [Symbol.asyncDispose]: async () => {
+      await engineWork.run(undefined, () => container.remove({ force: true, v: true })).catch(() => {});
+    },
+  };
+}
+
+/** One file's content; null when it is not there. Links are followed a few times: `/etc` is full of them. */
+async function readOne(container: Docker.Container, path: string, links = 5): Promise<Buffer | null> {
+  const stream = await container.getArchive({ path }).catch((error: unknown) => {
+    if (statusOf(error) === 404) return null;
+    throw error;
+  });
+  if (stream === null) return null;
+  const archive = extract();
+  Readable.from(stream as Readable).pipe(archive);
+  for await (const entry of archive) {
+    const { type, size = 0, linkname } = entry.header;
+    if (type === "symlink" && linkname && links > 0) {
+      entry.resume();
+      return readOne(container, posix.resolve(posix.dirname(path), linkname), links - 1);
+    }
+    if (type !== "file" || size > maxFileBytes) return null;
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry as unknown as AsyncIterable<Buffer>) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+  return null;
+}

@@ -1,0 +1,241 @@
+/** What one sandboxed session may take of the proxy, and what it is told when it takes more. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { dialects } from "../../../dialects/index.ts";
+import type { ProxyOptions } from "../../../proxy/index.ts";
+import type { SessionSpec } from "../../../schema/session-log.ts";
+import { DiskStore } from "../../../store/index.ts";
+import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxy-at.ts";
+import { until } from "../../fakes/until.ts";
+
+const hi = [{ role: "user", content: "hi" }];
+const mebibyte = 1024 * 1024;
+
+/** A sandboxed session and its door. */
+async function sandbox(
+  at: ProxyAt,
+  spec: Partial<SessionSpec> = {},
+): Promise<AsyncDisposable & { client: Client; port: number; connect(): Promise<Socket> }> {
+  const client = await at.open({ sandboxed: true, ...spec });
+  const door: Server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => undefined);
+    at.proxy.attach(at.proxy.session(client.sessionId), socket);
+  });
+  door.listen(0, "127.0.0.1");
+  await once(door, "listening");
+  const { port } = door.address() as AddressInfo;
+  const sockets: Socket[] = [];
+  return {
+    client,
+    port,
+    connect: async () => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      sockets.push(socket);
+      await once(socket, "connect");
+      return socket;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => door.close(resolve));
+    },
+  };
+}
+
+const post = (body: string, path = "/v1/chat/completions"): string =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+const chat = (content: string): string => JSON.stringify({ model: "m", messages: [{ role: "user", content }] });
+
+/** What it hears until it is closed, or has heard enough. */
+async function heard(socket: Socket, isEnough: (text: string) => boolean = () => false): Promise<string> {
+  let text = "";
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+  });
+  await until(() => socket.destroyed || socket.readableEnded || isEnough(text));
+  return text;
+}
+
+async function start(options: Partial<ProxyOptions> = {}, before?: Promise<unknown>): Promise<ProxyAt> {
+  return await proxyAt(() => ({ text: "ok", ...(before && { before }) }), options);
+}
+
+test("of a sandbox's connections those beyond its bound are closed, and one that ends makes room for another", async () => {
+  await using at = await start({ bounds: { connections: 4 } });
+  await using inside = await sandbox(at);
+  const open = await Promise.all(Array.from({ length: 4 }, () => inside.connect()));
+  assert.equal(await heard(await inside.connect()), "");
+  open[0]?.end();
+  open[0]?.destroy();
+  const isAnswered = async (): Promise<boolean> => {
+    const socket = await inside.connect();
+    socket.write(post(chat("hi")));
+    return (await heard(socket, (text) => text.includes("200 OK"))).includes("200 OK");
+  };
+  await until(isAnswered);
+});
+
+test("calls beyond those that may run at once wait their turn, and the calls of other sessions do not", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await start({ bounds: { calls_at_once: 2 } }, hold.promise);
+  const [busy, sibling] = [await at.open({ sandboxed: true }), await at.open({ sandboxed: true })];
+  const calls = ["a", "b", "c", "d"].map((content) => busy.say([{ role: "user", content }]));
+  await until(() => at.engine.requests.length === 2);
+  const other = sibling.say(hi);
+  await until(() => at.engine.requests.length === 3);
+  assert.equal(at.proxy.session(busy.sessionId).inFlight.size, 2);
+  hold.resolve();
+  assert.deepEqual(
+    (await Promise.all([...calls, other])).map(({ content }) => content),
+    ["ok", "ok", "ok", "ok", "ok"],
+  );
+});
+
+test("a session that brings too much that is new is told when to come back, in each dialect's form, and goes on with little", async () => {
+  await using at = await start({ bounds: { new_bytes_per_second: 1_000 } });
+  const routes = [
+    ["/v1/chat/completions", "messages", "rate_limit_error"],
+    ["/v1/responses", "input", "rate_limit_error"],
+    ["/v1/messages", "messages", "rate_limit_error"],
+    ["/v1beta/models/m:generateContent", "contents", "RESOURCE_EXHAUSTED"],
+  ] as const;
+  for (const [path, field, type] of routes) {
+    const client = await at.open({ sandboxed: true });
+    const list = (content: string): unknown[] => [
+      field === "contents" ? { role: "user", parts: [{ text: content }] } : { role: "user", content },
+    ];
+    const body = (content: string) => ({ model: "m", max_tokens: 9, [field]: list(content) });
+    assert.equal((await client.post(path, body("x".repeat(100_000)))).status, 200, path);
+    const refused = await client.post(path, body("y".repeat(100_000)));
+    assert.equal(refused.status, 429, path);
+    assert.ok(Number(refused.headers.get("retry-after")) > 60, path);
+    assert.match(await refused.text(), new RegExp(type));
+    assert.equal((await client.post(path, body("little"))).status, 200, path);
+    await client.settled();
+    const codes = (await client.entries()).flatMap((entry) => (entry.type === "refused" ? [entry.error.code] : []));
+    assert.deepEqual(codes, ["too_many_requests"]);
+  }
+  const own = await at.open();
+  for (const letter of ["x", "y", "z"]) assert.equal((await own.say([{ role: "user", content: letter.repeat(100_000) }])).content, "ok");
+  assert.deepEqual(at.unseen, []);
+});
+
+test("requests are answered at their pace and in order, however many come at once", async () => {
+  await using at = await start({ bounds: { requests_per_second: 20, calls_at_once: 100 } });
+  const client = await at.open({ sandboxed: true });
+  const from = performance.now();
+  // Eighty of them at once, and twenty a second from then on.
+  await Promise.all(Array.from({ length: 100 }, (_, index) => client.say([{ role: "user", content: String(index) }])));
+  assert.ok(performance.now() - from >= 900, `${performance.now() - from} ms`);
+});
+
+test("requests that are sent before the one in front is answered wait for it; a connection with many of them is closed", async () => {
+  await using at = await start();
+  await using inside = await sandbox(at);
+  const some = await inside.connect();
+  some.write(post(chat("a")) + post(chat("b")) + post(chat("c")));
+  assert.equal((await heard(some, (text) => text.split("200 OK").length === 4)).split("200 OK").length, 4);
+  const many = await inside.connect();
+  many.write(post(chat("x")).repeat(2_000));
+  await heard(many);
+  await inside.client.settled();
+  assert.ok(at.engine.requests.length <= 4, `${at.engine.requests.length} calls`);
+  assert.deepEqual(at.unseen, []);
+});
+
+test("bodies that are never finished take the session's own room, and a sibling is answered", async () => {
+  await using at = await start({ bounds: { bytes_in_flight: 8 * mebibyte, body_bytes: 4 * mebibyte } });
+  await using inside = await sandbox(at);
+  const [first, second, third] = await Promise.all([inside.connect(), inside.connect(), inside.connect()]);
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: ${4 * mebibyte}\r\n\r\n`;
+  for (const socket of [first, second]) socket.write(head + " ".repeat(3 * mebibyte));
+  // What is not read of them comes to no end, so what was read is known by a sibling's whole body of the same size.
+  const sibling = await at.open({ sandboxed: true });
+  assert.equal((await sibling.chat({ messages: hi, user: " ".repeat(3 * mebibyte) })).status, 200);
+  third.write(head + " ".repeat(4 * mebibyte));
+  assert.equal((await sibling.say(hi)).content, "ok");
+  assert.equal(third.bytesRead, 0);
+  first.destroy();
+  assert.match(await heard(third, (text) => text.includes("\r\n\r\n")), /^HTTP\/1.1 400/);
+});
+
+test("a log beyond its budget ends the session: what it is, is said, and nothing grows any more", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-bounds-"));
+  await using scope = new AsyncDisposableStack();
+  scope.defer(() => rm(folder, { recursive: true, force: true }));
+  const at = scope.use(await start({ store: new DiskStore(folder) }));
+  const client = await at.open({ sandboxed: true, budgets: { max_log_bytes: 50_000 } });
+  const session = at.proxy.session(client.sessionId);
+  for (let index = 0; session.log.bytes < 50_000; index++) await client.say([{ role: "user", content: `${index}`.repeat(3_000) }]);
+  const response = await client.chat({ messages: hi });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /out of budget: this session has spent its budget max_log_bytes: \d+ of 50000/);
+  assert.equal(session.stopReason, "budget_spent");
+  for (let index = 0; index < 300; index++) await client.chat({ messages: hi });
+  await client.settled();
+  assert.ok(session.log.bytes < 50_000 + 70_000, `${session.log.bytes}`);
+});
+
+test("a sandboxed session has a budget of calls and of its log, and keeps those that it is given", async () => {
+  await using at = await start();
+  const budgets = async (spec: Partial<SessionSpec>) => at.proxy.session((await at.open(spec)).sessionId).spec.budgets;
+  assert.deepEqual(await budgets({}), {});
+  assert.deepEqual(await budgets({ sandboxed: true, budgets: { max_turns: 3 } }), { max_turns: 3, max_log_bytes: 256 * mebibyte });
+});
+
+test("a body of more values than it may have is a 413, whether it is large or grows", async () => {
+  await using at = await start({ bounds: { body_values: 1_000 } });
+  const client = await at.open({ sandboxed: true });
+  const many = `{"model":"m","messages":[{"role":"user","content":"x"}],"stop":[${"0,".repeat(2_000)}0]}`;
+  const large = `{"model":"m","messages":[{"role":"user","content":"${"x".repeat(600_000)}"}],"stop":[${"0,".repeat(2_000)}0]}`;
+  for (const body of [many, large]) {
+    const response = await client.post("/v1/chat/completions", body);
+    assert.deepEqual([response.status, /more than 1000 values/.test(await response.text())], [413, true]);
+  }
+  const messages: unknown[] = [{ role: "user", content: "x".repeat(20_000) }];
+  let status = 200;
+  for (let turn = 0; status === 200 && turn < 30; turn++) {
+    for (let index = 0; index < 20; index++) messages.push({ role: "user", content: `${turn} ${index}` });
+    status = (await client.chat({ messages })).status;
+  }
+  assert.equal(status, 413);
+});
+
+test("a large body is the same call as a small one, its numbers as they were written, and the next one goes on from it", async () => {
+  await using at = await start();
+  const text = `${"😀".repeat(70_000)}\u2028\\"`;
+  for (const more of ["", ',"tools":[{"type":"function","function":{"name":"f","parameters":{"minimum":0.0}}}]']) {
+    const client = await at.open({ sandboxed: true });
+    const messages = [{ role: "user", content: text }];
+    const body = (list: unknown[]): string => `{"model":"m","messages":${JSON.stringify(list)}${more}}`;
+    assert.equal((await client.post("/v1/chat/completions", body(messages))).status, 200);
+    const next = [...messages, { role: "assistant", content: "ok" }, { role: "user", content: "more" }];
+    assert.equal((await client.post("/v1/chat/completions", body(next))).status, 200);
+    const { calls } = await client.trajectory();
+    assert.equal(calls[1]?.parent_call_id, calls[0]?.call_id);
+    const asked = at.engine.bodies.at(-1) ?? "";
+    assert.equal(JSON.parse(asked).messages[0].content, text);
+    assert.equal(/"minimum":0\.0/.test(asked), more !== "");
+  }
+  assert.deepEqual(at.unseen, []);
+});
+
+test("a large body that is no JSON is refused as a small one is, by every dialect", async () => {
+  await using at = await start();
+  for (const dialect of dialects) {
+    const client = await at.open({ sandboxed: true });
+    const path =
+      dialect.routes
+        .find((route) => route.kind === "generate")
+        ?.path.replace(/:[A-Za-z]+\{[^}]*\}/g, "m:generateContent")
+        .replace(/:model\b/, "m") ?? "";
+    for (const body of ["[".repeat(500_000), `{"a":"${"x".repeat(500_000)}`, Buffer.alloc(500_000, 0xff).toString("latin1")])
+      assert.ok([400, 413].includes((await client.post(path, body)).status), `${path} ${body.slice(0, 20)}`);
+  }
+  assert.deepEqual(at.unseen, []);
+});
