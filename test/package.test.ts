@@ -7,7 +7,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
-import { scratchFolder } from "./fakes/scratch-folder.ts";
+import { scratchFolder } from "./fakes/machine/scratch-folder.ts";
 import { need } from "./needs.ts";
 
 const root = join(import.meta.dirname, "..");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import * as alidade from "../index.ts";
-import { ScriptedEngine } from "./fakes/scripted-engine.ts";
+import { ScriptedEngine } from "./fakes/engines/scripted-engine.ts";
 
 const names = [
   // Proxy, engines, stores.

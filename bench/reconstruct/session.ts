@@ -1,7 +1,7 @@
 /** Session logs as a tool loop of a coding agent leaves them, in the sizes that are asked for. */
 import type { Message } from "../../schema/message.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
-import { assistant, LogBuilder, recognised, system, toolCall, toolResult, user } from "../../test/fakes/log-builder.ts";
+import { assistant, LogBuilder, recognised, system, toolCall, toolResult, user } from "../../test/fakes/records/log-builder.ts";
 
 export type SessionShape = {
   calls: number;

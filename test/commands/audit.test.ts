@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { startPracticeEngine } from "../../practice/start.ts";
-import { cli } from "../fakes/cli.ts";
-import { recordChat } from "../fakes/record-chat.ts";
+import { cli } from "../fakes/processes/cli.ts";
+import { recordChat } from "../fakes/records/record-chat.ts";
 
 test("the audit passes what was sampled, to the last bit, and fails one token that was edited in the log", async () => {
   await using folder = await scratch();

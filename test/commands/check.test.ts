@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { cp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { cli, jsonOf, root } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
 
 const scratch = scratchFolder("check");
 const task = join(root, "examples/demo/tasks/merge-ranges");

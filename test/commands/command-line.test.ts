@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { table } from "../../commands/command-line.ts";
-import { cli, root, startCli } from "../fakes/cli.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { chatHarness } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { cli, root, startCli } from "../fakes/processes/cli.ts";
+import { chatHarness } from "../fakes/rollouts/small-task.ts";
 
 async function fresh(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-command-line-"));

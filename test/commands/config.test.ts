@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { enginesOf } from "../../commands/engine-flags.ts";
 import { Config, loadConfig, scalarPaths } from "../../config.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
 
 const scratch = scratchFolder("config");
 

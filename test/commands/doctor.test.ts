@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Finding } from "../../engines/examine.ts";
 import type { EngineFacts } from "../../engines/index.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
-import type { ScriptedReply } from "../fakes/scripted-engine.ts";
-import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
-import { sglangWire } from "../fakes/scripted-sglang.ts";
-import { ScriptedWire, type Wire } from "../fakes/scripted-wire.ts";
+import type { ScriptedReply } from "../fakes/engines/scripted-engine.ts";
+import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
+import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
+import { ScriptedWire, type Wire } from "../fakes/engines/scripted-wire.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
 
 type Looked = { trainable: boolean; engines: { name: string; facts: EngineFacts; findings: Finding[] }[] };
 

@@ -9,10 +9,10 @@ import type { ExportReport } from "../../exporters/index.ts";
 import { newId } from "../../schema/ids.ts";
 import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
-import { cli, jsonOf, startCli } from "../fakes/cli.ts";
-import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
-import { LogBuilder, user } from "../fakes/log-builder.ts";
-import { type Client, proxyAt } from "../fakes/proxy-at.ts";
+import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 /** The folder of a run of one group. */
 async function runFolder(t: TestContext): Promise<string> {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { findTrajectory } from "../../commands/find-trajectory.ts";
-import { cli } from "../fakes/cli.ts";
-import { goldenTrajectory } from "../fakes/golden-session.ts";
-import { LogBuilder, user } from "../fakes/log-builder.ts";
+import { cli } from "../fakes/processes/cli.ts";
+import { goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 test("where no run is named the newest one that recorded anything is taken, not the folder of one that never began", async (t) => {
   const cwd = await mkdtemp(join(tmpdir(), "alidade-newest-"));

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { cli, jsonOf } from "../fakes/cli.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
 
 const verbs = ["serve", "record", "run", "doctor", "check", "show", "diff", "fidelity", "audit", "export", "reap", "config"];
 

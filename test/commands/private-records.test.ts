@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { cli, jsonOf, startCli } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("private");
 let umask = 0o022;

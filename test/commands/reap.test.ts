@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { cli } from "../fakes/cli.ts";
+import { cli } from "../fakes/processes/cli.ts";
 
 const labels = { "alidade.run": "r1", "alidade.owner": "1:1", "alidade.host": "elsewhere", "alidade.lease": "0" };
 

@@ -4,11 +4,11 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { type Served, served } from "../fakes/served.ts";
-import { chatHarness } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { type Served, served } from "../fakes/proxies/served.ts";
+import { chatHarness } from "../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("record");
 let folders = 0;

@@ -8,10 +8,10 @@ import type { AttemptTally } from "../../rollouts/index.ts";
 import { samePlace } from "../../sandboxes/process/same-place.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { cli, jsonOf, startCli } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("run");
 let folders = 0;
@@ -241,7 +241,7 @@ test("a harness that hangs past its budget is killed with its children, and is g
   const file = join(folder, "run.yaml");
   const mark = `987${process.pid}`;
   // It does the work, and then hangs with a child that tries to survive.
-  const hang = `node ${join(import.meta.dirname, "../fakes/chat-harness.ts")} go; (setsid sleep ${mark} &) ; sleep ${mark}`;
+  const hang = `node ${join(import.meta.dirname, "../fakes/rollouts/chat-harness.ts")} go; (setsid sleep ${mark} &) ; sleep ${mark}`;
   await writeFile(file, runFile({ engine: engine.url, tasks: ["small"], command: ["sh", "-c", hang] }));
   const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "-n", "1", "--json"]);
   const [one] = jsonOf<Ran>(result).rollouts;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { LogLine } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
-import { cli, jsonOf, type RunningCli, startCli } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, type RunningCli, startCli } from "../fakes/processes/cli.ts";
 
 const scratch = scratchFolder("serve");
 let folders = 0;

@@ -7,8 +7,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { dialects } from "../../dialects/index.ts";
 import type { Part } from "../../schema/message.ts";
-import { proxyAt } from "../fakes/proxy-at.ts";
-import type { ScriptedReply } from "../fakes/scripted-engine.ts";
+import type { ScriptedReply } from "../fakes/engines/scripted-engine.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 
 type Body = Record<string, unknown>;
 type Way = {

@@ -4,12 +4,12 @@ import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts
 import { engineNamed } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Message } from "../../schema/message.ts";
-import { anthropicWire } from "../fakes/scripted-anthropic.ts";
-import { ScriptedEngine, type ScriptedReply } from "../fakes/scripted-engine.ts";
-import { googleWire } from "../fakes/scripted-google.ts";
-import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
-import { sglangWire } from "../fakes/scripted-sglang.ts";
-import { ScriptedWire, type Wire } from "../fakes/scripted-wire.ts";
+import { anthropicWire } from "../fakes/engines/scripted-anthropic.ts";
+import { ScriptedEngine, type ScriptedReply } from "../fakes/engines/scripted-engine.ts";
+import { googleWire } from "../fakes/engines/scripted-google.ts";
+import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
+import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
+import { ScriptedWire, type Wire } from "../fakes/engines/scripted-wire.ts";
 
 export type Scripted = AsyncDisposable & {
   url: string;

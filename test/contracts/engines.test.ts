@@ -11,10 +11,10 @@ import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Tool } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
-import { encode, endOfTurn, logprobOf } from "../fakes/scripted-engine.ts";
-import { llamaCppWire } from "../fakes/scripted-llama-cpp.ts";
-import { sglangWire } from "../fakes/scripted-sglang.ts";
-import { ScriptedWire } from "../fakes/scripted-wire.ts";
+import { encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
+import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
+import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
+import { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
 import { cases, endOf, failureOf, messages, patience, request, sampleAll, textOf, tokensOf, withEngine } from "./engine-cases.ts";
 
 test("every engine of the registry has a wire here", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { DiskStore, MemoryStore, type Store } from "../../store/index.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("stores");
 

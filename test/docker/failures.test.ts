@@ -10,7 +10,7 @@ import { doorInside } from "../../sandboxes/docker/container.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
-import { until } from "../fakes/until.ts";
+import { until } from "../fakes/machine/until.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(240_000);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
-import { proxyAt } from "../fakes/proxy-at.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { need } from "../needs.ts";
 import { canListen } from "../quiet-port.ts";
 

@@ -5,10 +5,10 @@ import { copyFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/pro
 import { join } from "node:path";
 import { test } from "node:test";
 import type { RolloutRecord } from "../../schema/rollout.ts";
-import { cli, jsonOf, startCli } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("resume");

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { readRollouts, readTrajectories } from "../../rollouts/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { chatHarness, runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("killed");

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Audit } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { cli } from "../fakes/cli.ts";
+import { cli } from "../fakes/processes/cli.ts";
 import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { writeGguf } from "../interop/llama-cpp/write-gguf.ts";
 import { startVllm } from "../interop/vllm/start.ts";

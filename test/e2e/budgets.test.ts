@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Budgets } from "../../schema/session-log.ts";
-import { said } from "../fakes/scripted-engine.ts";
+import { said } from "../fakes/engines/scripted-engine.ts";
 import type { PersistentHarness } from "../harness/with-retries.ts";
 import { faultyRun, scriptOf } from "./faulty-run.ts";
 

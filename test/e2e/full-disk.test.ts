@@ -7,12 +7,12 @@ import { RunFolder, readRollouts, readTrajectories } from "../../rollouts/index.
 import { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { DiskStore } from "../../store/index.ts";
-import { cli, jsonOf, startCli } from "../fakes/cli.ts";
-import { proxyAt } from "../fakes/proxy-at.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { SmallDisk } from "../fakes/small-disk.ts";
-import { runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { SmallDisk } from "../fakes/machine/small-disk.ts";
+import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
+import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("full-disk");

@@ -7,8 +7,8 @@ import { type TestContext, test } from "node:test";
 import { reconstruct, selectRows } from "../../reconstruct/index.ts";
 import type { LogEntry, LogLine } from "../../schema/session-log.ts";
 import { DiskStore } from "../../store/index.ts";
-import { cli, type RunningCli, startCli } from "../fakes/cli.ts";
-import { ScriptedEngine, type WireRequest } from "../fakes/scripted-engine.ts";
+import { ScriptedEngine, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { cli, type RunningCli, startCli } from "../fakes/processes/cli.ts";
 import { quietPort } from "../quiet-port.ts";
 
 /** Two starts of the command line, on a machine with other work. */

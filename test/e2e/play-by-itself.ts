@@ -10,7 +10,7 @@ import { HarnessProxy } from "../../proxy/index.ts";
 import type { LogLine, Policy, SessionSpec } from "../../schema/session-log.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { MemoryStore } from "../../store/index.ts";
-import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
+import { type RecordedExchange, startRecordingRelay } from "../fakes/proxies/recording-relay.ts";
 import { goingOn } from "../harness/go-on.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { type Ended, runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";

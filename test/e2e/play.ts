@@ -10,7 +10,7 @@ import { readTrajectories } from "../../rollouts/index.ts";
 import type { Sampling } from "../../schema/message.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { type RecordedExchange, startRecordingRelay } from "../fakes/recording-relay.ts";
+import { type RecordedExchange, startRecordingRelay } from "../fakes/proxies/recording-relay.ts";
 
 export type Played = AsyncDisposable & {
   path: string;

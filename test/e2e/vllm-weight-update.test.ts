@@ -13,7 +13,7 @@ import { HarnessProxy } from "../../proxy/index.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { MemoryStore } from "../../store/index.ts";
-import { Client } from "../fakes/proxy-at.ts";
+import { Client } from "../fakes/proxies/proxy-at.ts";
 import { taughtModel } from "../interop/vllm/place.ts";
 import { startOwnVllm, type Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";

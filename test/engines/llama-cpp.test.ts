@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endOf, patience, sampleAll, tokensOf, withEngine } from "../contracts/engine-cases.ts";
-import { encode, endOfTurn, said } from "../fakes/scripted-engine.ts";
+import { encode, endOfTurn, said } from "../fakes/engines/scripted-engine.ts";
 
 test("llama-cpp: logprobs missing inside characters are null, at exactly those tokens", async () => {
   const text = "aé日a";

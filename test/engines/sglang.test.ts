@@ -6,8 +6,8 @@ import { AlidadeError } from "../../errors.ts";
 import type { Prompt } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { endOf, failureOf, patience, request, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
-import { logprobOf, said } from "../fakes/scripted-engine.ts";
-import type { ScriptedWire } from "../fakes/scripted-wire.ts";
+import { logprobOf, said } from "../fakes/engines/scripted-engine.ts";
+import type { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
 
 test("sglang: what does not belong together is said, whatever it is, and nothing is made up for it", async () => {
   for (const [quirk, said] of [

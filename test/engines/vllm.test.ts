@@ -6,9 +6,9 @@ import { engineNamed } from "../../engines/index.ts";
 import type { Message } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { endOf, failureOf, patience, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { forbidExtras, tensorrtLlmWire } from "../fakes/scripted-tensorrt-llm.ts";
-import { ScriptedWire } from "../fakes/scripted-wire.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { forbidExtras, tensorrtLlmWire } from "../fakes/engines/scripted-tensorrt-llm.ts";
+import { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
 
 test("vllm: a router that strips one of the two lists is told from a server that gives none", async () => {
   await withEngine("vllm", { text: "x", quirk: "router_strips_prompt" }, async (engine) => {

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Edit, loadPlays, type PlayedHarness, type PlayScript, playsFor } from "../../examples/demo/plays.ts";
-import { addScript } from "../fakes/add-script.ts";
-import { hermesTurn } from "../fakes/hermes-turn.ts";
+import { hermesTurn } from "../fakes/engines/hermes-turn.ts";
+import { addScript } from "../fakes/rollouts/add-script.ts";
 
 const played: PlayedHarness[] = ["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"];
 

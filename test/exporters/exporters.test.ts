@@ -12,8 +12,8 @@ import { flat } from "../../exporters/flat.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { FlatRow, reconstruct, verifyRows } from "../../reconstruct/index.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { exported } from "../fakes/exported.ts";
-import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 import { need } from "../needs.ts";
 
 /** A tool turn, an abandoned answer and its retry, a title call, a call under a grammar and one without logprobs. */

@@ -9,8 +9,8 @@ import { FidelitySummarizer } from "../../commands/fidelity/summary.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { exported } from "../fakes/exported.ts";
-import { assistant, LogBuilder, recognised, system, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { assistant, LogBuilder, recognised, system, user } from "../fakes/records/log-builder.ts";
 
 type Facts = Parameters<typeof reconstruct>[1];
 type Options = { prompt?: string; facts?: Facts; goOn?: (log: LogBuilder, first: string) => void; step?: number };

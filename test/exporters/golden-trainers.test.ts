@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { exported } from "../fakes/exported.ts";
-import { after, full, helper, main, mainTurns, sibling } from "../fakes/golden-rows.ts";
-import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
-import { assistant, LogBuilder, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { after, full, helper, main, mainTurns, sibling } from "../fakes/records/golden-rows.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { assistant, LogBuilder, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 
 const golden = goldenTrajectory();
 const brother = goldenSibling();

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exporterNamed } from "../../exporters/index.ts";
-import { exported } from "../fakes/exported.ts";
-import { after, full, helper, main, mainTurns, sibling } from "../fakes/golden-rows.ts";
-import { goldenSibling, goldenTools, goldenTrajectory } from "../fakes/golden-session.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { after, full, helper, main, mainTurns, sibling } from "../fakes/records/golden-rows.ts";
+import { goldenSibling, goldenTools, goldenTrajectory } from "../fakes/records/golden-session.ts";
 
 const golden = goldenTrajectory();
 const brother = goldenSibling();

@@ -8,9 +8,9 @@ import { test } from "node:test";
 import { exporterNamed, exportTrajectories } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { exported } from "../fakes/exported.ts";
-import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
-import { assistant, LogBuilder, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 type Facts = Parameters<typeof reconstruct>[1];
 

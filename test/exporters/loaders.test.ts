@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { exporterNamed, exporters } from "../../exporters/index.ts";
-import { exported } from "../fakes/exported.ts";
-import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { need } from "../needs.ts";
 
 const clients = join(import.meta.dirname, "../../clients/python");

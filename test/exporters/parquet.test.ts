@@ -5,9 +5,9 @@ import { parquetReadObjects } from "hyparquet";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { exported } from "../fakes/exported.ts";
-import { goldenSibling, goldenTrajectory } from "../fakes/golden-session.ts";
-import { LogBuilder, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 /** What the format holds. The reader has a bigint for a number of 64 bits, and nothing where a list is null. */
 async function tableOf(trajectories: Trajectory[]): Promise<unknown> {

@@ -6,8 +6,8 @@ import { joinMembers, reconstruct, type SelectOptions, selectRows, verifyRows } 
 import type { SessionSpec } from "../../schema/session-log.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import type { Value } from "../../schema/value.ts";
-import { exported } from "../fakes/exported.ts";
-import { assistant, LogBuilder, user } from "../fakes/log-builder.ts";
+import { exported } from "../fakes/records/exported.ts";
+import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 type Given = { reward?: number | null; values?: Value[]; begin?: number; calls?: number } & Partial<SessionSpec>;
 

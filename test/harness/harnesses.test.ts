@@ -7,9 +7,9 @@ import { type TestContext, test } from "node:test";
 import { type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
 import type { Harness, HarnessContext, HarnessLaunch } from "../../harnesses/harness.ts";
 import { harnesses } from "../../harnesses/index.ts";
-import { addFiles, addScript } from "../fakes/add-script.ts";
-import { hermesTurn } from "../fakes/hermes-turn.ts";
-import { type ScriptedTurn, scriptedHarnessApi } from "../fakes/scripted-harness-api.ts";
+import { hermesTurn } from "../fakes/engines/hermes-turn.ts";
+import { type ScriptedTurn, scriptedHarnessApi } from "../fakes/proxies/scripted-harness-api.ts";
+import { addFiles, addScript } from "../fakes/rollouts/add-script.ts";
 import { installedPack } from "./installed-pack.ts";
 import { type Place, runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { geminiCli } from "../../harnesses/gemini-cli.ts";
-import { proxyAt } from "../fakes/proxy-at.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 

@@ -7,9 +7,9 @@ import { backends } from "../../sandboxes/index.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
-import { addFiles, addScript } from "../fakes/add-script.ts";
-import { hermesTurn } from "../fakes/hermes-turn.ts";
-import { scriptedHarnessApi } from "../fakes/scripted-harness-api.ts";
+import { hermesTurn } from "../fakes/engines/hermes-turn.ts";
+import { scriptedHarnessApi } from "../fakes/proxies/scripted-harness-api.ts";
+import { addFiles, addScript } from "../fakes/rollouts/add-script.ts";
 import { need } from "../needs.ts";
 import { installedPack } from "./installed-pack.ts";
 

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { codex } from "../../harnesses/codex.ts";
-import { addFiles } from "../fakes/add-script.ts";
-import { proxyAt } from "../fakes/proxy-at.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
+import { addFiles } from "../fakes/rollouts/add-script.ts";
 import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { fakeNpm } from "../fakes/npm-script.ts";
+import { fakeNpm } from "../fakes/processes/npm-script.ts";
 
 type Printed = { folder: string; hash: string; version: string; platform: string; code?: string; message: string };
 
@@ -105,7 +105,7 @@ async function temporaryFolder(t: TestContext): Promise<string> {
 async function ensured(folder: string, path: string, options: { cancelWhenCalled?: string } = {}): Promise<Printed> {
   const { npm_execpath: _, ...inherited } = process.env;
   const env = { ...inherited, PATH: path, ALIDADE_CACHE: join(folder, "cache") };
-  const script = join(import.meta.dirname, "../fakes/ensure-pack-process.ts");
+  const script = join(import.meta.dirname, "../fakes/processes/ensure-pack-process.ts");
   const child = spawn(process.execPath, [script], { env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   child.stdout.on("data", (chunk) => {

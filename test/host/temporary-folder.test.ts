@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { currentOwner, hostId } from "../../host/owner.ts";
 import { reasonToRemove } from "../../host/reap.ts";
-import { cli } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli } from "../fakes/processes/cli.ts";
 
 const scratch = scratchFolder("temporary-folder");
 const hour = 3600;

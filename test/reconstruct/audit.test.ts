@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auditTrajectory, reconstruct } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { assistant, type CallOptions, LogBuilder, user } from "../fakes/log-builder.ts";
+import { assistant, type CallOptions, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 const tolerance = 1e-4;
 

@@ -5,7 +5,7 @@ import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../rec
 import type { Message } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 import { drawEdges, drawTree } from "./draw-tree.ts";
 import { rebuilt, turn } from "./rebuilt.ts";
 

@@ -8,7 +8,7 @@ import { findEdges } from "../../reconstruct/tree/edges.ts";
 import { findParents } from "../../reconstruct/tree/parents.ts";
 import { buildTree } from "../../reconstruct/tree/token-tree.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
-import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 
 /** A tool loop; with `drift`, each prompt renders the last turn in other tokens, so that every call is a branch. */
 function session(calls: number, drift: boolean): LogEntry[] {

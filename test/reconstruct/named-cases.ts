@@ -4,7 +4,7 @@
  */
 import type { Message, Tool } from "../../schema/message.ts";
 import type { CallOutcome } from "../../schema/trajectory.ts";
-import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/log-builder.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 import { turn } from "./rebuilt.ts";
 
 type Outcome = (typeof CallOutcome.options)[number];

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { reconstruct, selectRows, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { assistant, LogBuilder, system, user } from "../fakes/log-builder.ts";
+import { assistant, LogBuilder, system, user } from "../fakes/records/log-builder.ts";
 import { moves, play } from "./random-sessions.ts";
 
 test("every path is what the engine saw, and every sampled token is there once, trainable or with its reason", () => {

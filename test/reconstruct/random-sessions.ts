@@ -1,7 +1,7 @@
 /** Random sessions: a harness that continues, retries, forks, drifts, rewrites and spawns agents as it likes. */
 import fc from "fast-check";
 import type { Message } from "../../schema/message.ts";
-import { assistant, LogBuilder, recognised, system, toolCall, user } from "../fakes/log-builder.ts";
+import { assistant, LogBuilder, recognised, system, toolCall, user } from "../fakes/records/log-builder.ts";
 
 export type Move = {
   /** Which earlier call is continued (modulo their number); with `again`, its own request is repeated. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { reconstruct, selections, selectRows, type TrajectoryFacts, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import type { Message } from "../../schema/message.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import type { LogBuilder } from "../fakes/log-builder.ts";
+import type { LogBuilder } from "../fakes/records/log-builder.ts";
 
 /** Reconstructs, checks everything that must hold of any trajectory under any selection, and returns it. */
 export function rebuilt(log: LogBuilder, facts: TrajectoryFacts = {}): Trajectory {

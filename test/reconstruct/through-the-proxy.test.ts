@@ -7,8 +7,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type Exchange, selections, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
-import { type Client, proxyAt } from "../fakes/proxy-at.ts";
-import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/scripted-engine.ts";
+import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
 
 type Chat = {
   role: string;

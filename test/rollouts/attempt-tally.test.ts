@@ -7,8 +7,8 @@ import { test } from "node:test";
 import { type AttemptEnd, described, readRollouts, readTrajectories, tallyOf } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import { DiskStore } from "../../store/index.ts";
-import { runner } from "../fakes/small-run.ts";
-import { writeTask } from "../fakes/small-task.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
 
 const ends = (task_id: string, group_id: string, ...reasons: (string | null)[]): AttemptEnd[] =>
   reasons.map((mask_reason) => ({ task_id, group_id, mask_reason, summary: null }));

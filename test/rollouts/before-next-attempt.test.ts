@@ -7,8 +7,8 @@ import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { readRollouts } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
-import { runner } from "../fakes/small-run.ts";
-import { solve, writeTask } from "../fakes/small-task.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 async function placeOf(t: TestContext): Promise<string> {
   const place = await mkdtemp(join(tmpdir(), "alidade-next-attempt-"));

@@ -8,10 +8,10 @@ import { backends } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
-import { cli, jsonOf } from "../fakes/cli.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { ScriptedEngine } from "../fakes/scripted-engine.ts";
-import { runFile, solve, writeTask } from "../fakes/small-task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("fit-machine");

@@ -19,7 +19,7 @@ const dead = async () => `${await hostId()} 4999999:1`;
 
 test("of several processes that find the lock of a dead one a single one gets it, and nothing else is left", async (t) => {
   const folder = await emptyFolder(t);
-  const processes = Array.from({ length: 4 }, () => fork(join(import.meta.dirname, "../fakes/lock-process.ts"), [folder]));
+  const processes = Array.from({ length: 4 }, () => fork(join(import.meta.dirname, "../fakes/processes/lock-process.ts"), [folder]));
   t.after(() => processes.map((one) => one.disconnect()));
   const tell = (word: "take" | "free") =>
     Promise.all(

@@ -6,10 +6,10 @@ import { test } from "node:test";
 import { readRollouts } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
-import { SmallDisk } from "../fakes/small-disk.ts";
-import { runner } from "../fakes/small-run.ts";
-import { writeTask } from "../fakes/small-task.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { SmallDisk } from "../fakes/machine/small-disk.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("rollouts-full-disk");

@@ -8,10 +8,10 @@ import { type ErrorCode, errorCodes } from "../../errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { failedTurn } from "../../rollouts/last-call.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
-import { enginesAt } from "../fakes/engines-at.ts";
-import type { ScriptedReply, WireRequest } from "../fakes/scripted-engine.ts";
-import { runner } from "../fakes/small-run.ts";
-import { solve, writeTask } from "../fakes/small-task.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { enginesAt } from "../fakes/proxies/engines-at.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 type Env = Record<string, string>;
 

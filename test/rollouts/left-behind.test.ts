@@ -8,8 +8,8 @@ import { AlidadeError, type ErrorCode } from "../../errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { runner } from "../fakes/small-run.ts";
-import { solve, writeTask } from "../fakes/small-task.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 /** A run in which the policy runs one command and says that it is done; with one retry, which none of these may take. */
 async function runOf(t: TestContext, command: string, backend?: SandboxBackend) {

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { runner } from "../fakes/small-run.ts";
-import { writeTask } from "../fakes/small-task.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
 
 /** The record of a rollout with one second for INIT, whose sandboxes are changed as soon as they are made. */
 async function recordWith(t: TestContext, change: (sandbox: Sandbox) => void) {

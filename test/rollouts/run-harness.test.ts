@@ -10,9 +10,9 @@ import type { RolloutPlan, RunSetup } from "../../rollouts/run-setup.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Limits } from "../../schema/task.ts";
-import { type EnginesAt, enginesAt } from "../fakes/engines-at.ts";
-import type { ScriptedReply, WireRequest } from "../fakes/scripted-engine.ts";
-import { until } from "../fakes/until.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { until } from "../fakes/machine/until.ts";
+import { type EnginesAt, enginesAt } from "../fakes/proxies/engines-at.ts";
 
 /** Prints some noise, asks once, and stays for so many milliseconds afterwards. */
 const agent = (stayMs: number): string => `

@@ -8,8 +8,8 @@ import { AlidadeError } from "../../errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { runner } from "../fakes/small-run.ts";
-import { writeTask } from "../fakes/small-task.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
 
 /** Its second sandbox is the work's grading, its third the one of the task's own files. */
 const graders = [2, 3];

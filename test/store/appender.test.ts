@@ -3,7 +3,7 @@ import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Appender, readJsonLines } from "../../store/index.ts";
-import { scratchFolder } from "../fakes/scratch-folder.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("appender");
 let files = 0;

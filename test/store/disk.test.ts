@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { LogEntry } from "../../schema/session-log.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { DiskStore, readJsonLines } from "../../store/index.ts";
-import { goldenTrajectory } from "../fakes/golden-session.ts";
-import { LogBuilder, user } from "../fakes/log-builder.ts";
+import { goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 test("a stranger's file beside the logs is no session, and every session that is listed can be read", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-disk-"));

@@ -5,7 +5,7 @@ import { renderDiff } from "../../../commands/diff/render.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import type { Message } from "../../../schema/message.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
-import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../../fakes/records/log-builder.ts";
 
 type Over = {
   system?: string;

@@ -5,7 +5,7 @@ import { renderSummary } from "../../../commands/fidelity/render.ts";
 import { FidelitySummarizer } from "../../../commands/fidelity/summary.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import { EdgeCause } from "../../../schema/trajectory.ts";
-import { assistant, LogBuilder, thinking, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, thinking, user } from "../../fakes/records/log-builder.ts";
 import { namedCases } from "../../reconstruct/named-cases.ts";
 
 test("a run of all named cases: tokens add up, and every cause is named with its number, the most frequent first", () => {

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { cli, root } from "../../fakes/cli.ts";
-import { goldenTrajectory } from "../../fakes/golden-session.ts";
+import { cli, root } from "../../fakes/processes/cli.ts";
+import { goldenTrajectory } from "../../fakes/records/golden-session.ts";
 
 test("a terminal gets colours unless NO_COLOR or a dumb TERM says no; a page that cannot be written is named", async (t) => {
   const run = await mkdtemp(join(tmpdir(), "alidade-colour-"));

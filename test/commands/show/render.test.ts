@@ -5,7 +5,7 @@ import { renderHtml } from "../../../commands/show/render-html.ts";
 import { renderText } from "../../../commands/show/render-text.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
-import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../../fakes/records/log-builder.ts";
 
 /** A turn under a grammar, its abandoned twin, and a branch because reasoning was dropped. */
 function session(over: { text?: string; result?: string } = {}): Trajectory {

@@ -1,6 +1,7 @@
 /** One session of a hostile client: requests that are mutated, go on from mutated answers, come twice, and are left. */
-import type { Client } from "../../fakes/proxy-at.ts";
-import type { ScriptedReply } from "../../fakes/scripted-engine.ts";
+
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import type { Client } from "../../fakes/proxies/proxy-at.ts";
 import type { Draw } from "./draw.ts";
 import { hostileWord, mutate, toText } from "./mutate.ts";
 import type { Body, Speaker } from "./speakers.ts";

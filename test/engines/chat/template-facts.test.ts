@@ -4,7 +4,7 @@ import { chatRequestJson, toChatMessages } from "../../../engines/chat/messages.
 import { fingerprints, roleMapping, rolePlaces, type Tokenize, textLists } from "../../../engines/chat/template-facts.ts";
 import type { TokenizeSource } from "../../../engines/engine.ts";
 import type { Message, Role } from "../../../schema/message.ts";
-import { encode } from "../../fakes/scripted-engine.ts";
+import { encode } from "../../fakes/engines/scripted-engine.ts";
 
 /** A template that prints a turn where `prints` says so; null: it refuses the conversation. */
 const template =

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isUnderGrammar } from "../../../engines/index.ts";
 import type { Sampling, Tool, ToolChoice } from "../../../schema/message.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tool = (strict?: boolean): Tool => ({
   name: "bash",

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { whyIncomparable } from "../../../exporters/rows/comparable.ts";
 import type { Sampling } from "../../../schema/message.ts";
 import type { CallRecord } from "../../../schema/trajectory.ts";
-import { goldenSibling } from "../../fakes/golden-session.ts";
+import { goldenSibling } from "../../fakes/records/golden-session.ts";
 
 const call = (sampling: Sampling, kind: "raw" | "processed" | null = "raw"): CallRecord => {
   const [first] = goldenSibling().calls as [CallRecord];

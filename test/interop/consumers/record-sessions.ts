@@ -12,7 +12,7 @@ import type { SessionSpec } from "../../../schema/session-log.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { playByItself } from "../../e2e/play-by-itself.ts";
-import { Client } from "../../fakes/proxy-at.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
 import type { Vllm } from "../vllm/start.ts";
 
 const policy = { version: "weights-7", step: 7 };

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { exporterNamed } from "../../../exporters/index.ts";
-import { exported } from "../../fakes/exported.ts";
-import { after, helper, main, sibling } from "../../fakes/golden-rows.ts";
-import { goldenSibling, goldenTrajectory } from "../../fakes/golden-session.ts";
+import { exported } from "../../fakes/records/exported.ts";
+import { after, helper, main, sibling } from "../../fakes/records/golden-rows.ts";
+import { goldenSibling, goldenTrajectory } from "../../fakes/records/golden-session.ts";
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 

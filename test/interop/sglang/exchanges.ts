@@ -5,7 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { canonicalJson } from "../../../schema/ids.ts";
-import { type Served, served } from "../../fakes/served.ts";
+import { type Served, served } from "../../fakes/proxies/served.ts";
 
 export type Exchange = { method: string; path: string; request: unknown; status: number; response: unknown };
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rebuildSession } from "../../../proxy/index.ts";
 import type { Budgets } from "../../../schema/session-log.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const more = [{ role: "user", content: "more" }];

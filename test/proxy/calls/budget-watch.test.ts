@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Budgets } from "../../../schema/session-log.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const never = new Promise(() => undefined);

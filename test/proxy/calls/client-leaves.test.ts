@@ -7,9 +7,9 @@ import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import { dialects } from "../../../dialects/index.ts";
 import type { Answered } from "../../../schema/session-log.ts";
-import { dialectRequest } from "../../fakes/dialect-requests.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
-import { encode } from "../../fakes/scripted-engine.ts";
+import { encode } from "../../fakes/engines/scripted-engine.ts";
+import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 type Place = { url: string; key: string };
 type Asked = { body: never; signal: AbortSignal };

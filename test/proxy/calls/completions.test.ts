@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
-import { proxyAt } from "../../fakes/proxy-at.ts";
-import { decode, encode } from "../../fakes/scripted-engine.ts";
+import { decode, encode } from "../../fakes/engines/scripted-engine.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 test("a prompt of text or of ids reaches the engine as it stands, and what follows continues token for token", async () => {
   await using at = await proxyAt((_request, index) => ({ text: `answer ${index}` }));

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
-import { dialectRequest } from "../../fakes/dialect-requests.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 

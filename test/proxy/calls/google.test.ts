@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Content, GoogleGenAI } from "@google/genai";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi: Content = { role: "user", parts: [{ text: "hi" }] };
 const tools = [{ functionDeclarations: [{ name: "read", parametersJsonSchema: { type: "object" } }] }];

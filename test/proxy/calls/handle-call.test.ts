@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
-import { encode, endOfTurn, logprobOf, render } from "../../fakes/scripted-engine.ts";
+import { encode, endOfTurn, logprobOf, render } from "../../fakes/engines/scripted-engine.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const bash = { type: "function", function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } } };
 const hi = [{ role: "user", content: "hi" }];

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const said = "Grüße – all that was said.";

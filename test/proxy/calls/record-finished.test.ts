@@ -5,7 +5,7 @@ import { LazyLog } from "../../../proxy/session/lazy-log.ts";
 import { Session } from "../../../proxy/session/session.ts";
 import { type CallFinished, SessionSpec } from "../../../schema/session-log.ts";
 import { MemoryStore } from "../../../store/index.ts";
-import { LogBuilder, user } from "../../fakes/log-builder.ts";
+import { LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 test("an answer that no record can hold fails its call, and the failure is what is recorded", async () => {
   const log = new LogBuilder();

@@ -6,9 +6,9 @@ import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import type { SessionSpec } from "../../../schema/session-log.ts";
 import { MemoryStore } from "../../../store/index.ts";
-import { Client } from "../../fakes/proxy-at.ts";
-import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/templated-engine.ts";
-import { ToyTokenizer } from "../../fakes/toy-tokenizer.ts";
+import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
+import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
 
 type Said = Record<string, unknown> & {
   role: string;

@@ -5,8 +5,8 @@ import { startPracticeEngine } from "../../../practice/start.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import { MemoryStore } from "../../../store/index.ts";
-import { Client } from "../../fakes/proxy-at.ts";
-import { startRecordingRelay } from "../../fakes/recording-relay.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
+import { startRecordingRelay } from "../../fakes/proxies/recording-relay.ts";
 
 const tools = [
   { type: "function", function: { name: "bash", parameters: { type: "object", properties: { command: { type: "string" } } } } },

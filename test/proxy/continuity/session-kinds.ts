@@ -10,9 +10,9 @@ import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import type { SessionSpec } from "../../../schema/session-log.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 import { MemoryStore } from "../../../store/index.ts";
-import { Client } from "../../fakes/proxy-at.ts";
-import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/templated-engine.ts";
-import { until } from "../../fakes/until.ts";
+import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
 
 export const callsEach = 60;
 

@@ -10,7 +10,7 @@ import { marks, shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
 import { IdText } from "../../../tokens/id-text.ts";
-import { ToyTokenizer } from "../../fakes/toy-tokenizer.ts";
+import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
 
 const tools: Tool[] = [{ name: "bash", parameters: { type: "object", properties: {} }, kind: "function" }];
 const end = "<|im_end|>";

@@ -11,7 +11,7 @@ import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
 import { IdText } from "../../../tokens/id-text.ts";
 import { startsWith } from "../../../tokens/prefix.ts";
-import { ToyTokenizer } from "../../fakes/toy-tokenizer.ts";
+import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
 import type { Template, TemplateRenderer } from "../../interop/templates/place.ts";
 
 /** What became of one continuation. `equal` and `kept` are right, `wrong` never is, the others are rendered anew. */

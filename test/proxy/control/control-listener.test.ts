@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/engines-at.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 

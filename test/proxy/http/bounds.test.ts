@@ -10,8 +10,8 @@ import { dialects } from "../../../dialects/index.ts";
 import type { ProxyOptions } from "../../../proxy/index.ts";
 import type { SessionSpec } from "../../../schema/session-log.ts";
 import { DiskStore } from "../../../store/index.ts";
-import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxy-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const mebibyte = 1024 * 1024;

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
-import { encode } from "../../fakes/scripted-engine.ts";
-import { until } from "../../fakes/until.ts";
+import { encode } from "../../fakes/engines/scripted-engine.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const block = "```shell\nls\n```\n";
 const said = `I look.\n${block}and then I would say a lot more`;

@@ -1,10 +1,10 @@
 /** What opens an engine's breaker is the engine's own state: no client's requests do, however many of them fail. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type EnginesAt, enginesAt } from "../../fakes/engines-at.ts";
-import type { Client } from "../../fakes/proxy-at.ts";
-import type { ScriptedReply, WireRequest } from "../../fakes/scripted-engine.ts";
-import { until } from "../../fakes/until.ts";
+import type { ScriptedReply, WireRequest } from "../../fakes/engines/scripted-engine.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { type EnginesAt, enginesAt } from "../../fakes/proxies/engines-at.ts";
+import type { Client } from "../../fakes/proxies/proxy-at.ts";
 
 const turns = (count: number, text = "turn"): { role: string; content: string }[] =>
   Array.from({ length: count }, (_, index) => ({ role: index % 2 === 0 ? "user" : "assistant", content: index % 2 === 0 ? text : "ok" }));

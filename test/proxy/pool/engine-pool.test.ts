@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const turns = (count: number): { role: string; content: string }[] =>

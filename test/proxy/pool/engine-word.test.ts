@@ -1,8 +1,8 @@
 /** The name of the weights against what the engine itself calls them: a label that is wrong is refused, or is none. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const nope = { version: "nope", step: 99 };

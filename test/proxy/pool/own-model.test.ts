@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exporters } from "../../../exporters/index.ts";
 import type { SessionSpec } from "../../../schema/session-log.ts";
-import { dialectRequest } from "../../fakes/dialect-requests.ts";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { exported } from "../../fakes/exported.ts";
-import type { Client } from "../../fakes/proxy-at.ts";
-import { decode } from "../../fakes/scripted-engine.ts";
+import { decode } from "../../fakes/engines/scripted-engine.ts";
+import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import type { Client } from "../../fakes/proxies/proxy-at.ts";
+import { exported } from "../../fakes/records/exported.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const sandboxed: Partial<SessionSpec> = { sandboxed: true, purpose: "train" };

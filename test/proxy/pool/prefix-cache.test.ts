@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
 import { startPracticeEngine } from "../../../practice/start.ts";
 import { patience, request, withEngine } from "../../contracts/engine-cases.ts";
-import { type EnginesAt, enginesAt } from "../../fakes/engines-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { type EnginesAt, enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const v1 = { version: "v1", step: 1 };

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 

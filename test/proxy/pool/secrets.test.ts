@@ -7,9 +7,9 @@ import { HarnessProxy } from "../../../proxy/index.ts";
 import { newKey } from "../../../schema/ids.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { cases } from "../../contracts/engine-cases.ts";
-import { cli } from "../../fakes/cli.ts";
-import { Client } from "../../fakes/proxy-at.ts";
-import { type Served, served } from "../../fakes/served.ts";
+import { cli } from "../../fakes/processes/cli.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
+import { type Served, served } from "../../fakes/proxies/served.ts";
 
 const key = "sk-vendor/4f9a+Zq81LmXw07TtRrBbNn55==";
 const base64 = Buffer.from(`user:${key}`).toString("base64");

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const more = [...hi, { role: "assistant", content: "ok" }, { role: "user", content: "more" }];

@@ -13,8 +13,8 @@ import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import { newId } from "../../../schema/ids.ts";
 import { MemoryStore } from "../../../store/index.ts";
-import { Client } from "../../fakes/proxy-at.ts";
-import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/templated-engine.ts";
+import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
+import { Client } from "../../fakes/proxies/proxy-at.ts";
 
 const turns = 6;
 const sampled = (index: number): Sampling => ({

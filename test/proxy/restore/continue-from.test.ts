@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxy-at.ts";
-import type { ScriptedReply } from "../../fakes/scripted-engine.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tools: OpenAI.Responses.FunctionTool[] = [{ type: "function", name: "read", parameters: { type: "object" }, strict: false }];
 const replies: ScriptedReply[] = [

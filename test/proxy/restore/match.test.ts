@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogLine } from "../../../schema/session-log.ts";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 /** Until our side has seen the client's close: before that the bytes are handed to a client that left. */
 async function seenLeaving(client: Client, clients = 1): Promise<void> {

@@ -1,8 +1,8 @@
 /** What harnesses make of our turns on their way back (harnesses.md §1.5): undone where a serialiser did it, labelled where somebody edited. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxy-at.ts";
-import type { ScriptedReply } from "../../fakes/scripted-engine.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 type Said = { role: string; content: string | null; reasoning_content?: string; tool_calls?: ChatCall[] };
 type ChatCall = { id: string; type: "function"; function: { name: string; arguments: string } };

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
 import { DiskStore } from "../../../store/index.ts";
-import { type DialectRequest, dialectRequest } from "../../fakes/dialect-requests.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { type DialectRequest, dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const reply = {
   reasoning: "Grüße – two at once",

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { chat } from "../../../exporters/chat.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import { LogEntry } from "../../../schema/session-log.ts";
-import { exported } from "../../fakes/exported.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
+import { exported } from "../../fakes/records/exported.ts";
 
 const value = '{"id":1234567890123456789,"score":1.0,"tiny":1e-7}';
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { harnesses } from "../../../harnesses/index.ts";
 import type { RequestClass, SessionSpec } from "../../../schema/session-log.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const user = [{ role: "user", content: "work" }];
 const chat = "/v1/chat/completions";

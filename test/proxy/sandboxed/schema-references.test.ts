@@ -1,7 +1,7 @@
 /** A schema from a sandbox refers to nothing that an engine would have to fetch. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 type Schema = Record<string, unknown>;
 const question = [{ role: "user", content: "hi" }];

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionSpec } from "../../../schema/session-log.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const trained: Partial<SessionSpec> = { sandboxed: true, purpose: "train" };
 const schema = { type: "object", properties: { a: { type: "string" } } };

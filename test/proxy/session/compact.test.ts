@@ -4,7 +4,7 @@ import { test } from "node:test";
 import OpenAI from "openai";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
 import { textOf } from "../../../schema/message.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const task = { role: "user" as const, content: "Repair add.js, and keep its name." };
 const sdk = (client: Client) => new OpenAI({ baseURL: `${client.proxy.url}/v1`, apiKey: client.key, maxRetries: 0 });

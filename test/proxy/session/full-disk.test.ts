@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rebuildSession } from "../../../proxy/session/rebuild.ts";
-import { FaultyStore } from "../../fakes/faulty-store.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
+import { FaultyStore } from "../../fakes/records/faulty-store.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const bodies = {

@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { AlidadeError } from "../../../errors.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../store/index.ts";
-import { Client, proxyAt } from "../../fakes/proxy-at.ts";
-import { scratchFolder } from "../../fakes/scratch-folder.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+import { Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const scratch = scratchFolder("rebuild");
 const hi = [{ role: "user", content: "hi" }];

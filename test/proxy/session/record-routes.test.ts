@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { carrierOf } from "../../../dialects/carrier.ts";
 import { itemId } from "../../../dialects/openai-responses/item-id.ts";
-import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxy-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 /** Asks, leaves as soon as the engine has it, and waits until the answer is on the record. */
 async function abandon(at: ProxyAt, client: Client, body: object, answer: () => void): Promise<void> {

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DiskStore } from "../../../store/index.ts";
-import { enginesAt } from "../../fakes/engines-at.ts";
-import { FaultyStore } from "../../fakes/faulty-store.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { FaultyStore } from "../../fakes/records/faulty-store.ts";
 
 const rollout = { task_id: "t", group_id: "g", rollout_id: "r0" };
 

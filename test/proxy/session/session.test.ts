@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FaultyStore } from "../../fakes/faulty-store.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
+import { FaultyStore } from "../../fakes/records/faulty-store.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const until = async (condition: () => boolean): Promise<void> => {

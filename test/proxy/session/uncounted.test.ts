@@ -1,8 +1,8 @@
 /** Calls of which nobody knows how much the engine sampled: which they are, and which are not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { proxyAt } from "../../fakes/proxy-at.ts";
-import type { ScriptedReply } from "../../fakes/scripted-engine.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 

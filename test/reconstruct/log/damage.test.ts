@@ -7,8 +7,8 @@ import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../../
 import type { LogEntry } from "../../../schema/session-log.ts";
 import { Trajectory } from "../../../schema/trajectory.ts";
 import { DiskStore } from "../../../store/index.ts";
-import { assistant, LogBuilder, system, user } from "../../fakes/log-builder.ts";
-import { scratchFolder } from "../../fakes/scratch-folder.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+import { assistant, LogBuilder, system, user } from "../../fakes/records/log-builder.ts";
 
 const folder = scratchFolder("damage");
 

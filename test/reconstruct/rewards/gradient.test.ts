@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Aggregation, aggregations, type FlatRow, selectRows } from "../../../reconstruct/index.ts";
 import type { Message } from "../../../schema/message.ts";
-import { assistant, LogBuilder, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 import { rebuilt } from "../rebuilt.ts";
 
 /** A rollout of `turns` append-only turns: one strict row, and a row a turn under `per-call`. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reconstruct, selectRows, valuesOfRow, weightedTotal } from "../../../reconstruct/index.ts";
 import { Value } from "../../../schema/value.ts";
-import { assistant, LogBuilder, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 import { rebuilt } from "../rebuilt.ts";
 
 const value = (scope: Value["scope"], target: string | null, number: number | null, weight: number | null = 1): Value =>

@@ -11,7 +11,7 @@ import {
 } from "../../../reconstruct/index.ts";
 import type { Purpose } from "../../../schema/session-log.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
-import { assistant, LogBuilder, user } from "../../fakes/log-builder.ts";
+import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 const slow = "cut_by_the_clock_while_the_engine_was_slow";
 const trained: TrajectoryFacts = { status: "cut", stop_reason: "budget_spent", reward: 0.5 };

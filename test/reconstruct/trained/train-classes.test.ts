@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RequestClass } from "../../../schema/session-log.ts";
-import { type Client, proxyAt } from "../../fakes/proxy-at.ts";
+import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tool = { name: "Bash", description: "a shell", input_schema: { type: "object" } };
 const compactionAsk = "CRITICAL: Respond with TEXT ONLY. Write <analysis> and <summary>.";

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FidelitySummarizer } from "../../../commands/fidelity/summary.ts";
 import { untrainedByAgent } from "../../../reconstruct/index.ts";
-import { proxyAt } from "../../fakes/proxy-at.ts";
-import { until } from "../../fakes/until.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
 

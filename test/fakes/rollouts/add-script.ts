@@ -1,4 +1,4 @@
-import type { PlayScript } from "../../examples/demo/plays.ts";
+import type { PlayScript } from "../../../examples/demo/plays.ts";
 
 /** The smallest task there is, for tests of the plays: `add` subtracts. */
 export const addFiles = {

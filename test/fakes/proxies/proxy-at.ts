@@ -1,10 +1,10 @@
 /** A real proxy in front of a scripted engine, with a store in memory: what most tests of the proxy stand on. */
-import { engines } from "../../engines/index.ts";
-import { HarnessProxy, type ProxyOptions } from "../../proxy/index.ts";
-import type { LogEntry, SessionSpec } from "../../schema/session-log.ts";
-import { MemoryStore } from "../../store/index.ts";
-import { ScriptedEngine, type ScriptedReply, type WireRequest } from "./scripted-engine.ts";
-import { until } from "./until.ts";
+import { engines } from "../../../engines/index.ts";
+import { HarnessProxy, type ProxyOptions } from "../../../proxy/index.ts";
+import type { LogEntry, SessionSpec } from "../../../schema/session-log.ts";
+import { MemoryStore } from "../../../store/index.ts";
+import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
+import { until } from "../machine/until.ts";
 
 export type ProxyAt = AsyncDisposable & {
   proxy: HarnessProxy;

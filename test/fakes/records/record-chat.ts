@@ -1,9 +1,9 @@
 /** A plain conversation through the proxy into a run folder on disk: nothing forced, so that any token can come. */
 import { join } from "node:path";
-import { engineNamed } from "../../engines/index.ts";
-import { HarnessProxy } from "../../proxy/index.ts";
-import { DiskStore } from "../../store/index.ts";
-import { Client } from "./proxy-at.ts";
+import { engineNamed } from "../../../engines/index.ts";
+import { HarnessProxy } from "../../../proxy/index.ts";
+import { DiskStore } from "../../../store/index.ts";
+import { Client } from "../proxies/proxy-at.ts";
 
 /** `turns` questions and answers, each of at most 16 tokens. Resolves when all of it is on disk. */
 export async function recordChat(engineUrl: string, folder: string, turns: number): Promise<void> {

@@ -5,7 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { canaryText } from "../../proxy/pool/canary.ts";
+import { canaryText } from "../../../proxy/pool/canary.ts";
 
 type WireMessage = {
   role: string;

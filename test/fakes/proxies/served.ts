@@ -1,6 +1,6 @@
 /** A server of a test's own on a free port, until the scope ends. */
 import type { Server } from "node:http";
-import { closeListener, listenOn } from "../../proxy/http/listen.ts";
+import { closeListener, listenOn } from "../../../proxy/http/listen.ts";
 
 export type Served = AsyncDisposable & { url: string };
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 
-export const root = join(import.meta.dirname, "../..");
+export const root = join(import.meta.dirname, "../../..");
 
 export type CliResult = { code: number | null; stdout: string; stderr: string };
 export type CliOptions = { env?: Record<string, string | undefined>; cwd?: string };

@@ -5,8 +5,8 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type ChatMessage, type ChatTool, renderChat } from "../../practice/template.ts";
-import { type TurnDelta, TurnParser } from "../../practice/turn-parser.ts";
+import { type ChatMessage, type ChatTool, renderChat } from "../../../practice/template.ts";
+import { type TurnDelta, TurnParser } from "../../../practice/turn-parser.ts";
 import { logprobOf } from "./scripted-engine.ts";
 import { ToyTokenizer } from "./toy-tokenizer.ts";
 

@@ -5,9 +5,9 @@
  */
 
 import type { z } from "zod";
-import type { Exchange } from "../../reconstruct/verify.ts";
-import { hashOf, mintToolCallId } from "../../schema/ids.ts";
-import type { Message, Part, Tool } from "../../schema/message.ts";
+import type { Exchange } from "../../../reconstruct/verify.ts";
+import { hashOf, mintToolCallId } from "../../../schema/ids.ts";
+import type { Message, Part, Tool } from "../../../schema/message.ts";
 import type {
   CallBegun,
   CallFinished,
@@ -18,8 +18,8 @@ import type {
   Restored,
   SessionSpec,
   WeightSpan,
-} from "../../schema/session-log.ts";
-import { SessionSpec as SessionSpecSchema } from "../../schema/session-log.ts";
+} from "../../../schema/session-log.ts";
+import { SessionSpec as SessionSpecSchema } from "../../../schema/session-log.ts";
 
 export type CallOptions = {
   agent?: string;

@@ -1,7 +1,7 @@
 /** A task that takes a second: make `done.txt`. Its grader is a shell command. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ScriptedReply, WireRequest } from "./scripted-engine.ts";
+import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 
 export const chatHarness = join(import.meta.dirname, "chat-harness.ts");
 
