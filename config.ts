@@ -12,7 +12,8 @@ import { Bounds, EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { Sampling } from "./schema/message.ts";
-import { Budgets, ContinuityMode, Policy, Purpose, RequestClass, Restore, SessionSpec, TrainClasses } from "./schema/session-log.ts";
+import { Policy } from "./schema/session-log.ts";
+import { Budgets, ContinuityMode, Purpose, RequestClass, Restore, SessionSpec, TrainClasses } from "./schema/session-spec.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];

@@ -73,6 +73,7 @@ export { type Exporter, type ExportOptions, type ExportReport, exporterNamed, ex
 export {
   type AdvantageMethod,
   type Aggregation,
+  componentsOfRow,
   type Exchange,
   FlatRow,
   FlatSegment,
@@ -91,7 +92,6 @@ export {
   TokenPaths,
   type TrajectoryFacts,
   type Verification,
-  valuesOfRow,
   verifyRows,
   verifyTrajectory,
   weightedTotal,
@@ -105,11 +105,12 @@ export { Config, configSchema, loadConfig } from "./config.ts";
 // Records: zod schemas, and types of the same names -------------------------------------------------------------------
 
 export { Message, Sampling, Tool, ToolChoice, Usage } from "./schema/message.ts";
+export { RewardComponent } from "./schema/reward-component.ts";
 export { RolloutRecord, Verdict } from "./schema/rollout.ts";
-export { Budgets, LogEntry, logSchemaVersion, NewSession, Policy, Purpose, SessionSpec } from "./schema/session-log.ts";
+export { LogEntry, logSchemaVersion, Policy } from "./schema/session-log.ts";
+export { Budgets, NewSession, Purpose, SessionSpec } from "./schema/session-spec.ts";
 export { Environment, GraderSpec, Limits, Task } from "./schema/task.ts";
 export { type Attempt, CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./schema/trajectory.ts";
-export { Value } from "./schema/value.ts";
 
 // Errors --------------------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ import { markdownTable, surroundings } from "./measure.ts";
 
 const tokens = 500;
 const rounds = 400;
-/** What a call costs, as it was measured on a quiet machine (README.md): payload b settled, and 500 tokens live. */
+/** What a call costs, as it was measured on a quiet machine (README.md): payload b buffered, and 500 tokens live. */
 const kinds = [
-  { name: "settled, 64 tokens a line", tokensALine: 64, callUs: 2_120 },
+  { name: "buffered, 64 tokens a line", tokensALine: 64, callUs: 2_120 },
   { name: "live, a token a line", tokensALine: 1, callUs: tokens * 67.8 },
 ];
 

@@ -8,11 +8,11 @@ const sameStopMs = 500;
 /** Aborted by the first Ctrl-C or SIGTERM; a second one ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  let asked: number | null = null;
+  let stoppedAt: number | null = null;
   const stop = (): void => {
-    if (asked !== null && Date.now() - asked < sameStopMs) return;
-    if (asked !== null) process.exit(130);
-    asked = Date.now();
+    if (stoppedAt !== null && Date.now() - stoppedAt < sameStopMs) return;
+    if (stoppedAt !== null) process.exit(130);
+    stoppedAt = Date.now();
     process.stderr.write("\nalidade: stopping; what is recorded stays (Ctrl-C again to end at once)\n");
     controller.abort(new Error("stopped by a signal"));
   };

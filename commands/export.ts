@@ -6,7 +6,7 @@ import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
-import { RequestClass } from "../schema/session-log.ts";
+import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";

@@ -5,7 +5,8 @@ import { AlidadeError } from "../errors.ts";
 import { reconstruct } from "../reconstruct/index.ts";
 import { eachAttempt, eachTrajectory, readRollouts } from "../rollouts/index.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { LogLine, SessionSpec } from "../schema/session-log.ts";
+import type { LogLine } from "../schema/session-log.ts";
+import type { SessionSpec } from "../schema/session-spec.ts";
 import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { DiskStore, hasTornEnd } from "../store/index.ts";
 
@@ -103,7 +104,7 @@ export async function* trajectoriesOf(folder: string, onLeftOut: (message: strin
     yield trajectory;
   }
   const store = new DiskStore(join(folder, "sessions"));
-  for await (const { sessionId, record } of untold(folder, store, seen)) {
+  for await (const { sessionId, record } of unfinished(folder, store, seen)) {
     if (record) {
       const why = record.state === "done" ? "no trajectory could be made of it" : "it is not over: go on with its run by --resume";
       onLeftOut(`session ${sessionId} of rollout ${record.rollout_id} is left out: ${why}`);
@@ -137,21 +138,22 @@ export async function* attemptsOf(folder: string): AsyncGenerator<Attempt> {
     yield attempt;
   }
   const store = new DiskStore(join(folder, "sessions"));
-  for await (const { sessionId, record } of untold(folder, store, seen)) {
+  for await (const { sessionId, record } of unfinished(folder, store, seen)) {
     const attempt = record ? null : await attemptIn(store.entries(sessionId));
     if (attempt) yield attempt;
   }
 }
 
 /** Sessions that no trajectory was written of, in the order in which they were opened; with the record of their attempt, where there is one. */
-async function* untold(
+async function* unfinished(
   folder: string,
   store: DiskStore,
-  told: ReadonlySet<string>,
+  printed: ReadonlySet<string>,
 ): AsyncGenerator<{ sessionId: string; record: RolloutRecord | undefined }> {
   const records = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
   const opened: { sessionId: string; time: number }[] = [];
-  for (const sessionId of await store.list()) if (!told.has(sessionId)) opened.push({ sessionId, time: await openedAt(store, sessionId) });
+  for (const sessionId of await store.list())
+    if (!printed.has(sessionId)) opened.push({ sessionId, time: await openedAt(store, sessionId) });
   // Their ids are chance, and decide only between those of one millisecond, so that each export has the same order.
   opened.sort((a, b) => a.time - b.time || (a.sessionId < b.sessionId ? -1 : 1));
   for (const { sessionId } of opened) yield { sessionId, record: records.get(sessionId) };

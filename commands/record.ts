@@ -66,7 +66,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
   });
   sayUnknownVariables(config);
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
-  const relay = config.purpose === "live" ? "live" : "settled";
+  const relay = config.purpose === "live" ? "live" : "buffered";
   await using opened = await openEngines(config, signal);
   await using proxy = await HarnessProxy.start({
     engines: opened.engines,

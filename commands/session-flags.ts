@@ -1,6 +1,6 @@
 /** Flags of every verb that opens sessions: how turns that come back are treated, and the tokens that were sampled. */
 import { Option } from "commander";
-import { ContinuityMode, Restore } from "../schema/session-log.ts";
+import { ContinuityMode, Restore } from "../schema/session-spec.ts";
 
 export type SessionFlags = { restore?: string; continuity?: string };
 

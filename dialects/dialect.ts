@@ -4,7 +4,7 @@
  */
 import type { AlidadeError } from "../errors.ts";
 import type { FinishReason, Message, NeutralRequest, Turn, Usage } from "../schema/message.ts";
-import type { RequestClass } from "../schema/session-log.ts";
+import type { RequestClass } from "../schema/session-spec.ts";
 import type { Framing } from "../wire/framing.ts";
 import type { SseFrame } from "../wire/sse.ts";
 
@@ -78,7 +78,7 @@ export interface SessionRecord {
   conversation(conversationId: string): StoredConversation | null;
   openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
   /** It stays recorded, and nobody can refer to it any more. `id` is a call's or a conversation's. */
-  forget(id: string): Promise<void>;
+  delete(id: string): Promise<void>;
 }
 
 /** A request at a `record` route. */
@@ -101,7 +101,7 @@ export type TurnEvent =
 
 /**
  * Writes one streamed answer: `open`, then an `event` each, the last of which is `end`. One short method an event.
- * In settled relay the stored turn is played through it as events; in live relay the engine's own events are.
+ * In buffered relay the stored turn is played through it as events; in live relay the engine's own events are.
  * An `end` with finish reason `abort` or `error` throws AlidadeError `engine_aborted`: such a turn is no answer.
  */
 export interface StreamWriter {

@@ -1,5 +1,5 @@
 /** What headers and body fields say about a call, for all dialects: labels only, never who may call. */
-import type { RequestClass } from "../schema/session-log.ts";
+import type { RequestClass } from "../schema/session-spec.ts";
 import type { CallLabels, Headers } from "./dialect.ts";
 import { isObject } from "./edge.ts";
 

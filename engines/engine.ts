@@ -121,7 +121,7 @@ export interface Engine {
   /** The engine's own name of the weights that it serves now; null where it has none. Throws where it cannot be asked. */
   weightVersion?(signal: AbortSignal): Promise<string | null>;
   /**
-   * Forgets what is kept of earlier prompts, for their keys and values are those of the weights of then. Absent: the server
+   * Empties the prefix cache: its keys and values were computed by the old weights. Absent: the server
    * has no way to be told.
    */
   resetPrefixCache?(signal: AbortSignal): Promise<PrefixReset>;

@@ -50,9 +50,9 @@ async function score(model: Model, tokenIds: number[]): Promise<(number | null)[
     experimentalKvCacheValueType: "F32",
   });
   try {
-    const asked = tokenIds.slice(0, -1).map((id, at): EvaluateItem => [id, { generateNext: nextOf(tokenIds[at + 1] as number) }]);
-    const answers = await context.getSequence().controlledEvaluate(asked);
-    return [null, ...asked.map((_, at) => logprobOf(answers[at], tokenIds[at + 1] as number))];
+    const items = tokenIds.slice(0, -1).map((id, at): EvaluateItem => [id, { generateNext: nextOf(tokenIds[at + 1] as number) }]);
+    const answers = await context.getSequence().controlledEvaluate(items);
+    return [null, ...items.map((_, at) => logprobOf(answers[at], tokenIds[at + 1] as number))];
   } finally {
     await context.dispose();
   }

@@ -14,7 +14,7 @@ import { firstFacts } from "./chat/first-facts.ts";
 import { choiceGbnf, readGrammar } from "./chat/grammar.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
-import { ReplyMessage, saidEvents } from "./chat/reply.ts";
+import { messageEvents, ReplyMessage } from "./chat/reply.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 
@@ -155,7 +155,7 @@ class LlamaCppEngine implements Engine {
     const verbose = reply.__verbose ?? null;
     const counted = reply.usage?.prompt_tokens ?? null;
     if (prompt) yield { type: "prompt", token_ids: prompt };
-    yield* saidEvents(choice.message, choice.message.reasoning_content);
+    yield* messageEvents(choice.message, choice.message.reasoning_content);
     const ids = verbose?.tokens ?? [];
     const aligned = alignById(ids, choice.logprobs?.content ?? []);
     if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null) };
@@ -196,8 +196,8 @@ class LlamaCppEngine implements Engine {
     const reply = this.#parse(JSON.stringify(await this.#client.json("POST", "/v1/chat/completions", body, signal)));
     const entry = reply.choices[0]?.logprobs?.content?.[0];
     const known = (entry?.top_logprobs ?? []).flatMap(({ logprob }) => (isMeasured(logprob) ? [logprob] : []));
-    const asked = { model, messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "ping" }] }], tools: [] };
-    const prompt = await this.#promptIds(asked, reply.__verbose?.prompt ?? null, signal);
+    const request = { model, messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "ping" }] }], tools: [] };
+    const prompt = await this.#promptIds(request, reply.__verbose?.prompt ?? null, signal);
     return {
       tokens: Boolean(reply.__verbose?.tokens?.length),
       prompt: Boolean(prompt?.length),

@@ -150,10 +150,10 @@ class ChatTurn {
     // Not OpenAI's, but what others of this shape call it.
     const reasoning = delta.reasoning_content ?? delta.reasoning;
     if (typeof reasoning === "string" && reasoning !== "") yield { type: "reasoning-delta", text: reasoning };
-    const said = delta.content || delta.refusal;
-    if (said && this.#pending && argumentsObject(this.#pending.arguments)) yield* this.#flush();
-    if (said && this.#pending) this.#pending.behind += said;
-    else if (said) yield { type: "text-delta", text: said };
+    const text = delta.content || delta.refusal;
+    if (text && this.#pending && argumentsObject(this.#pending.arguments)) yield* this.#flush();
+    if (text && this.#pending) this.#pending.behind += text;
+    else if (text) yield { type: "text-delta", text };
     for (const fragment of delta.tool_calls ?? []) {
       if (this.#pending === null || isAnother(this.#pending, fragment)) {
         yield* this.#flush();

@@ -144,7 +144,7 @@ class SglangEngine implements Engine {
 
   /** The server refuses while it is at requests. */
   async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
-    const { status } = await this.#client.told("/flush_cache", signal);
+    const { status } = await this.#client.command("/flush_cache", signal);
     if (status === 404 || status === 405) return "not_supported";
     return status === 200 ? "reset" : "failed";
   }

@@ -181,7 +181,7 @@ class VllmEngine implements Engine {
 
   /** `/reset_prefix_cache` is there under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether they did it. */
   async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
-    const { status, text } = await this.#client.told("/reset_prefix_cache?reset_external=true", signal);
+    const { status, text } = await this.#client.command("/reset_prefix_cache?reset_external=true", signal);
     if (status === 404 || status === 405) return "not_supported";
     return status === 200 && !/"success":\s*false/.test(text) ? "reset" : "failed";
   }

@@ -58,11 +58,11 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
     if (reason !== null) left_out[reason] = (left_out[reason] ?? 0) + 1;
     return reason === null;
   });
-  const said = findSaid(usable);
-  const continued = new Set([...said.values()].flat());
+  const earlier = earlierTurns(usable);
+  const continued = new Set([...earlier.values()].flat());
   const owned = new Set<string>();
   const leaves = usable.filter((call) => !continued.has(call));
-  return { left_out, rows: leaves.map((leaf) => toRow(leaf, said.get(leaf.call_id) ?? [], owned, trajectory)) };
+  return { left_out, rows: leaves.map((leaf) => toRow(leaf, earlier.get(leaf.call_id) ?? [], owned, trajectory)) };
 }
 
 function pick({ purpose, in_loss, train_classes }: Trajectory): Pick<Trajectory, "purpose" | "in_loss" | "train_classes"> {
@@ -70,20 +70,20 @@ function pick({ purpose, in_loss, train_classes }: Trajectory): Pick<Trajectory,
 }
 
 /** Call id -> the earlier calls whose turns stand word for word in its conversation, where they were said. */
-function findSaid(calls: CallRecord[]): Map<string, CallRecord[]> {
+function earlierTurns(calls: CallRecord[]): Map<string, CallRecord[]> {
   const byId = new Map(calls.map((call) => [call.call_id, call]));
-  const said = new Map<string, CallRecord[]>();
+  const earlier = new Map<string, CallRecord[]>();
   for (const call of calls) {
     const parent = call.parent_call_id === null ? undefined : byId.get(call.parent_call_id);
     if (parent === undefined) continue;
     // Of what stood in the parent's conversation, that part is still there which lies before the first difference.
     const shared = sharedMessages(call, parent);
-    said.set(
+    earlier.set(
       call.call_id,
-      [...(said.get(parent.call_id) ?? []), parent].filter((each) => each.input.length < shared),
+      [...(earlier.get(parent.call_id) ?? []), parent].filter((each) => each.input.length < shared),
     );
   }
-  return said;
+  return earlier;
 }
 
 /** How many leading messages of `call` are the parent's conversation and what it said. */
@@ -94,11 +94,11 @@ function sharedMessages(call: CallRecord, parent: CallRecord): number {
 }
 
 function toRow(leaf: CallRecord, before: CallRecord[], owned: Set<string>, trajectory: Trajectory): ChatRow {
-  const said = new Map([...before, leaf].map((call) => [call.input.length, call.call_id]));
+  const earlier = new Map([...before, leaf].map((call) => [call.input.length, call.call_id]));
   const ids = [...leaf.input, ...(leaf.output === null ? [] : [leaf.output])];
   const messages = ids.flatMap((id, at) => {
     const message = trajectory.messages[id];
-    return message === undefined ? [] : toChatMessages(message).map((each) => weighted(each, said.get(at), owned));
+    return message === undefined ? [] : toChatMessages(message).map((each) => weighted(each, earlier.get(at), owned));
   });
   const tools = leaf.tools_hash === null ? [] : (trajectory.tools[leaf.tools_hash] ?? []);
   return {

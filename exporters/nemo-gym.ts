@@ -5,11 +5,11 @@
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
-import { toldResult } from "../schema/told.ts";
+import { resultContent } from "../schema/message-text.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter } from "./exporter.ts";
-import { rolloutValues } from "./rows/rollout-values.ts";
+import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
 import { type NemoTurn, nemoTurns, refusePartlyForced } from "./shapes/nemo-turns.ts";
 import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
@@ -59,7 +59,7 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
       output: row.dummy ? [placeHolder(nemoTurns(row)[0])] : outputItems(row, calls, trajectory),
     },
     reward,
-    reward_components: measured(rolloutValues(trajectory)),
+    reward_components: measured(rolloutComponents(trajectory)),
     mask_sample: row.dummy,
     _ng_task_index: group_index,
     _ng_rollout_index: position,
@@ -77,8 +77,8 @@ function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory):
   const items = calls.flatMap((call, index) => {
     const before = calls[index - 1];
     const context = before === undefined ? [] : inputOf(call, trajectory).slice(before.input.length + 1);
-    const said = outputOf(call, trajectory).flatMap(toItems);
-    return [...context.flatMap(toItems), ...withTokens(said.length > 0 ? said : [toOutputMessage("")], turns.get(call.call_id))];
+    const output = outputOf(call, trajectory).flatMap(toItems);
+    return [...context.flatMap(toItems), ...withTokens(output.length > 0 ? output : [toOutputMessage("")], turns.get(call.call_id))];
   });
   return items.map((item, at) => (item.id === "" ? { ...item, id: `item_${at}` } : item));
 }
@@ -118,7 +118,7 @@ function toItem(part: Part, { role }: Message): Item {
         status: "completed",
       };
     case "tool_result":
-      return { type: "function_call_output", call_id: part.call_id, output: textOf(toldResult(part)) };
+      return { type: "function_call_output", call_id: part.call_id, output: textOf(resultContent(part)) };
     case "reasoning":
       return { type: "reasoning", id: "", summary: [{ type: "summary_text", text: part.text }] };
     case "image":

@@ -45,10 +45,10 @@ function toSample(row: FlatRow, trajectory: Trajectory): Record<string, unknown>
   const calls = callsOfRow(row, trajectory);
   const [first, last] = [calls[0], calls.at(-1)];
   const prompt = first === undefined ? [] : inputOf(first, trajectory);
-  const said = last === undefined ? [] : [...inputOf(last, trajectory).slice(prompt.length), ...outputOf(last, trajectory)];
+  const completion = last === undefined ? [] : [...inputOf(last, trajectory).slice(prompt.length), ...outputOf(last, trajectory)];
   return {
     prompt: prompt.flatMap(toChatMessages),
-    completion: said.flatMap(toChatMessages),
+    completion: completion.flatMap(toChatMessages),
     input_ids: row.token_ids,
     completion_mask: mask,
     old_log_probs: logprobs,

@@ -8,7 +8,7 @@ import type { Message, Tool, Usage } from "../schema/message.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
-import { rolloutValues } from "./rows/rollout-values.ts";
+import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
 import { toChatMessages } from "./shapes/chat-messages.ts";
 import { scoredRows } from "./shapes/scored-rows.ts";
@@ -60,8 +60,8 @@ class TraceWriter {
     let start = 0;
     for (const [index, turn] of turnsOf(row).entries()) {
       const call = calls[index] as CallRecord;
-      const said = inputOf(call, this.#trajectory).slice(before === null ? 0 : before.input.length + 1);
-      parent = this.#addContext(parent, said, row.token_ids.slice(start, turn.prompt_ids.length), call);
+      const context = inputOf(call, this.#trajectory).slice(before === null ? 0 : before.input.length + 1);
+      parent = this.#addContext(parent, context, row.token_ids.slice(start, turn.prompt_ids.length), call);
       parent = this.#addTurn(parent, call, turn);
       start = turn.prompt_ids.length + turn.token_ids.length;
       before = call;
@@ -120,7 +120,7 @@ class TraceWriter {
       calls: this.#calls,
       rewards: { reward: { score: this.#reward, weight: 1 } },
       // Weights are in the reward already.
-      metrics: rolloutValues(this.#trajectory),
+      metrics: rolloutComponents(this.#trajectory),
       info: { alidade: { session_id, rollout_id, group_id: group.id, sample_index: group.sample_index, harness } },
       is_completed: true,
       // A rollout cut off by its own budget was scored like any other.

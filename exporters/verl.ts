@@ -10,7 +10,7 @@ import { defineExporter } from "./exporter.ts";
 import { aggregation } from "./rows/aggregation.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { policyStepsOf } from "./rows/policy-steps.ts";
-import { rolloutValues } from "./rows/rollout-values.ts";
+import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, turnCount } from "./rows/row-calls.ts";
 import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
@@ -52,7 +52,7 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     response_mask: mask,
     rollout_log_probs: logprobs,
     reward_score: row.reward,
-    reward_extra_info: rolloutValues(trajectory),
+    reward_extra_info: rolloutComponents(trajectory),
     num_turns: turnCount(callsOfRow(row, trajectory), trajectory),
     min_global_steps: steps.min,
     max_global_steps: steps.max,

@@ -72,14 +72,14 @@ function areNames(lines: string[], at: number): boolean {
 
 /** What stands before a change's hunks: git's own lines, and the two names, which git leaves out where there are no hunks. */
 function parseHeader(lines: string[], at: number): [FilePatch, number] {
-  const [said, index] = gitLines(lines, at);
-  const move = said.has("rename to") ? "rename" : said.has("copy to") ? "copy" : null;
-  const newMode = said.get("new file mode") ?? said.get("new mode");
+  const [header, index] = gitLines(lines, at);
+  const move = header.has("rename to") ? "rename" : header.has("copy to") ? "copy" : null;
+  const newMode = header.get("new file mode") ?? header.get("new mode");
   const change: Omit<FilePatch, "oldPath" | "newPath"> = { move, mode: newMode === undefined ? null : modeOf(newMode, at), hunks: [] };
   const named = areNames(lines, index);
   const next = named ? index + 2 : index;
   if (move !== null) {
-    const path = (way: "from" | "to") => insideOf(nameOf(said.get(`${move} ${way}`) ?? ""), at);
+    const path = (way: "from" | "to") => insideOf(nameOf(header.get(`${move} ${way}`) ?? ""), at);
     return [{ oldPath: path("from"), newPath: path("to"), ...change }, next];
   }
   if (named) {
@@ -88,21 +88,21 @@ function parseHeader(lines: string[], at: number): [FilePatch, number] {
     return [{ oldPath, newPath, ...change }, next];
   }
   const path = pathInBoth(lines[at] as string, at);
-  return [{ oldPath: said.has("new file mode") ? null : path, newPath: said.has("deleted file mode") ? null : path, ...change }, next];
+  return [{ oldPath: header.has("new file mode") ? null : path, newPath: header.has("deleted file mode") ? null : path, ...change }, next];
 }
 
 /** The lines that git writes below `diff --git`, by how they begin, and the index of what follows them. */
 function gitLines(lines: string[], at: number): [Map<string, string>, number] {
-  const said = new Map<string, string>();
-  if (!lines[at]?.startsWith("diff --git ")) return [said, at];
+  const header = new Map<string, string>();
+  if (!lines[at]?.startsWith("diff --git ")) return [header, at];
   let index = at + 1;
   for (; index < lines.length && !areNames(lines, index); index++) {
     const line = lines[index] as string;
     if (/^(?:diff --git |@@ |GIT binary patch|Binary files )/.test(line)) break;
     const found = /^((?:new|new file|deleted file) mode|(?:rename|copy) (?:from|to)) (.*)$/.exec(withoutEnd(line));
-    if (found) said.set(found[1] as string, found[2] as string);
+    if (found) header.set(found[1] as string, found[2] as string);
   }
-  return [said, index];
+  return [header, index];
 }
 
 function modeOf(mode: string, line: number): number {

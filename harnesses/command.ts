@@ -1,5 +1,5 @@
 /** One's own command line as a harness: nothing is installed, and every API shape's variables point at the proxy. */
-import type { RequestClass } from "../schema/session-log.ts";
+import type { RequestClass } from "../schema/session-spec.ts";
 import type { Harness, HarnessContext } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";

@@ -2,7 +2,7 @@
  * An agent harness: an unmodified CLI that we install, configure and start, and nothing else. A new one is a file here
  * and a line in index.ts.
  */
-import type { RequestClass } from "../schema/session-log.ts";
+import type { RequestClass } from "../schema/session-spec.ts";
 
 /** Where a pack runs: Docker wants `linux-…` whatever the host is, the process sandbox wants the host's own. */
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;

@@ -32,8 +32,8 @@ function programOf(commandLine: readonly string[]): { name: string; package: str
   let rest = commandLine;
   if (basename(rest[0]) === "env") rest = rest.slice(1 + rest.slice(1).findIndex((argument) => !/^(-i|[A-Za-z_]\w*=.*)$/.test(argument)));
   if (runners.has(basename(rest[0]))) {
-    const asked = rest.slice(1).find((argument) => !argument.startsWith("-") && argument !== "dlx" && argument !== "exec");
-    return asked === undefined ? null : { name: asked, package: asked.replace(/(?<=.)@[^@/]*$/, "") };
+    const requested = rest.slice(1).find((argument) => !argument.startsWith("-") && argument !== "dlx" && argument !== "exec");
+    return requested === undefined ? null : { name: requested, package: requested.replace(/(?<=.)@[^@/]*$/, "") };
   }
   return rest[0] === undefined ? null : { name: basename(rest[0]), package: "" };
 }

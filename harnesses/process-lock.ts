@@ -17,12 +17,12 @@ export async function withProcessLock<T>(
   body: () => Promise<T>,
 ): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
-  let told = false;
+  let reported = false;
   while (!(await taken(path))) {
     options.signal.throwIfAborted();
     if (await removedDead(path)) continue;
-    if (!told) options.progress?.(`waiting for another process that holds ${path}`);
-    told = true;
+    if (!reported) options.progress?.(`waiting for another process that holds ${path}`);
+    reported = true;
     await sleep(lookAgainMs, undefined, { signal: options.signal });
   }
   try {

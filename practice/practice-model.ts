@@ -22,8 +22,8 @@ export class PracticeModel {
   }
 
   /** Refuses a request for another model. */
-  check(asked: string | null | undefined): void {
-    if (asked === undefined || asked === null || asked === this.name) return;
-    throw new WireError(404, `The model \`${asked}\` does not exist. Valid aliases: ${this.name}.`, "model");
+  check(requested: string | null | undefined): void {
+    if (requested === undefined || requested === null || requested === this.name) return;
+    throw new WireError(404, `The model \`${requested}\` does not exist. Valid aliases: ${this.name}.`, "model");
   }
 }

@@ -9,7 +9,7 @@ export class PrefixCache {
   readonly #reading = new Set<string>();
   readonly #capacity: number;
 
-  /** `capacity` is in blocks; the ones that were not used for longest are forgotten first. */
+  /** `capacity` is in blocks; the ones that were not used for longest are dropped first. */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -46,7 +46,7 @@ export class PrefixCache {
     this.#reading.delete(key);
   }
 
-  /** Marks the blocks of a sequence as used. Last block first: a start that is forgotten makes all after it unreachable. */
+  /** Marks the blocks of a sequence as used. Last block first: a start that is dropped makes all after it unreachable. */
   touch(chain: readonly { previous: KeyValueBlock | undefined; tokens: readonly number[] }[]): void {
     for (const { previous, tokens } of chain.toReversed()) {
       const key = keyOf(previous, tokens);

@@ -128,12 +128,12 @@ export function knownId(id: number): number {
 }
 
 /** Tokens that may be sampled: what was asked for, as far as the context has room for it. */
-export function room(promptTokens: number, maxModelLen: number, asked: number | null | undefined): number {
+export function room(promptTokens: number, maxModelLen: number, requested: number | null | undefined): number {
   if (promptTokens >= maxModelLen)
     throw new WireError(
       400,
       `The maximum context length of this model is ${maxModelLen} tokens (max_model_len). The prompt has ${promptTokens} tokens, which leaves no room for an answer. Send a shorter prompt.`,
       "input_tokens",
     );
-  return Math.min(asked ?? Number.POSITIVE_INFINITY, maxModelLen - promptTokens);
+  return Math.min(requested ?? Number.POSITIVE_INFINITY, maxModelLen - promptTokens);
 }

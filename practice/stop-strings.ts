@@ -17,9 +17,9 @@ export class StopStrings {
       .filter(({ at }) => at !== -1)
       .sort((one, other) => one.at - other.at)[0];
     const end = met?.at ?? this.#held.length - heldBack(this.#held, this.#stops);
-    const said = this.#held.slice(0, end);
+    const ready = this.#held.slice(0, end);
     this.#held = met === undefined ? this.#held.slice(end) : "";
-    return { text: said, stop: met?.stop ?? null };
+    return { text: ready, stop: met?.stop ?? null };
   }
 
   finish(): string {

@@ -119,9 +119,9 @@ export class TurnParser {
       if (last) this.#held = "";
       return false;
     }
-    const said = this.#held.trimStart();
-    if (!last && said.length < callOpen.length && callOpen.startsWith(said)) return false;
-    this.#afterCall = said.startsWith(callOpen);
+    const text = this.#held.trimStart();
+    if (!last && text.length < callOpen.length && callOpen.startsWith(text)) return false;
+    this.#afterCall = text.startsWith(callOpen);
     this.#state = "content";
     return true;
   }

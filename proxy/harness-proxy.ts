@@ -9,9 +9,10 @@ import { dialects } from "../dialects/index.ts";
 import type { Engine, EngineFacts } from "../engines/index.ts";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
-import type { NewSession, Policy } from "../schema/session-log.ts";
+import type { RewardComponent } from "../schema/reward-component.ts";
+import type { Policy } from "../schema/session-log.ts";
+import type { NewSession } from "../schema/session-spec.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import type { Value } from "../schema/value.ts";
 import type { Store } from "../store/index.ts";
 import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control/control-listener.ts";
@@ -145,10 +146,15 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   }
 
   /** Writes a late reward, also of a session that was deleted from memory: its log takes it. Throws `not_found`. */
-  async reward(id: string, reward: number | null, components: Record<string, number | null>, values: Value[] = []): Promise<number> {
+  async reward(
+    id: string,
+    reward: number | null,
+    components: Record<string, number | null>,
+    scopedComponents: RewardComponent[] = [],
+  ): Promise<number> {
     return this.sessions.visit(id, async (session) => {
       if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
-      return session.reward(reward, components, values);
+      return session.reward(reward, components, scopedComponents);
     });
   }
 

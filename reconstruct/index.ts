@@ -10,8 +10,8 @@ export {
   type GroupMember,
   groupAdvantages,
 } from "./rewards/advantages.ts";
+export { componentsOfRow, type PlacedComponent, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
-export { type PlacedValue, valuesOfRow, weightedTotal } from "./rewards/values.ts";
 export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";

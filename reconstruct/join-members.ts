@@ -5,8 +5,8 @@
  */
 import { hash } from "node:crypto";
 import { hashOf } from "../schema/ids.ts";
+import type { RewardComponent } from "../schema/reward-component.ts";
 import type { CallRecord, Fidelity, Trajectory } from "../schema/trajectory.ts";
-import type { Value } from "../schema/value.ts";
 import { rowInflation } from "./fidelity.ts";
 
 /**
@@ -30,7 +30,7 @@ export function joinMembers(members: readonly Trajectory[]): Trajectory {
       config_hash: shared(ordered.map((one) => one.harness.config_hash)),
     },
     lead_agents: ordered.flatMap((one) => one.lead_agents),
-    values: distinct(ordered.flatMap((one) => one.values)),
+    reward_components: distinct(ordered.flatMap((one) => one.reward_components)),
     calls: ordered
       .flatMap((one) => one.calls)
       .toSorted((a, b) => a.times.begun - b.times.begun)
@@ -58,7 +58,7 @@ function named(trajectory: Trajectory): Trajectory {
     ...trajectory,
     member: null,
     lead_agents: trajectory.lead_agents.map(agent),
-    values: trajectory.values.map((value) => renamedValue(value, agent, id)),
+    reward_components: trajectory.reward_components.map((component) => renamedComponent(component, agent, id)),
     calls: trajectory.calls.map(
       (call): CallRecord => ({
         ...call,
@@ -79,10 +79,11 @@ function named(trajectory: Trajectory): Trajectory {
   };
 }
 
-function renamedValue(value: Value, agent: (name: string) => string, id: (name: string) => string): Value {
-  if (value.target === null) return value;
-  if (value.scope === "agent") return { ...value, target: agent(value.target) };
-  return value.scope === "trace" ? { ...value, target: id(value.target) } : value;
+function renamedComponent(component: RewardComponent, agent: (name: string) => string, id: (name: string) => string): RewardComponent {
+  const { scope, target } = component;
+  if (target === null) return component;
+  if (scope === "agent") return { ...component, target: agent(target) };
+  return scope === "trace" ? { ...component, target: id(target) } : component;
 }
 
 type Standing = Pick<Trajectory, "purpose" | "status" | "stop_reason" | "in_loss" | "in_baseline" | "mask_reason" | "reward">;
@@ -153,9 +154,9 @@ function shared<T>(values: readonly T[]): T | null {
   return new Set(values).size === 1 ? (values[0] ?? null) : null;
 }
 
-/** What was said of the rollout to several members is said once. */
-function distinct(values: readonly Value[]): Value[] {
-  return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
+/** Each component of the rollout once, also where several members were given it. */
+function distinct(components: readonly RewardComponent[]): RewardComponent[] {
+  return [...new Map(components.map((one) => [JSON.stringify(one), one])).values()];
 }
 
 function beginOf({ calls }: Trajectory): number {

@@ -4,9 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import type { z } from "zod";
+import type { RewardComponent } from "../schema/reward-component.ts";
 import type { LogLine } from "../schema/session-log.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
-import type { Value } from "../schema/value.ts";
 import { measureFidelity } from "./fidelity.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";
 import { findEvidence, type Outcome, outcomeOf } from "./log/outcome.ts";
@@ -28,7 +28,7 @@ export type TrajectoryFacts = {
   status?: z.infer<typeof TrajectoryStatus>;
   /** undefined: the log's last `rewarded`; null: nothing was measured. */
   reward?: number | null;
-  values?: Value[];
+  reward_components?: RewardComponent[];
   task?: Partial<Trajectory["task"]>;
   group?: Partial<Trajectory["group"]>;
   harness?: Partial<Trajectory["harness"]>;
@@ -132,9 +132,9 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     in_baseline: facts.in_baseline ?? in_loss,
     mask_reason: facts.mask_reason ?? null,
     reward: facts.reward === undefined ? (rewarded?.reward ?? null) : facts.reward,
-    values: facts.values ?? [
-      ...Object.entries(rewarded?.components ?? {}).map(([name, value]) => rolloutValue(name, value)),
-      ...(rewarded?.values ?? []),
+    reward_components: facts.reward_components ?? [
+      ...Object.entries(rewarded?.components ?? {}).map(([name, value]) => rolloutComponent(name, value)),
+      ...(rewarded?.scoped_components ?? []),
     ],
   };
 }
@@ -144,7 +144,7 @@ function given<T extends object>(fields: T | undefined): Partial<T> {
   return Object.fromEntries(Object.entries(fields ?? {}).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-function rolloutValue(name: string, value: number | null): Value {
+function rolloutComponent(name: string, value: number | null): RewardComponent {
   return { scope: "rollout", target: null, name, value, weight: null };
 }
 

@@ -17,7 +17,7 @@ import type { EngineState, HarnessProxy, Session } from "../proxy/index.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 
 /** What the engine says, or what its connection comes to: a request may have brought it about. */
-const saidByEngine: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_unreachable", "engine_aborted", "engine_misaligned"]);
+const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_unreachable", "engine_aborted", "engine_misaligned"]);
 /** Weight updates, and our own disk: out of the reach of what a call says. */
 const beyondCalls: ReadonlySet<string> = new Set<ErrorCode>(["engine_paused", "policy_gone", "store_full", "store_error"]);
 
@@ -32,7 +32,7 @@ export async function failedTurn(
 ): Promise<FailedTurn | null> {
   if (!lastFailure || errorCodes[lastFailure.error.code as ErrorCode] !== "infrastructure") return null;
   const { error, call } = lastFailure;
-  if (!saidByEngine.has(error.code)) return toFailedTurn(error, beyondCalls.has(error.code), null);
+  if (!engineCodes.has(error.code)) return toFailedTurn(error, beyondCalls.has(error.code), null);
   const served = call?.servedAs ?? null;
   const state = served === null ? null : await pool.stateOf(served.slot, served.model, signal);
   return toFailedTurn(error, state === null || state === "fails" || state === "busy", state);
@@ -47,6 +47,6 @@ const seen: Record<EngineState, string> = {
 
 function toFailedTurn({ code, message, status }: ErrorRecord, isInfrastructure: boolean, state: EngineState | null): FailedTurn {
   const evidence = state === null ? "" : `; ${seen[state]}`;
-  const said = `the last call of the harness failed: ${isInfrastructure ? "" : `${code}: `}${message}${evidence}`;
-  return { isInfrastructure, record: { code: isInfrastructure ? code : "call_failed", message: said, status } };
+  const text = `the last call of the harness failed: ${isInfrastructure ? "" : `${code}: `}${message}${evidence}`;
+  return { isInfrastructure, record: { code: isInfrastructure ? code : "call_failed", message: text, status } };
 }

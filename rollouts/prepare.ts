@@ -88,7 +88,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     budgets: { ...setup.budgets, ...budgetsOf(task) },
     ...(setup.train_classes && { train_classes: setup.train_classes }),
     ...setup.session,
-    relay: "settled",
+    relay: "buffered",
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));

@@ -118,12 +118,12 @@ function meaningOf(
   if (failed) return { stop_reason: failed.record.code, infrastructure: null, failure: failed.record };
   const { lastError } = session;
   if (end.failed && lastError?.code === "context_length_exceeded") return stopped("context_length_exceeded", lastError.message);
-  const said = end.message ? `: ${end.message}` : "";
-  if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${said}`);
+  const detail = end.message ? `: ${end.message}` : "";
+  if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${detail}`);
   if (session.callCount === 0)
     return stopped(
       "no_call_seen",
-      `${harness.name} ended with exit code ${result.exit_code} and made no call to the LLM: it must call $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL), as it stands in its environment${said}`,
+      `${harness.name} ended with exit code ${result.exit_code} and made no call to the LLM: it must call $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL), as it stands in its environment${detail}`,
     );
   return { stop_reason: "exited", infrastructure: null, failure: null };
 }

@@ -134,7 +134,7 @@ async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attemp
     harness: { name: setup.harness.name, version: setup.harness.version, config_hash: setup.pack?.hash ?? null },
     stop_reason: attempt.run?.stop_reason ?? error?.code ?? null,
     reward: verdict?.reward ?? null,
-    values: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
+    reward_components: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
       scope: "rollout" as const,
       target: null,
       name,

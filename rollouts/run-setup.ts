@@ -4,7 +4,7 @@ import type { Pack } from "../harnesses/pack.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
+import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";

@@ -11,7 +11,7 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-log.ts";
+import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { beforeNextAttempt } from "./before-next-attempt.ts";

@@ -7,31 +7,14 @@
  */
 import { z } from "zod";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
-import { Value } from "./value.ts";
+import { RewardComponent } from "./reward-component.ts";
+import { RequestClass, SessionSpec } from "./session-spec.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
-export const logSchemaVersion = 1;
+export const logSchemaVersion = 2;
 
 /** Unix time in milliseconds. */
 export const Time = z.number();
-
-export const Purpose = z.enum(["train", "eval", "live"]);
-export type Purpose = z.infer<typeof Purpose>;
-
-export const Budgets = z.strictObject({
-  max_turns: z.number().int().positive().optional().describe("calls that may be begun (replayed and joined ones are free)"),
-  max_prompt_tokens: z.number().int().positive().optional().describe("prompt tokens over all calls"),
-  max_sampled_tokens: z.number().int().positive().optional().describe("sampled tokens over all calls"),
-  max_wall_seconds: z.number().positive().optional().describe("seconds from the first call"),
-  max_concurrent_calls: z.number().int().positive().optional().describe("calls in flight at once"),
-  max_log_bytes: z
-    .number()
-    .int()
-    .positive()
-    .optional()
-    .describe("bytes of the session's log; 256 MiB in a sandbox (two hundred screenshots, or the ids of several million tokens)"),
-});
-export type Budgets = z.infer<typeof Budgets>;
 
 export const Policy = z.strictObject({
   /** The trainer's name for the weights. */
@@ -40,75 +23,6 @@ export const Policy = z.strictObject({
   step: z.number().int().nullable(),
 });
 export type Policy = z.infer<typeof Policy>;
-
-export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "memory", "sub_agent", "unknown"]);
-export type RequestClass = z.infer<typeof RequestClass>;
-
-/** The task's own work, and the summaries on which that work goes on; the others are about the session, and it goes on without them. */
-export const workClasses: readonly RequestClass[] = ["main", "sub_agent", "compaction", "summary", "unknown"];
-
-/**
- * Which kinds of call are trained, by default those of the work. Calls about the session (a title, a topic, a check
- * whether it goes in circles) would learn noise from the task's reward.
- */
-export const TrainClasses = z.array(RequestClass).default([...workClasses]);
-
-export const Restore = z.enum(["serialisation", "full", "off"]).default("serialisation");
-export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
-
-/** What a session is; given when it is opened and never changed. */
-export const SessionSpec = z.strictObject({
-  task_id: z.string().nullable().default(null),
-  group_id: z.string().nullable().default(null),
-  sample_index: z.number().int().nullable().default(null),
-  rollout_id: z.string().nullable().default(null),
-  attempt: z.number().int().positive().default(1),
-  /**
-   * Where several sessions are one rollout (the agents of a team): which of them this is. They share the rollout's reward,
-   * are one entry in its group's baseline and are exported together, each as the agent of this name.
-   */
-  member: z
-    .string()
-    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits, points, hyphens and underscores")
-    .nullable()
-    .default(null),
-  purpose: Purpose.default("live"),
-  harness: z.string().nullable().default(null),
-  /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
-  sandboxed: z.boolean().default(false),
-  /** The model that the session trains, by the name that its engines serve. null: of a sandboxed one the first that the policy's engines serve, of another one the first that it asks for. */
-  model: z.string().min(1, "give the name of a model, or leave it out").nullable().default(null),
-  /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
-  known_classes: z.array(RequestClass).nullable().default(null),
-  /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
-  allow_fields: z.array(z.string().min(1, "give the name of a field")).default([]),
-  /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */
-  fetch_images: z
-    .array(
-      z
-        .string()
-        .regex(
-          /^(?:(?:https?|\*):\/\/|\*)[^/?#@\s]+$|^\*$/,
-          "give an origin such as https://images.example.com, without a path; * stands for any characters",
-        ),
-    )
-    .default([]),
-  labels: z.record(z.string(), z.string()).default({}),
-  /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
-  sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
-  budgets: Budgets.default({}),
-  train_classes: TrainClasses,
-  relay: z.enum(["settled", "live"]).default("settled"),
-  restore: Restore,
-  /** Of sessions that were written before there was any it stands in their logs that it was off. */
-  continuity: ContinuityMode,
-  policy_mode: z.enum(["pin", "float"]).default("float"),
-});
-export type SessionSpec = z.infer<typeof SessionSpec>;
-
-/** What a session is asked for with: without `attempt` it becomes the next one of its rollout. */
-export const NewSession = SessionSpec.extend({ attempt: SessionSpec.shape.attempt.unwrap().optional() });
-export type NewSession = z.infer<typeof NewSession>;
 
 /**
  * A list stored as what is new after the first `base_len` entries of the base call's list. That list is the base
@@ -273,7 +187,7 @@ export type RenderCause = z.infer<typeof RenderCause>;
 /** How a call's prompt was made: an earlier call's very tokens and what was appended to them, or the messages, by the engine. */
 export const Continuity = z.discriminatedUnion("mode", [
   z.strictObject({
-    mode: z.literal("spliced"),
+    mode: z.literal("continued"),
     from_call_id: z.string(),
     /** Tokens of that call (prompt and sample), and those that follow: what closes its turn, and the new messages. */
     kept: z.number().int(),
@@ -382,7 +296,7 @@ export const ConversationOpened = z.strictObject({
 });
 
 /** The harness deleted a call's answer or a conversation (by its id here): it stays recorded, and cannot be referred to. */
-export const Forgotten = z.strictObject({ type: z.literal("forgotten"), time: Time, id: z.string() });
+export const Deleted = z.strictObject({ type: z.literal("deleted"), time: Time, id: z.string() });
 
 export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
 
@@ -391,9 +305,10 @@ export const Rewarded = z.strictObject({
   time: Time,
   revision: z.number().int(),
   reward: z.number().nullable(),
+  /** The rollout's, by name. */
   components: z.record(z.string(), z.number().nullable()).default({}),
-  /** Of any scope; the components are the rollout's. */
-  values: z.array(Value).optional(),
+  /** Those of any scope. */
+  scoped_components: z.array(RewardComponent).optional(),
 });
 
 export const LogEntry = z.discriminatedUnion("type", [
@@ -407,7 +322,7 @@ export const LogEntry = z.discriminatedUnion("type", [
   Replayed,
   Refused,
   ConversationOpened,
-  Forgotten,
+  Deleted,
   Sealed,
   Rewarded,
 ]);

@@ -5,23 +5,21 @@
  */
 import { z } from "zod";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
+import { RewardComponent } from "./reward-component.ts";
 import {
   Continuity,
   EngineFingerprints,
   ErrorRecord,
   LogprobSemantics,
   Policy,
-  Purpose,
-  RequestClass,
   Restored,
   Time,
-  TrainClasses,
   WeightSpan,
   Withheld,
 } from "./session-log.ts";
-import { Value } from "./value.ts";
+import { Purpose, RequestClass, TrainClasses } from "./session-spec.ts";
 
-export const trajectorySchemaVersion = 1;
+export const trajectorySchemaVersion = 2;
 
 export const TrajectoryStatus = z.enum(["graded", "cut", "failed", "cancelled", "recorded"]);
 
@@ -172,7 +170,7 @@ export const Fidelity = z.strictObject({
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
   outcomes: z.record(z.string(), z.number().int()),
-  /** Of a session with continuity: `spliced`, or why a prompt was rendered anew -> calls. */
+  /** Of a session with continuity: `continued`, or why a prompt was rendered anew -> calls. */
   continuity: z.record(z.string(), z.number().int()).default({}),
   /** Second tries after the engine had begun to sample: always 0 unless somebody broke DESIGN §3.6. */
   resampled: z.number().int(),
@@ -223,7 +221,7 @@ export const Trajectory = z.strictObject({
   in_baseline: z.boolean(),
   mask_reason: z.string().nullable(),
   reward: z.number().nullable(),
-  values: z.array(Value),
+  reward_components: z.array(RewardComponent),
   calls: z.array(CallRecord),
   messages: z.record(z.string(), Message),
   tools: z.record(z.string(), z.array(Tool)),

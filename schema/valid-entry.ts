@@ -10,7 +10,7 @@ import { complaintOf } from "./complaint.ts";
 import { LogEntry } from "./session-log.ts";
 
 /** Entries that say what a request says: where one is invalid, the request is at fault. */
-const ofRequests = new Set<LogEntry["type"]>(["tools", "call_begun", "conversation", "forgotten"]);
+const ofRequests = new Set<LogEntry["type"]>(["tools", "call_begun", "conversation", "deleted"]);
 
 /** Throws `request_invalid` (400) for what a request said and `internal` (500) for what was made here; both name the field. */
 export function assertValidEntry(entry: LogEntry): void {

@@ -15,7 +15,7 @@ const names = [
   ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
   // From a log to a trainer.
   ...["reconstruct", "joinMembers", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],
-  ...["selectRows", "selections", "selectionNamed", "groupAdvantages", "valuesOfRow", "weightedTotal", "Value"],
+  ...["selectRows", "selections", "selectionNamed", "groupAdvantages", "componentsOfRow", "weightedTotal", "RewardComponent"],
   ...["exporters", "exporterNamed", "exportTrajectories"],
   // Configuration, records, errors.
   ...["Config", "configSchema", "loadConfig"],

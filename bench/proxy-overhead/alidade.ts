@@ -1,4 +1,4 @@
-/** Alidade as it runs: the vllm adapter, logs on disk, settled relay, restore and retry detection on, training sessions. */
+/** Alidade as it runs: the vllm adapter, logs on disk, buffered relay, restore and retry detection on, training sessions. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Session as Inspector } from "node:inspector/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ const running = (): HarnessProxy => {
   return proxy;
 };
 
-async function openSessions(count: number, relay: "settled" | "live"): Promise<string[]> {
+async function openSessions(count: number, relay: "buffered" | "live"): Promise<string[]> {
   const opened = await Promise.all(Array.from({ length: count }, () => running().openSession({ purpose: "train", relay })));
   return opened.map(({ key }) => key);
 }
@@ -36,7 +36,7 @@ answerParent(
     ...watching(),
     openLive: (count: number) => openSessions(count, "live"),
     /** New sessions; their keys go into the path of the calls. */
-    open: (count: number) => openSessions(count, "settled"),
+    open: (count: number) => openSessions(count, "buffered"),
     /** Bytes in use after everything that nobody needs was collected, and what the system counts. */
     memory: () => {
       setFlagsFromString("--expose-gc");

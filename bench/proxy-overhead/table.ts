@@ -53,7 +53,7 @@ export function renderReport(report: Report): string {
     "",
     `${report.machine}; Node ${report.node}; commit ${report.commit}; load ${report.load.toFixed(1)} before, ${report.loadAfter.toFixed(1)} after`,
     `${report.rounds} interleaved rounds, medians (lowest–highest). × is to the pass-through of the same round.`,
-    "alidade: vllm adapter, log on disk, settled relay, restore and retry detection on, training sessions.",
+    "alidade: vllm adapter, log on disk, buffered relay, restore and retry detection on, training sessions.",
     "growing: every turn of append-only sessions; one-shot: the middle turn as the first call of a session.",
     `added p50 and calls/s at 1: one call at a time; CPU and calls/s at ${report.concurrent}: ${report.concurrent} sessions at a time.`,
   ];

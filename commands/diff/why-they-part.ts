@@ -9,8 +9,8 @@ export type Why = { why: string; a: string | null; b: string | null };
 const window = { before: 30, length: 120 };
 
 export function whyTheyPart(a: CallRecord, b: CallRecord, where: "prompt" | "sample", left: Trajectory, right: Trajectory): Why {
-  const [said, other] = where === "prompt" ? [a.input, b.input] : [[a.output], [b.output]];
-  const messagesA = said.map((id) => (id === null ? undefined : left.messages[id]));
+  const [own, other] = where === "prompt" ? [a.input, b.input] : [[a.output], [b.output]];
+  const messagesA = own.map((id) => (id === null ? undefined : left.messages[id]));
   const messagesB = other.map((id) => (id === null ? undefined : right.messages[id]));
   const length = Math.max(messagesA.length, messagesB.length);
   for (let at = 0; at < length; at++) {

@@ -40,7 +40,7 @@ export type FidelitySummary = {
   tolerant: { rows: number; row_inflation: number | null };
   matches: Record<string, number>;
   outcomes: Record<string, number>;
-  /** Of sessions with token continuity: `spliced`, or why a prompt was rendered anew -> calls. */
+  /** Of sessions with token continuity: `continued`, or why a prompt was rendered anew -> calls. */
   continuity: Record<string, number>;
   /** The most frequent first. */
   causes: CauseSummary[];

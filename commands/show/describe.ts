@@ -1,5 +1,5 @@
 /** The words in which a session is told, in the terminal and on the page alike. */
-import type { Value } from "../../schema/value.ts";
+import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TokenCounts, TraceView, TurnView } from "./session-view.ts";
 
 /** Who speaks, in front of what is said. */
@@ -79,18 +79,18 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
     ["status", `${t.status}${t.stop_reason === null ? "" : `, stopped: ${t.stop_reason}`}`],
     ["training", `${t.purpose}; ${t.in_loss ? "in the loss" : "not in the loss"}, ${t.in_baseline ? "in" : "not in"} the baseline`],
     ["masked because", t.mask_reason],
-    ...t.values.slice(0, mostValues).map(describeValue),
-    ["further values", t.values.length > mostValues ? String(t.values.length - mostValues) : null],
+    ...t.reward_components.slice(0, mostComponents).map(describeComponent),
+    ["further reward components", t.reward_components.length > mostComponents ? String(t.reward_components.length - mostComponents) : null],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
 }
 
-/** Values of single tokens can be many. */
-const mostValues = 12;
+/** A call can have one for each of its tokens. */
+const mostComponents = 12;
 
-function describeValue({ scope, target, name, value, weight }: Value): [string, string] {
+function describeComponent({ scope, target, name, value, weight }: RewardComponent): [string, string] {
   const of = target === null ? "" : ` of ${scope} ${target}`;
-  return [`value ${name}`, `${value === null ? "null: not measured" : value}${of}${weight === null ? "" : `, weight ${weight}`}`];
+  return [`component ${name}`, `${value === null ? "null: not measured" : value}${of}${weight === null ? "" : `, weight ${weight}`}`];
 }
 
 export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): [string, string][] {

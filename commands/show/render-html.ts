@@ -109,7 +109,7 @@ function turnSection(turn: TurnView): string {
   return `<section id="turn-${number}">
 <h3>Turn ${number} ${pills.map((word) => `<span class="pill">${escaped(word ?? "")}</span>`).join(" ")}</h3>
 <p class="${edgeClass(turn)}">${escaped(describeEdge(turn))}; ${escaped(describeTokens(turn.tokens))}</p>
-${error}${repeated}${[...turn.added, ...turn.said].map(block).join("\n")}
+${error}${repeated}${[...turn.added, ...turn.output].map(block).join("\n")}
 </section>`;
 }
 

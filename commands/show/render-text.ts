@@ -72,7 +72,7 @@ function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
   if (call.error !== null) lines.push(ink.alert(`  error ${hung(`${call.error.code}: ${call.error.message}`, indent)}`));
   const repeated = describeRepeated(turn);
   if (repeated !== "") lines.push(ink.faint(`  (${repeated})`));
-  for (const block of [...turn.added, ...turn.said]) lines.push(renderBlock(block, options, ink));
+  for (const block of [...turn.added, ...turn.output]) lines.push(renderBlock(block, options, ink));
   return lines.join("\n");
 }
 

@@ -20,7 +20,7 @@ export type TurnView = {
   /** Messages that the parent's conversation (or that same request) had too; they are not repeated. */
   repeated: number;
   added: BlockView[];
-  said: BlockView[];
+  output: BlockView[];
   tokens: TokenCounts;
 };
 
@@ -90,7 +90,7 @@ function toTurn(call: CallRecord, context: Context): TurnView {
     parent: parent === undefined ? null : (numbers.get(parent.call_id) ?? null),
     repeated,
     added: blocks(call.input.slice(repeated)),
-    said: blocks([call.output]),
+    output: blocks([call.output]),
     tokens: {
       prompt: call.prompt_length,
       sampled: call.sampled_length,

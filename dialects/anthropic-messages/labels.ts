@@ -1,5 +1,5 @@
 /** Claude Code names its sub-agents in a header; its compactions only by what they ask. */
-import type { RequestClass } from "../../schema/session-log.ts";
+import type { RequestClass } from "../../schema/session-spec.ts";
 import type { CallLabels, Headers } from "../dialect.ts";
 import { callLabels, classOfSystemPrompt, firstText, hasTools, lastText, textOfContent } from "../request-labels.ts";
 

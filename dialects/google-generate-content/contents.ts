@@ -110,15 +110,15 @@ function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[
   const response = answer.response ?? {};
   const error = JSON.stringify(response.error);
   const isError = !noError.has(error) && Number(error) !== 0;
-  const said = saidIn(response, isError);
+  const output = outputOf(response, isError);
   const media = (answer.parts ?? []).flatMap((part, index) =>
     parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`, omitted),
   );
-  const content = [...textParts(typeof said === "string" ? said : JSON.stringify(said)), ...media];
+  const content = [...textParts(typeof output === "string" ? output : JSON.stringify(output)), ...media];
   return { role: "tool", parts: [{ type: "tool_result", call_id: calls.take(answer.id ?? "", answer.name), content, is_error: isError }] };
 }
 
-function saidIn(response: Fields, isError: boolean): unknown {
+function outputOf(response: Fields, isError: boolean): unknown {
   const [only, ...more] = Object.keys(response);
   if (only === undefined) return "";
   if (more.length > 0) return response;

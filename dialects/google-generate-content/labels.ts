@@ -1,5 +1,5 @@
 /** Gemini CLI says nothing of agents in its headers: its sub-agents and side calls are known by what they ask. */
-import type { RequestClass } from "../../schema/session-log.ts";
+import type { RequestClass } from "../../schema/session-spec.ts";
 import type { CallLabels, Headers } from "../dialect.ts";
 import { isObject } from "../edge.ts";
 import { callLabels, classOfSystemPrompt } from "../request-labels.ts";

@@ -1,5 +1,5 @@
 /** Chat harnesses that name themselves: opencode and its forks by session headers, Copilot by the kind of interaction. */
-import type { RequestClass } from "../../schema/session-log.ts";
+import type { RequestClass } from "../../schema/session-spec.ts";
 import type { CallLabels, Headers } from "../dialect.ts";
 import { callLabels, classOfSystemPrompt, firstText, hasTools } from "../request-labels.ts";
 

@@ -108,16 +108,16 @@ export function fromBuiltinCall(
 ): { call_id: string; arguments: string } {
   const { call_id, id } = checked(CallItem, item, at);
   const tool = builtinTools.get(type) as BuiltinTool;
-  const asked = tool.fromWire(checked(AnyObject, item[tool.field], `${at}.${tool.field}`));
+  const received = tool.fromWire(checked(AnyObject, item[tool.field], `${at}.${tool.field}`));
   const callId = checked(AnyText, call_id ?? id, `${at}.call_id`);
-  return { call_id: callId, arguments: sampledArguments(type, callId, asked, record) ?? JSON.stringify(asked) };
+  return { call_id: callId, arguments: sampledArguments(type, callId, received, record) ?? JSON.stringify(received) };
 }
 
 /**
  * The arguments that were sampled for a call of ours whose item came back as it was given. They cannot be read off the
  * item: a default that the model spelled out looks like one that the form filled in. Null where it asks for another thing.
  */
-function sampledArguments(type: string, callId: string, asked: Fields, record: SessionRecord | undefined): string | null {
+function sampledArguments(type: string, callId: string, received: Fields, record: SessionRecord | undefined): string | null {
   const ours = fromToolCallId(callId);
   const turn = ours && record?.turn(ours.call_id);
   const sampled = turn && toolCallsOf(turn.message)[ours.index]?.arguments;
@@ -126,7 +126,7 @@ function sampledArguments(type: string, callId: string, asked: Fields, record: S
   const { field, fromWire } = builtinTools.get(type) as BuiltinTool;
   // As clients read it: the numbers in it are their text until it is written.
   const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, Fields>;
-  return value && canonicalJson(fromWire(value)) === canonicalJson(asked) ? sampled : null;
+  return value && canonicalJson(fromWire(value)) === canonicalJson(received) ? sampled : null;
 }
 
 const OutputItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish(), status: z.string().nullish() });

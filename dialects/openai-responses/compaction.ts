@@ -39,13 +39,13 @@ export const compactionPrompt: Message = {
 /** The user's own messages as they were, and one item for everything else. */
 export function compactedResponse(turn: Turn, context: AnswerContext): Record<string, unknown> {
   answerable(turn.finish_reason);
-  const said = (context.messages ?? []).slice(0, -1).filter((message) => message.role === "user");
+  const userMessages = (context.messages ?? []).slice(0, -1).filter((message) => message.role === "user");
   const compaction = { id: itemId("cmp", context.call_id, 0), type: "compaction", encrypted_content: carrierOf(context.call_id) };
   return {
     id: responseId(context.call_id),
     object: "response.compaction",
     created_at: context.created,
-    output: [...toItems(said, context), compaction],
+    output: [...toItems(userMessages, context), compaction],
     usage: usageOf(turn.usage),
   };
 }

@@ -1,5 +1,5 @@
 /** Codex names its threads in headers; its sub-agents are threads of their own with a parent. */
-import type { RequestClass } from "../../schema/session-log.ts";
+import type { RequestClass } from "../../schema/session-spec.ts";
 import type { CallLabels, Headers } from "../dialect.ts";
 import { callLabels, classOfSystemPrompt, firstText, hasTools, lastText } from "../request-labels.ts";
 import { isCompaction } from "./compaction.ts";

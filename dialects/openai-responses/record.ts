@@ -23,7 +23,7 @@ const answers = new Map<string, Answer>(
       return responseOf(call);
     },
     "DELETE /v1/responses/:id": async ({ id }, record) => {
-      await record.forget(storedCall(id, record).context.call_id);
+      await record.delete(storedCall(id, record).context.call_id);
       return { id, object: "response", deleted: true };
     },
     "POST /v1/responses/:id/cancel": ({ id }, record) => {
@@ -41,13 +41,13 @@ const answers = new Map<string, Answer>(
     },
     "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),
     "GET /v1/conversations/:id/items": ({ id, query }, record) => {
-      const { items, said } = conversationItems(storedConversation(id, record), record);
+      const { items, answer } = conversationItems(storedConversation(id, record), record);
       const shown = page(items, query);
-      if (said && shown.data.some((item) => items.indexOf(item) >= said.first)) record.read(said.call_id);
+      if (answer && shown.data.some((item) => items.indexOf(item) >= answer.first)) record.read(answer.call_id);
       return shown;
     },
     "DELETE /v1/conversations/:id": async ({ id }, record) => {
-      await record.forget(storedConversation(id, record).conversation_id);
+      await record.delete(storedConversation(id, record).conversation_id);
       return { id, object: "conversation.deleted", deleted: true };
     },
   } satisfies Record<string, Answer>),
@@ -94,16 +94,16 @@ type Item = ReturnType<typeof toItems>[number];
 function conversationItems(
   conversation: StoredConversation,
   record: SessionRecord,
-): { items: Item[]; said: { call_id: string; first: number } | null } {
+): { items: Item[]; answer: { call_id: string; first: number } | null } {
   const latest = conversation.latest_call_id === null ? null : record.call(conversation.latest_call_id);
   if (!latest?.turn) {
     const context = { call_id: conversation.conversation_id, created: 0, model: "", native: {}, custom_tools: new Set<string>() };
-    return { items: toItems(conversation.messages, context), said: null };
+    return { items: toItems(conversation.messages, context), answer: null };
   }
   const { context, turn } = latest;
   const items = toItems([...latest.messages.slice(instructionsOf(latest)), turn.message], context);
   const first = items.length - toItems([turn.message], context).length;
-  return { items, said: { call_id: context.call_id, first } };
+  return { items, answer: { call_id: context.call_id, first } };
 }
 
 /** Newest first and 20 at once, unless asked otherwise: the API's own defaults. */

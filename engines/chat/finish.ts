@@ -2,8 +2,8 @@
 import type { FinishReason } from "../../schema/message.ts";
 
 /** `abort` is the inference servers' own word. What has no name here, or was not said, is an error. */
-export function chatFinish(said: string | null | undefined): FinishReason {
-  return reasons.get(said ?? "") ?? "error";
+export function chatFinish(reason: string | null | undefined): FinishReason {
+  return reasons.get(reason ?? "") ?? "error";
 }
 
 const reasons = new Map<string, FinishReason>([

@@ -1,7 +1,7 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
 import { argumentsObject } from "../../schema/arguments.ts";
 import { type Message, type Part, Role, type Tool, type ToolCallPart, type ToolChoice } from "../../schema/message.ts";
-import { toldResult, toldText } from "../../schema/told.ts";
+import { joinedText, resultContent } from "../../schema/message-text.ts";
 import { keptBytes } from "../../tokens/kept-bytes.ts";
 import { schemaAsWritten } from "../../wire/tool-schema.ts";
 import type { EngineFacts } from "../engine.ts";
@@ -29,7 +29,7 @@ export function toChatMessages(
  * A request of these fields with the messages as `messages`. A conversation comes again with every turn, so each of its
  * messages is written once, and as bytes, for as text it would be on the heap a second time; so is a list of tools.
  */
-export function chatRequestJson(fields: Record<string, unknown>, { messages, tools, more = [] }: Asked, wording: Wording): Buffer {
+export function chatRequestJson(fields: Record<string, unknown>, { messages, tools, more = [] }: ChatPrompt, wording: Wording): Buffer {
   const sent = rolesSent(messages, wording.role_mapping);
   const pieces: Buffer[] = [Buffer.from(JSON.stringify(fields).slice(0, -1)), ...more];
   if (tools.length > 0) pieces.push(toolsKey, toolsWritten(tools));
@@ -45,7 +45,7 @@ export function chatRequestJson(fields: Record<string, unknown>, { messages, too
 }
 
 /** `more`: fields that are written already, each with a comma before it. */
-type Asked = { messages: Message[]; tools: Tool[]; more?: readonly Buffer[] };
+type ChatPrompt = { messages: Message[]; tools: Tool[]; more?: readonly Buffer[] };
 
 const toolsKey = Buffer.from(',"tools":');
 const messagesKey = Buffer.from(',"messages":[');
@@ -112,7 +112,7 @@ export function toChatTools(tools: Tool[]): Record<string, unknown>[] {
 
 /** One text is a string. So are several where the template is not known to print them: of a list some print the first alone. */
 function toContent(parts: readonly Part[], { isList }: Form): string | Record<string, unknown>[] {
-  if (parts.every((part) => part.type === "text") && (parts.length < 2 || !isList)) return toldText(parts);
+  if (parts.every((part) => part.type === "text") && (parts.length < 2 || !isList)) return joinedText(parts);
   return parts.flatMap((part): Record<string, unknown>[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image")
@@ -125,7 +125,7 @@ function toAssistant(message: Message, form: Form, reasoningField: string | null
   const texts = message.parts.filter((part) => part.type === "text");
   // What a call parts was sampled in one breath, and is no list.
   const isOne = texts.length > 1 && !message.parts.some((part, at) => part.type === "text" && message.parts[at - 1]?.type === "text");
-  const content = isOne ? toldText(message.parts) : toContent(texts, form);
+  const content = isOne ? joinedText(message.parts) : toContent(texts, form);
   const reasoning = message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = message.parts.filter((part) => part.type === "tool_call");
   return {
@@ -154,6 +154,6 @@ function toArguments(call: ToolCallPart): string {
 function toToolMessages(message: Message, form: Form): Record<string, unknown>[] {
   return message.parts.flatMap((part) => {
     if (part.type !== "tool_result") return [];
-    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(toldResult(part), form) }];
+    return [{ role: "tool", tool_call_id: part.call_id, content: toContent(resultContent(part), form) }];
   });
 }

@@ -16,7 +16,7 @@ export const ReplyMessage = z.looseObject({
 });
 
 /** What it says: the reasoning, the text, then the calls. */
-export function* saidEvents(
+export function* messageEvents(
   { content, tool_calls }: z.infer<typeof ReplyMessage>,
   reasoning: string | null | undefined,
 ): Generator<SampleEvent> {

@@ -15,7 +15,7 @@ export type Fate = "printed" | "dropped" | "refused";
 /** By role and place (`system`, `developer (later)`, …); null where the server has no such tokenizer route. */
 export type RolePlaces = Record<string, Fate>;
 
-const asked = "Alidade asks whether a turn of this role is printed at all.";
+const probeText = "Alidade asks whether a turn of this role is printed at all.";
 const opening: Message[] = [turn("user", "ping"), turn("assistant", "pong")];
 
 /**
@@ -29,7 +29,7 @@ export async function rolePlaces(tokenize: Tokenize): Promise<RolePlaces | null>
       () => null,
     );
   const growth = async (conversation: (text: string) => Message[]): Promise<number | null> => {
-    const [short, long] = [await length(conversation("ping")), await length(conversation(`ping ${asked}`))];
+    const [short, long] = [await length(conversation("ping")), await length(conversation(`ping ${probeText}`))];
     return short === null || long === null ? null : long - short;
   };
   // A user turn is printed by every template: it says what the sentence costs here.
@@ -64,9 +64,9 @@ export async function textLists(tokenize: Tokenize): Promise<Role[]> {
   const length = (messages: Message[]): Promise<number> => tokenize({ messages, tools, verbatim: true }).then((ids) => ids.length);
   const isWhole = async (around: (texts: string[]) => Message[]): Promise<boolean> => {
     try {
-      const first = await length(around([asked]));
-      const both = await length(around([`${asked}\n${asked}`]));
-      const list = await length(around([asked, asked]));
+      const first = await length(around([probeText]));
+      const both = await length(around([`${probeText}\n${probeText}`]));
+      const list = await length(around([probeText, probeText]));
       // A break between texts is a token or two, or none. A text that is left out, or a list as Python shows one, is many.
       return both > first && Math.abs(list - both) <= 4;
     } catch {

@@ -17,11 +17,11 @@ export function toAnthropicMessages(messages: Message[]): { system: string; mess
   const begins = messages.findIndex((message) => message.role !== "system" && message.role !== "developer");
   const head = begins === -1 ? messages : messages.slice(0, begins);
   const system = head.map((message) => textOf(message.parts)).join("\n\n");
-  const unsaid = new Set<string>();
+  const sentAsText = new Set<string>();
   const out: { role: "user" | "assistant"; content: Block[] }[] = [];
   for (const message of messages.slice(head.length)) {
     const role = message.role === "assistant" ? "assistant" : "user";
-    const content = message.parts.flatMap((part) => toBlocks(part, unsaid));
+    const content = message.parts.flatMap((part) => toBlocks(part, sentAsText));
     // The API refuses empty turns, and a turn of reasoning alone is empty here.
     if (content.length === 0) continue;
     const last = out.at(-1);
@@ -40,7 +40,7 @@ export function toAnthropicTools(tools: Tool[]): Anthropic.Tool[] {
 }
 
 /** `unsaid` gathers the ids of calls that went out as text. */
-function toBlocks(part: Part, unsaid: Set<string>): Block[] {
+function toBlocks(part: Part, sentAsText: Set<string>): Block[] {
   switch (part.type) {
     case "text":
       return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];
@@ -51,12 +51,12 @@ function toBlocks(part: Part, unsaid: Set<string>): Block[] {
     case "tool_call": {
       const input = part.kind === "custom" ? { input: part.arguments } : argumentsObject(part.arguments);
       if (input !== null) return [{ type: "tool_use", id: part.id, name: part.name, input }];
-      unsaid.add(part.id);
+      sentAsText.add(part.id);
       return [{ type: "text", text: `${part.name}(${part.arguments})` }];
     }
     case "tool_result": {
       const content = part.content.flatMap(toShown);
-      if (unsaid.has(part.call_id)) return content;
+      if (sentAsText.has(part.call_id)) return content;
       return [
         {
           type: "tool_result",

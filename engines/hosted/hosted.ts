@@ -73,16 +73,18 @@ export function hostedFailure(
   if (signal.aborted) return signal.reason;
   if (error instanceof AlidadeError) return error;
   const status = statusOf(error);
-  const said = messageOf(error).slice(0, 2_000);
+  const errorText = messageOf(error).slice(0, 2_000);
   if (stage.began)
-    return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${said}`, { cause: error });
-  if (status !== null) return refusal(baseUrl, status, said, `${said} ${codeOf(error) ?? ""}`, error, comeBackAfter(error));
-  const reason = innermostCode(error);
-  if (stage.kept || (reason !== null && notSent.has(reason)))
-    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason ?? said}. Is engine.url right?`, {
+    return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${errorText}`, {
       cause: error,
     });
-  return new AlidadeError("engine_error", `the engine at ${baseUrl} closed the connection without an answer: ${reason ?? said}`, {
+  if (status !== null) return refusal(baseUrl, status, errorText, `${errorText} ${codeOf(error) ?? ""}`, error, comeBackAfter(error));
+  const reason = innermostCode(error);
+  if (stage.kept || (reason !== null && notSent.has(reason)))
+    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason ?? errorText}. Is engine.url right?`, {
+      cause: error,
+    });
+  return new AlidadeError("engine_error", `the engine at ${baseUrl} closed the connection without an answer: ${reason ?? errorText}`, {
     cause: error,
   });
 }

@@ -18,7 +18,7 @@ const maxErrorBytes = 64 * 1024;
 const maxAnswerBytes = 256 * 1024 * 1024;
 
 /** Several connections may have been kept, and all of them closed by now. */
-const maxAsked = 4;
+const maxTries = 4;
 
 export type EngineClientOptions = { baseUrl: string; apiKey: string | null };
 
@@ -66,7 +66,7 @@ export class EngineClient {
     signal: AbortSignal,
     requestId: string | null = null,
   ): Promise<Dispatcher.ResponseData> {
-    for (let asked = 1; ; asked++) {
+    for (let tries = 1; ; tries++) {
       const connects = this.#connects;
       try {
         return await httpRequest(this.baseUrl + path, {
@@ -79,13 +79,13 @@ export class EngineClient {
       } catch (error) {
         if (signal.aborted) throw error;
         const notSeen = this.#connects === connects;
-        if (!notSeen || !wasClosed(error) || asked === maxAsked) throw this.#noAnswer(path, error, notSeen);
+        if (!notSeen || !wasClosed(error) || tries === maxTries) throw this.#noAnswer(path, error, notSeen);
       }
     }
   }
 
-  /** A POST without a body, to which the status is the answer. Throws as `send`. */
-  async told(path: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
+  /** A POST without a body; its status is the answer. Throws as `send`. */
+  async command(path: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
     const response = await this.send("POST", path, undefined, signal);
     return { status: response.statusCode, text: await response.body.text() };
   }
@@ -115,7 +115,7 @@ export class EngineClient {
   /** The server's own refusal, typed by its status and its words, with its word on when to come back. */
   refusal(status: number, body: string, headers: IncomingHttpHeaders = {}): AlidadeError {
     const text = body.slice(0, maxErrorBytes);
-    return refusal(this.baseUrl, status, saidBy(text), text, undefined, retryAfterSeconds(headers["retry-after"]));
+    return refusal(this.baseUrl, status, errorTextOf(text), text, undefined, retryAfterSeconds(headers["retry-after"]));
   }
 
   /** Names what broke in the middle of an answer; an abort and what has a name already stay what they are. */
@@ -164,7 +164,7 @@ function wasClosed(error: unknown): boolean {
 }
 
 /** The message of an error body: `{error: {message}}` (OpenAI's shape), `{message}` (SGLang's), `{detail}` (FastAPI's), or the text. */
-function saidBy(text: string): string {
+function errorTextOf(text: string): string {
   const body = ErrorBody.safeParse(tryJson(text)).data;
   const { error, message, detail } = body ?? {};
   const found =

@@ -12,20 +12,20 @@ const overflow =
 export function refusal(
   baseUrl: string,
   status: number,
-  said: string,
-  body: string = said,
+  errorText: string,
+  body: string = errorText,
   cause?: unknown,
   retryAfterSeconds: number | null = null,
 ): AlidadeError {
   if ((status === 400 || status === 413) && overflow.test(body))
-    return new AlidadeError("context_length_exceeded", said, { status: 400, cause });
-  const message = `the engine at ${baseUrl} answered ${status}: ${said}`;
+    return new AlidadeError("context_length_exceeded", errorText, { status: 400, cause });
+  const message = `the engine at ${baseUrl} answered ${status}: ${errorText}`;
   if (status === 401 || status === 403)
     return new AlidadeError("engine_error", `${message} (engine.api_key_env names the variable that holds its key)`, {
       status: 502,
       cause,
     });
-  if (status === 404 && /model/i.test(said)) return new AlidadeError("model_unknown", message, { cause });
+  if (status === 404 && /model/i.test(errorText)) return new AlidadeError("model_unknown", message, { cause });
   if (status === 400 || status === 413 || status === 422) return new AlidadeError("request_invalid", message, { status: 400, cause });
   // Anthropic's 529 is "overloaded", which is what 503 says elsewhere.
   const busy = status === 429 ? 429 : status === 503 || status === 529 ? 503 : 502;

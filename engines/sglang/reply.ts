@@ -6,7 +6,7 @@ import { IdText } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";
-import { ReplyMessage, saidEvents } from "../chat/reply.ts";
+import { messageEvents, ReplyMessage } from "../chat/reply.ts";
 import type { SampleEvent, SampleRequest, WeightSpan } from "../engine.ts";
 
 /** Throws `engine_error` for what is not of SGLang's shape. */
@@ -43,7 +43,7 @@ function* toEvents(reply: ChatReply, request: SampleRequest): Generator<SampleEv
   const [choice] = reply.choices;
   const meta = choice.meta_info ?? null;
   if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
-  yield* saidEvents(choice.message, choice.message.reasoning_content ?? choice.message.reasoning);
+  yield* messageEvents(choice.message, choice.message.reasoning_content ?? choice.message.reasoning);
   const promptIds =
     request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? IdText.of(request.prompt.token_ids) : undefined);
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
@@ -72,17 +72,17 @@ function sampledOf(
   promptIds: IdText | undefined,
 ): { ids: number[]; logprobs: (number | null)[]; misaligned: string | null } {
   const pairs = choice.meta_info?.output_token_logprobs ?? null;
-  const said = choice.response_token_ids ?? choice.token_ids ?? null;
-  const ids = pairs?.map(([, id]) => id) ?? said ?? [];
+  const reported = choice.response_token_ids ?? choice.token_ids ?? null;
+  const ids = pairs?.map(([, id]) => id) ?? reported ?? [];
   const logprobs = pairs ? pairs.map(([logprob]) => (isMeasured(logprob) ? logprob : null)) : ids.map(() => null);
   const prompt = choice.prompt_token_ids ?? null;
   const promptTokens = choice.meta_info?.prompt_tokens ?? null;
   const complaints = [
-    pairs && said && pairs.length !== said.length && `${pairs.length} logprobs and ${said.length} response_token_ids`,
+    pairs && reported && pairs.length !== reported.length && `${pairs.length} logprobs and ${reported.length} response_token_ids`,
     pairs &&
-      said &&
-      pairs.length === said.length &&
-      said.some((id, at) => id !== ids[at]) &&
+      reported &&
+      pairs.length === reported.length &&
+      reported.some((id, at) => id !== ids[at]) &&
       "logprobs of other ids than response_token_ids",
     counted !== null && ids.length > 0 && counted !== ids.length && `${counted} completion tokens and ${ids.length} ids`,
     prompt && promptTokens !== null && prompt.length !== promptTokens && `${promptTokens} prompt tokens and ${prompt.length} prompt ids`,
@@ -103,11 +103,11 @@ function stopOf(choice: Choice): string | number | null {
 }
 
 function weightsOf(reply: ChatReply, count: number): WeightSpan[] | null {
-  const said = reply.metadata ?? reply.choices[0]?.meta_info ?? null;
-  const spans = said?.weight_versions?.flatMap(({ version, start, end }) => ({ version, start, end: end ?? null }));
+  const reported = reply.metadata ?? reply.choices[0]?.meta_info ?? null;
+  const spans = reported?.weight_versions?.flatMap(({ version, start, end }) => ({ version, start, end: end ?? null }));
   if (spans?.length) return spans;
   // One name alone is the one at the finish: the turn may have begun under another.
-  return said?.weight_version ? [{ version: said.weight_version, start: 0, end: count || null }] : null;
+  return reported?.weight_version ? [{ version: reported.weight_version, start: 0, end: count || null }] : null;
 }
 
 export const Id = z.number().int().nonnegative();

@@ -16,7 +16,7 @@ export const ProbeAnswer = z.looseObject({
 
 export type Probed = {
   accepted: boolean;
-  said: string | null;
+  refusal: string | null;
   prompt_ids: boolean;
   token_ids: boolean;
   /** Of the sampled token. */
@@ -41,8 +41,8 @@ export function probeBody(model: string, temperature: number): Record<string, un
 }
 
 /** The server refuses the fields that ask for ids. */
-export function refused(said: string): Probed {
-  return { accepted: false, said, prompt_ids: false, token_ids: false, logprob: null, best: null };
+export function refused(refusal: string): Probed {
+  return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null };
 }
 
 export function toProbed(body: unknown): Probed {
@@ -51,7 +51,7 @@ export function toProbed(body: unknown): Probed {
   const first = choice?.logprobs?.content?.[0];
   return {
     accepted: true,
-    said: null,
+    refusal: null,
     prompt_ids: Boolean(answer.data?.prompt_token_ids?.length),
     token_ids: Boolean(choice?.token_ids?.length),
     logprob: first?.logprob ?? null,
@@ -62,7 +62,7 @@ export function toProbed(body: unknown): Probed {
 /** What keeps the engine at `baseUrl` from being trained on, and what to do about it. */
 export function whyNotTrainable(baseUrl: string, probed: Probed): string | null {
   if (!probed.accepted)
-    return `the server at ${baseUrl} refuses "return_token_ids" and so is not vLLM's wire: ${probed.said}. Serve the model with vLLM (tested with 0.32), or name the server that it is with --kind`;
+    return `the server at ${baseUrl} refuses "return_token_ids" and so is not vLLM's wire: ${probed.refusal}. Serve the model with vLLM (tested with 0.32), or name the server that it is with --kind`;
   if (probed.prompt_ids && probed.token_ids && probed.logprob !== null) return null;
   if (probed.prompt_ids && probed.token_ids)
     return `the engine at ${baseUrl} returned token ids but no logprobs: start vLLM with --max-logprobs 1 or more`;

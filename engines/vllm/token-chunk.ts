@@ -32,8 +32,8 @@ const form = new RegExp(
 export function readTokenChunk(chunk: string): TokenChunk | null {
   const found = form.exec(chunk);
   if (!found) return null;
-  const [, field, said, index, args, logprob, id] = found;
-  const literal = said ?? args ?? "";
+  const [, field, text, index, args, logprob, id] = found;
+  const literal = text ?? args ?? "";
   const measured = Number(logprob);
   return {
     kind: field === undefined ? "arguments" : field === "content" ? "text" : "reasoning",

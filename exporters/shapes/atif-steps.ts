@@ -1,7 +1,7 @@
 /** One agent's calls as ATIF steps: what came new into the context, then what was said, in the order of time. */
 import { argumentsObject } from "../../schema/arguments.ts";
 import type { Message, Part } from "../../schema/message.ts";
-import { toldText } from "../../schema/told.ts";
+import { joinedText } from "../../schema/message-text.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 import type { WholeTurn } from "../rows/whole-turns.ts";
 
@@ -40,8 +40,8 @@ export function toAtifSteps(calls: CallRecord[], trajectory: Trajectory, turns: 
   const steps = new Steps();
   for (const call of calls.filter((call) => isStep(call, trajectory))) {
     for (const id of call.input) steps.add(id, trajectory.messages[id], timeOf(call.times.begun));
-    const said = call.output === null ? undefined : trajectory.messages[call.output];
-    if (said !== undefined) steps.say(call, said, turns.get(call.call_id));
+    const output = call.output === null ? undefined : trajectory.messages[call.output];
+    if (output !== undefined) steps.say(call, output, turns.get(call.call_id));
   }
   return steps.list;
 }
@@ -66,7 +66,7 @@ class Steps {
     const copied = this.#texts.has(text) || message.role === "assistant";
     this.#texts.add(text);
     const marks = copied ? { is_copied_context: true as const } : {};
-    if (message.role === "assistant") this.#push({ timestamp, source: "agent", ...toSaid(message), ...marks });
+    if (message.role === "assistant") this.#push({ timestamp, source: "agent", ...toAgentStep(message), ...marks });
     else this.#addContext(message, timestamp, marks);
   }
 
@@ -78,7 +78,7 @@ class Steps {
       timestamp: timeOf(call.times.finished ?? call.times.begun),
       source: "agent",
       ...(call.engine_model !== null && { model_name: call.engine_model }),
-      ...toSaid(message),
+      ...toAgentStep(message),
       metrics: toMetrics(call, turn),
       llm_call_count: 1,
       extra: {
@@ -105,17 +105,17 @@ class Steps {
 
   /** Beside the call that asked for it; a result that nothing here asked for is a step of the system. */
   #observe(part: Part & { type: "tool_result" }, timestamp: string, marks: { is_copied_context?: true }): void {
-    const asked = this.list.findLast((step) => step.tool_calls?.some((call) => call.tool_call_id === part.call_id));
+    const caller = this.list.findLast((step) => step.tool_calls?.some((call) => call.tool_call_id === part.call_id));
     const extra = part.is_error ? { extra: { is_error: true } } : {};
     const content = toContent(part.content);
-    const known = asked?.observation?.results ?? [];
-    if (asked === undefined || known.some((result) => result.source_call_id === part.call_id)) {
+    const known = caller?.observation?.results ?? [];
+    if (caller === undefined || known.some((result) => result.source_call_id === part.call_id)) {
       this.#push({ timestamp, source: "system", message: "", observation: { results: [{ content, ...extra }] }, ...marks });
-    } else asked.observation = { results: [...known, { source_call_id: part.call_id, content, ...extra }] };
+    } else caller.observation = { results: [...known, { source_call_id: part.call_id, content, ...extra }] };
   }
 }
 
-function toSaid({ parts }: Message): Pick<AtifStep, "message" | "reasoning_content" | "tool_calls"> {
+function toAgentStep({ parts }: Message): Pick<AtifStep, "message" | "reasoning_content" | "tool_calls"> {
   const reasoning = parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = parts.flatMap((part) => (part.type === "tool_call" ? [toToolCall(part)] : []));
   return {
@@ -137,7 +137,7 @@ function toToolCall({ id, name, arguments: raw, kind }: Part & { type: "tool_cal
 const imageType = /^data:(image\/(?:jpeg|png|gif|webp))[;,]/;
 
 function toContent(parts: Part[]): string | AtifContent[] {
-  if (!parts.some((part) => part.type === "image")) return toldText(parts);
+  if (!parts.some((part) => part.type === "image")) return joinedText(parts);
   const content = parts.flatMap((part): AtifContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];

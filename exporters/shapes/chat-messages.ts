@@ -1,6 +1,6 @@
 /** Neutral messages as OpenAI chat messages, the form that SFT trainers and chat templates read. */
 import type { Message, Part, Tool } from "../../schema/message.ts";
-import { toldResult, toldText } from "../../schema/told.ts";
+import { joinedText, resultContent } from "../../schema/message-text.ts";
 import { schemaAsWritten } from "../../wire/tool-schema.ts";
 
 export type ChatMessage = {
@@ -29,7 +29,7 @@ export function toChatMessages(message: Message): ChatMessage[] {
   const messages: ChatMessage[] = results.map((part) => ({
     role: "tool",
     tool_call_id: part.call_id,
-    content: toContent(toldResult(part)),
+    content: toContent(resultContent(part)),
   }));
   if (rest.length > 0 || results.length === 0) {
     const role = message.role === "tool" ? "user" : message.role;
@@ -57,7 +57,7 @@ function toToolCall(part: Part): ChatToolCall[] {
 
 /** A string where there is only text, else the parts in their order. */
 function toContent(parts: Part[]): string | ChatContent[] {
-  if (!parts.some((part) => part.type === "image")) return toldText(parts);
+  if (!parts.some((part) => part.type === "image")) return joinedText(parts);
   return parts.flatMap((part): ChatContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];

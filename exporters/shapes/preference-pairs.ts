@@ -84,9 +84,9 @@ function answerOf(trajectory: Trajectory, reward: number, lead: string): Answer 
   );
   if (first === undefined) return null;
   const prompt = inputOf(first, trajectory).flatMap(toChatMessages);
-  const asked = JSON.stringify(prompt);
+  const promptText = JSON.stringify(prompt);
   const rows = toConversations(trajectory).rows;
-  const row = rows.find(({ agent, messages }) => agent === lead && JSON.stringify(messages.slice(0, prompt.length)) === asked);
+  const row = rows.find(({ agent, messages }) => agent === lead && JSON.stringify(messages.slice(0, prompt.length)) === promptText);
   if (row === undefined) return null;
   return {
     trajectory,

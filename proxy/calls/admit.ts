@@ -1,7 +1,7 @@
 /** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
 import { AlidadeError } from "../../errors.ts";
 import { bendingParameters, type Sampling } from "../../schema/message.ts";
-import type { Budgets, SessionSpec } from "../../schema/session-log.ts";
+import type { Budgets, SessionSpec } from "../../schema/session-spec.ts";
 import { grammarWithheld } from "../sandboxed/without-grammar.ts";
 import { secondsBetween } from "../session/pausable-clock.ts";
 import type { Session } from "../session/session.ts";
@@ -82,8 +82,8 @@ export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: 
 }
 
 function unbent(requested: Sampling): Sampling {
-  const asked = bendingParameters.filter((name) => requested[name] !== undefined);
-  return { ...neutralSampling, ...Object.fromEntries(asked.map((name) => [name, undefined])) };
+  const bent = bendingParameters.filter((name) => requested[name] !== undefined);
+  return { ...neutralSampling, ...Object.fromEntries(bent.map((name) => [name, undefined])) };
 }
 
 function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {

@@ -45,7 +45,7 @@ export type GenerationResult = SampleResult & {
   /** The engine of the last try; null where none was entered. */
   slot: EngineSlot | null;
   /** That one's name of the model. */
-  asked_model: string | null;
+  requested_model: string | null;
 };
 
 export class Generation {
@@ -146,7 +146,7 @@ export class Generation {
           ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
           policy: null,
           slot: null,
-          asked_model: null,
+          requested_model: null,
         };
       }
       const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
@@ -155,7 +155,7 @@ export class Generation {
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
       if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
-        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot, asked_model: lease.model };
+        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot, requested_model: lease.model };
     }
   }
 
@@ -186,10 +186,10 @@ export class Generation {
     try {
       assertTakes(lease.engine, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
-      const asked = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
+      const toSample = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
-      if (lease.engine.sampleInto) await lease.engine.sampleInto(asked, this.#abort.signal, take);
-      else for await (const event of lease.engine.sample(asked, this.#abort.signal)) take([event]);
+      if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, this.#abort.signal, take);
+      else for await (const event of lease.engine.sample(toSample, this.#abort.signal)) take([event]);
     } catch (error) {
       failure = this.#abort.signal.aborted ? asAlidadeError(this.#abort.signal.reason, "cancelled") : asAlidadeError(error, "engine_error");
     }

@@ -54,7 +54,7 @@ export function handleCall(session: Session, exchange: Exchange, around: CallSur
 
 /** Answers one whose body could not be read: as one that the dialect cannot make sense of. Never throws. */
 export function refuseCall(session: Session, exchange: Exchange, error: AlidadeError, around: CallSurroundings): Promise<void> {
-  return waitedFor(session, refuse(session, { call: null, said: null, parent: null }, exchange, error, around));
+  return waitedFor(session, refuse(session, { call: null, labels: null, parent: null }, exchange, error, around));
 }
 
 /** A seal waits for it: how an answer ended is part of the log. */
@@ -68,20 +68,20 @@ export async function waitedFor(session: Session, answering: Promise<void>): Pro
 }
 
 /** How far a request got. */
-type Known = { call: Call | null; said: CallLabels | null; parent: Call | null };
+type Known = { call: Call | null; labels: CallLabels | null; parent: Call | null };
 
 async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  const known: Known = { call: null, said: null, parent: null };
+  const known: Known = { call: null, labels: null, parent: null };
   try {
     session.assertOpen();
     assertLogHasRoom(session);
     const request = await admitted(session, exchange, around);
-    const said = believedLabels(session.spec, exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>));
-    known.said = said;
-    const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(said.agent, request.messages)));
+    const labels = believedLabels(session.spec, exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>));
+    known.labels = labels;
+    const restored = continueFrom(session, request, restore(session, session.sentBefore.recall(labels.agent, request.messages)));
     known.parent = restored.parent;
     if (session.spec.sandboxed) assertImagesInside(restored.messages);
-    const found = await findOrBegin(session, exchange, { request, said, restored }, around);
+    const found = await findOrBegin(session, exchange, { request, labels, restored }, around);
     known.call = found.call;
     exchange.bytes.release();
     await answer(
@@ -109,20 +109,20 @@ async function admitted(session: Session, exchange: Exchange, { network }: CallS
   return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };
 }
 
-type Asked = { request: NeutralRequest; said: CallLabels; restored: RestoreResult };
+type ParsedRequest = { request: NeutralRequest; labels: CallLabels; restored: RestoreResult };
 type Found = { call: Call; replayed: boolean };
 
 async function findOrBegin(
   session: Session,
   exchange: Exchange,
-  { request, said, restored }: Asked,
+  { request, labels, restored }: ParsedRequest,
   around: CallSurroundings,
 ): Promise<Found> {
   const passed = withoutGrammar(session.spec, request);
   const { tools, hash: toolsHash } = await session.rememberTools(passed.tools);
   const fingerprint = fingerprintOf({
     dialect: exchange.dialect.name,
-    agent: said.agent,
+    agent: labels.agent,
     request,
     messages: restored.messages,
     toolsHash,
@@ -136,11 +136,11 @@ async function findOrBegin(
   // What a spent budget cut is no failure of an engine: to ask for it again is to ask for more.
   const isRepetition = matched.retryOf !== null && matched.retryOf.finished?.error?.code !== "budget_spent";
   assertWithinBudgets(session, Date.now(), isRepetition);
-  const wish = { session, model: request.model, agent: said.agent, request_class: said.request_class };
+  const wish = { session, model: request.model, agent: labels.agent, request_class: labels.request_class };
   const slot = around.pool.choose(wish);
-  const turn = mainTurn(session, said.agent, said.request_class, matched.retryOf);
+  const turn = mainTurn(session, labels.agent, labels.request_class, matched.retryOf);
   const sampling = effectiveSampling(request.sampling, session.spec, turn);
-  const bases = storageBases(session, restored.parent, said.agent);
+  const bases = storageBases(session, restored.parent, labels.agent);
   const { delta, whole } = messageDelta(bases, restored.messages);
   const call = new Call(
     {
@@ -149,7 +149,7 @@ async function findOrBegin(
       call_id: newId("call"),
       ordinal: session.callCount,
       dialect: exchange.dialect.name,
-      ...said,
+      ...labels,
       model: request.model,
       stream: request.stream,
       messages: delta,
@@ -205,7 +205,7 @@ type Work = { request: NeutralRequest; wish: Wish; bases: Call[] };
 async function perform(session: Session, call: Call, work: Work, around: CallSurroundings): Promise<void> {
   try {
     await call.recorded.catch((error: unknown) => {
-      session.forget(call);
+      session.takeBack(call);
       throw error;
     });
     call.generation = generate(session, call, work, around);
@@ -247,7 +247,7 @@ function generate(session: Session, call: Call, { request, wish, bases }: Work, 
 
 /** Writes down what came of the generation, and only then lets the session's tables know it. */
 async function finish(session: Session, call: Call, result: GenerationResult, around: CallSurroundings): Promise<void> {
-  const { prompt, tries, slot, asked_model, failure, ...rest } = result;
+  const { prompt, tries, slot, requested_model, failure, ...rest } = result;
   const now = Date.now();
   const pauses = call.pauses.filter((pause) => pause.to !== pause.from).map(({ from, to }) => ({ from, to: to ?? now }));
   const finished: CallFinished = {
@@ -261,7 +261,7 @@ async function finish(session: Session, call: Call, result: GenerationResult, ar
   const recorded = await recordFinished(session, tries, finished);
   call.finish(recorded.finished, recorded.finished.prompt_ids && (prompt?.whole ?? null));
   call.failure = recorded.failure ?? failure;
-  call.servedAs = slot && asked_model !== null ? { slot, model: asked_model } : null;
+  call.servedAs = slot && requested_model !== null ? { slot, model: requested_model } : null;
   call.fingerprints = slot?.facts.fingerprints ?? null;
   session.learn(call);
   if (!slot) return;
@@ -283,8 +283,8 @@ async function answer(
   call.generation?.watched(call.connections.size);
   try {
     const delivery = await relay(session, call, exchange, call.settled, options);
-    if (delivery === "complete") session.told(call.begun.request_class, null);
-    else if (delivery === "error") session.told(call.begun.request_class, await errorOf(call), { call });
+    if (delivery === "complete") session.noteOutcome(call.begun.request_class, null);
+    else if (delivery === "error") session.noteOutcome(call.begun.request_class, await errorOf(call), { call });
     const entry = { time: Date.now(), call_id: call.id };
     await session
       .answered(
@@ -316,15 +316,15 @@ const lastWordsBytes = 64 * 1024;
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
 async function refuse(
   session: Session,
-  { call, said, parent }: Known,
+  { call, labels, parent }: Known,
   exchange: Exchange,
   thrown: unknown,
   around: CallSurroundings,
 ): Promise<void> {
   const error = asAlidadeError(thrown, "internal");
   if (error.code === "internal") around.onError(thrown, `answering ${exchange.dialect.name}`);
-  const request_class = call?.begun.request_class ?? said?.request_class;
-  session.told(request_class ?? "unknown", toErrorRecord(error), { call, parent });
+  const request_class = call?.begun.request_class ?? labels?.request_class;
+  session.noteOutcome(request_class ?? "unknown", toErrorRecord(error), { call, parent });
   try {
     const refusal = exchange.dialect.error(error);
     if (!exchange.headersSent) await exchange.send(refusal);

@@ -5,7 +5,7 @@
  * or to another that begins with the same tools in the same dialect, as after a compaction. A command can imitate that:
  * nothing may depend on this alone.
  */
-import { workClasses } from "../../schema/session-log.ts";
+import { workClasses } from "../../schema/session-spec.ts";
 import type { Call } from "./call.ts";
 
 /** `last`: the call, or the call that it goes on from; null: a conversation of which nothing is known. */

@@ -1,5 +1,5 @@
 /**
- * How an answer gets to the harness. *Settled*: only when the turn is complete and durable, behind keep-alives of the
+ * How an answer gets to the harness. *Buffered*: only when the turn is complete and durable, behind keep-alives of the
  * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
  * that an answer is a pure function of the record.
  */
@@ -20,7 +20,7 @@ const headersHeldMs = 1_000;
 /** After a refusal they wait for the next tries, at most two with up to 2 s before each: harnesses try again by a status, and not all of them by an error in a stream. */
 const refusedHeldMs = 5_000;
 
-export type RelayOptions = { stream: boolean; relay: "settled" | "live"; keepAliveMs?: number | undefined };
+export type RelayOptions = { stream: boolean; relay: "buffered" | "live"; keepAliveMs?: number | undefined };
 
 /** Resolves when the answer has left or the client is gone, with what became of it. `settled` rejects when the call failed. */
 export async function relay(
@@ -45,7 +45,7 @@ export async function relay(
     using _ = keepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
     const stream: Stream = { exchange, writer, settled };
     if (options.relay === "live") await relayLive(session, call, stream);
-    else await relaySettled(call, stream);
+    else await relayBuffered(call, stream);
   } catch (error) {
     // Before the headers the caller answers with a status; after them the failure can only be said in-stream.
     if (!exchange.headersSent || exchange.isClosed) throw error;
@@ -97,7 +97,7 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   if (generation.isOver && !generation.isAccepted) await settled;
 }
 
-async function relaySettled(call: Call, { exchange, writer, settled }: Stream): Promise<void> {
+async function relayBuffered(call: Call, { exchange, writer, settled }: Stream): Promise<void> {
   await Promise.race([settled, exchange.closed]);
   if (exchange.isClosed) return;
   const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
@@ -106,7 +106,7 @@ async function relaySettled(call: Call, { exchange, writer, settled }: Stream): 
 
 async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
   const { exchange, writer, settled } = stream;
-  if (!call.generation) return relaySettled(call, stream);
+  if (!call.generation) return relayBuffered(call, stream);
   const live = new LiveEvents(call, exchange, writer);
   using _ = call.generation.follow((events) => live.show(events));
   // The end waits until the turn is durable.

@@ -33,7 +33,7 @@ export type Anchor = {
 
 export type NoAnchor = "no_suffix" | "other_close";
 
-export type Asked = {
+export type AnchorSearch = {
   /** A conversation that ends with the turn, with the mark in it. */
   conversation: Message[];
   appended: Message[];
@@ -41,7 +41,7 @@ export type Asked = {
   close: Close;
 };
 
-export async function findAnchor(renderer: Renderer, { conversation, appended, tools, close }: Asked): Promise<Anchor | NoAnchor> {
+export async function findAnchor(renderer: Renderer, { conversation, appended, tools, close }: AnchorSearch): Promise<Anchor | NoAnchor> {
   const alone = await renderer.render(conversation, tools, false);
   const continued = await renderer.render([...conversation, ...appended], tools, true);
   const before = split(alone.text);

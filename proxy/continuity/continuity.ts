@@ -41,14 +41,14 @@ export class Continuity {
     try {
       const renderer = rendererAt(engine, lease.model, call, signal);
       const kind = hashOf([template, tokenizer, settingsKey(call.begun)]);
-      return await this.#splice({ session, call, tools, earlier, renderer, kind });
+      return await this.#continue({ session, call, tools, earlier, renderer, kind });
     } catch (error) {
       signal.throwIfAborted();
       return rendered(wasRefused(error) ? "no_suffix" : "probe_failed");
     }
   }
 
-  async #splice({ session, call, tools, earlier, renderer, kind }: Splicing): Promise<Continued> {
+  async #continue({ session, call, tools, earlier, renderer, kind }: Continuing): Promise<Continued> {
     const { from, turn, appended } = earlier;
     const kept = from.idText as IdText;
     if (session.spec.restore !== "full" && !(await this.#keepsReasoning(call, earlier, renderer, kind, tools.length > 0)))
@@ -56,7 +56,7 @@ export class Continuity {
     const close: Close = earlier.isCutOff ? null : (kept.tail(1)[0] as number);
     if (close === null && !(await endsWithItsText(renderer, from, turn))) return rendered("truncated");
     const shape = shapeOf(from.messages, turn, appended, tools.length > 0);
-    if (!(await this.#isToldAll(call, tools, from, renderer, kind))) return rendered("no_suffix");
+    if (!(await this.#printsAll(call, tools, from, renderer, kind))) return rendered("no_suffix");
     const suffix = await this.#suffixes.suffixOf({
       renderer,
       kind,
@@ -72,7 +72,7 @@ export class Continuity {
     const prompt_ids = kept.append(suffix);
     return {
       prompt_ids,
-      record: { mode: "spliced", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },
+      record: { mode: "continued", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },
     };
   }
 
@@ -80,7 +80,7 @@ export class Continuity {
    * Some templates (Kimi K3's) print the tool choice and the response format behind the last words, and a tokenizer's
    * route may not be told of them. Where there are any it is held against a prompt that the engine rendered itself.
    */
-  async #isToldAll({ begun }: Call, tools: Tool[], from: Call, renderer: Renderer, kind: string): Promise<boolean> {
+  async #printsAll({ begun }: Call, tools: Tool[], from: Call, renderer: Renderer, kind: string): Promise<boolean> {
     if ((begun.tool_choice ?? "auto") === "auto" && begun.effective_sampling.response_format === undefined) return true;
     return this.#suffixes.isAsSampled(kind, begun.tools_hash, async () => {
       if (from.finished?.continuity?.mode !== "rendered")
@@ -100,7 +100,7 @@ export class Continuity {
   ): Promise<boolean> {
     const before = [...from.messages, turn];
     if (!before.some(hasThought)) return true;
-    const ask = this.#suffixes.asking(kind, hasTools);
+    const ask = this.#suffixes.reasoningMemory(kind, hasTools);
     const now = await keptReasoning(renderer, call.messages, hasTools, ask);
     if (hasThought(turn) && !now.has(from.messages.length)) return false;
     const then = await keptReasoning(renderer, from.messages, hasTools, ask);
@@ -108,7 +108,7 @@ export class Continuity {
   }
 }
 
-type Splicing = { session: Session; call: Call; tools: Tool[]; earlier: EarlierTurn; renderer: Renderer; kind: string };
+type Continuing = { session: Session; call: Call; tools: Tool[]; earlier: EarlierTurn; renderer: Renderer; kind: string };
 
 const rendered = (cause: RenderCause): Continued => ({ record: { mode: "rendered", cause }, prompt_ids: null });
 

@@ -5,7 +5,8 @@
  */
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
-import type { CallBegun, RenderCause, SessionSpec } from "../../schema/session-log.ts";
+import type { CallBegun, RenderCause } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import { type Call, isSameMessage } from "../calls/call.ts";
 import { sameJson } from "../restore/same-json.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
@@ -27,10 +28,10 @@ export function earlierTurn(call: Call, calls: ReadonlyMap<string, Call>, restor
   if (messages.at(-1)?.role === "assistant") return "prefill";
   const from = calls.get(begun.parent_call_id ?? "");
   if (!from) return messages.some(({ role }) => role === "assistant") ? "unknown_turn" : "first_turn";
-  const said = from.turn?.message;
-  if (!said || !from.idText || from.idText.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
+  const turn = from.turn?.message;
+  if (!turn || !from.idText || from.idText.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
     return "no_token_ids";
-  return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, said);
+  return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, turn);
 }
 
 function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCause {

@@ -7,12 +7,17 @@ import type { Renderer } from "./anchor.ts";
 import { dummyTools, marks } from "./shape.ts";
 
 /** Answers a question about a build, from memory where it was asked before. */
-export type Ask = (build: string, find: () => Promise<number[]>) => Promise<number[]>;
+export type Remember = (build: string, find: () => Promise<number[]>) => Promise<number[]>;
 
 /** Indices of the messages whose thought the template prints, the generation prompt at the end. */
-export async function keptReasoning(renderer: Renderer, messages: readonly Message[], hasTools: boolean, ask: Ask): Promise<Set<number>> {
+export async function keptReasoning(
+  renderer: Renderer,
+  messages: readonly Message[],
+  hasTools: boolean,
+  remember: Remember,
+): Promise<Set<number>> {
   const { words, standsFor } = build(messages);
-  const printed = await ask(words.join(" "), async () => {
+  const printed = await remember(words.join(" "), async () => {
     const { text } = await renderer.render(words.map(dummy), dummyTools({ hasTools, calls: ["probe"] }), true);
     return words.flatMap((_, place) => (text.includes(markAt(place)) ? [place] : []));
   });
@@ -48,10 +53,10 @@ function build(messages: readonly Message[]): { words: Word[]; standsFor: Map<nu
   for (let index = 0; index < messages.length; ) {
     const [unit, ...rest] = loopAt(messages, index);
     const units = [unit as Unit, ...rest];
-    for (const [round, { start, said }] of units.entries()) {
+    for (const [round, { start, roles }] of units.entries()) {
       const isShown = round < shownOfALoop || round === units.length - 1;
-      const place = isShown ? words.length : words.length - said.length;
-      if (isShown) words.push(...said);
+      const place = isShown ? words.length : words.length - roles.length;
+      if (isShown) words.push(...roles);
       if (hasThought(messages[start] as Message)) standsFor.set(start, place);
     }
     index = units.at(-1)?.end as number;
@@ -60,14 +65,14 @@ function build(messages: readonly Message[]): { words: Word[]; standsFor: Map<nu
 }
 
 /** A turn with the results of its calls, or one other message. */
-type Unit = { start: number; end: number; said: Word[] };
+type Unit = { start: number; end: number; roles: Word[] };
 
 /** The unit here, and those that follow and say the same: a tool loop. Other messages repeat too, and each of them counts. */
 function loopAt(messages: readonly Message[], index: number): Unit[] {
   const units = [unitAt(messages, index)];
-  for (let last = units[0] as Unit; last.said.length > 1 && last.end < messages.length; ) {
+  for (let last = units[0] as Unit; last.roles.length > 1 && last.end < messages.length; ) {
     const next = unitAt(messages, last.end);
-    if (next.said.join() !== last.said.join()) break;
+    if (next.roles.join() !== last.roles.join()) break;
     units.push(next);
     last = next;
   }
@@ -76,12 +81,12 @@ function loopAt(messages: readonly Message[], index: number): Unit[] {
 
 function unitAt(messages: readonly Message[], start: number): Unit {
   const message = messages[start] as Message;
-  if (message.role !== "assistant") return { start, end: start + 1, said: [message.role] };
+  if (message.role !== "assistant") return { start, end: start + 1, roles: [message.role] };
   let end = start + 1;
   while (messages[end]?.role === "tool") end++;
   const thought = hasReasoning(message) ? "r" : hasTextThought(message) ? "t" : "";
   const letters = `${thought}${toolCallsOf(message).length > 0 ? "c" : ""}`;
-  return { start, end, said: [letters ? `assistant:${letters}` : "assistant", ...(end > start + 1 ? ["tool" as const] : [])] };
+  return { start, end, roles: [letters ? `assistant:${letters}` : "assistant", ...(end > start + 1 ? ["tool" as const] : [])] };
 }
 
 /** Letters alone: digits could stand beside others that a template prints. */

@@ -58,10 +58,12 @@ export function dummyConversation(
   const [text, value] = where === "text" ? [marks.turn, "a"] : [marks.text, marks.turn];
   const last = shape.calls.length - 1;
   return [
-    ...shape.leading.map((role) => said(role as Message["role"], marks.instructions)),
-    ...(past === "talk" ? [said("user", "d"), said("assistant", "e")] : []),
-    ...(past === "exchanges" ? [said("user", "d"), ...loop(), said("assistant", "e"), said("user", "f"), said("assistant", "g")] : []),
-    said("user", marks.user),
+    ...shape.leading.map((role) => textMessage(role as Message["role"], marks.instructions)),
+    ...(past === "talk" ? [textMessage("user", "d"), textMessage("assistant", "e")] : []),
+    ...(past === "exchanges"
+      ? [textMessage("user", "d"), ...loop(), textMessage("assistant", "e"), textMessage("user", "f"), textMessage("assistant", "g")]
+      : []),
+    textMessage("user", marks.user),
     ...(past === "loop" ? loop() : []),
     {
       role: "assistant",
@@ -83,7 +85,7 @@ export function dummyConversation(
 export function dummyAppended(shape: Shape): Message[] {
   return shape.appended.map((each): Message => {
     const [role, ...results] = each.split(" ");
-    if (role !== "tool") return said(role as Message["role"], "b");
+    if (role !== "tool") return textMessage(role as Message["role"], "b");
     return { role, parts: results.map((index) => resultOf(Number(index) < 0 ? idOf(99) : idOf(Number(index)))) };
   });
 }
@@ -124,7 +126,7 @@ function loop(): Message[] {
   ];
 }
 
-function said(role: Message["role"], text: string): Message {
+function textMessage(role: Message["role"], text: string): Message {
   return { role, parts: [{ type: "text", text }] };
 }
 

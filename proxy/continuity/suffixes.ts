@@ -8,13 +8,13 @@ import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
 import type { IdText } from "../../tokens/id-text.ts";
 import { startsWith } from "../../tokens/prefix.ts";
 import { type Anchor, type Close, findAnchor, type NoAnchor, type Renderer } from "./anchor.ts";
-import type { Ask } from "./kept-reasoning.ts";
+import type { Remember } from "./kept-reasoning.ts";
 import { dummyAppended, dummyConversation, dummyTools, type Past, printsIds, type Shape, withDummyIds } from "./shape.ts";
 
 /** Templates and tool names of a long-lived proxy come and go; an answer is some hundred ids. */
 const answersKept = 2_000;
 
-export type Asking = {
+export type SuffixRequest = {
   renderer: Renderer;
   /** Template, tokenizer and what the template is told: answers hold for equal ones. */
   kind: string;
@@ -36,15 +36,15 @@ export class Suffixes {
   readonly #answers = new Map<string, Promise<unknown>>();
 
   /** Token ids that follow the turn's last sampled token. Throws where the engine cannot be asked. */
-  async suffixOf(asking: Asking): Promise<number[] | NoAnchor> {
-    const { renderer, kind, shape, turn, appended, toolsHash, close, kept } = asking;
-    const found = await this.#remembered(["shape", kind, shape, close], () => findShape(asking));
+  async suffixOf(request: SuffixRequest): Promise<number[] | NoAnchor> {
+    const { renderer, kind, shape, turn, appended, toolsHash, close, kept } = request;
+    const found = await this.#remembered(["shape", kind, shape, close], () => findShape(request));
     if (typeof found === "string") return found;
     if (!endsWith(kept, found.closing, close)) return "other_close";
     if (
       shape.hasTools &&
       !(await this.#remembered(["tools", kind, toolsHash, shape.calls.length > 0, shape.appended, close], () =>
-        isSameWithTools(asking, found.where),
+        isSameWithTools(request, found.where),
       ))
     )
       return "no_suffix";
@@ -70,12 +70,12 @@ export class Suffixes {
     return this.#remembered(["as sampled", kind, toolsHash], find);
   }
 
-  /** A memory for questions about reasoning. */
-  asking(kind: string, hasTools: boolean): Ask {
+  /** Remembers what the template does with reasoning. */
+  reasoningMemory(kind: string, hasTools: boolean): Remember {
     return (build, find) => this.#remembered(["reasoning", kind, hasTools, build], find);
   }
 
-  /** The answer, found once however many ask for it at a time; a failure is forgotten. */
+  /** The answer, found once however many ask for it at a time; a failure is not kept. */
   #remembered<T>(question: unknown[], find: () => Promise<T>): Promise<T> {
     const key = JSON.stringify(question);
     const known = this.#answers.get(key) as Promise<T> | undefined;
@@ -90,7 +90,7 @@ export class Suffixes {
 }
 
 /** The mark stands in a call's arguments where there is a call, else, or where they are not printed, in the text. */
-async function findShape({ renderer, shape, close }: Asking): Promise<Found> {
+async function findShape({ renderer, shape, close }: SuffixRequest): Promise<Found> {
   let refused: NoAnchor = "no_suffix";
   for (const where of shape.calls.length > 0 ? (["arguments", "text"] as const) : (["text"] as const)) {
     const place = { shape, where, tools: dummyTools(shape), close };
@@ -104,7 +104,7 @@ async function findShape({ renderer, shape, close }: Asking): Promise<Found> {
 }
 
 /** Does the template print the same behind a turn, whatever tools it lists? */
-async function isSameWithTools({ renderer, shape, tools, close }: Asking, where: Where): Promise<boolean> {
+async function isSameWithTools({ renderer, shape, tools, close }: SuffixRequest, where: Where): Promise<boolean> {
   const [small, real] = [
     await anchorOf(renderer, { shape, where, tools: dummyTools(shape), close }),
     await anchorOf(renderer, { shape, where, tools, close }),

@@ -12,8 +12,8 @@ import { z } from "zod";
 import { keepSecret } from "../../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { hashKey } from "../../schema/ids.ts";
-import { NewSession } from "../../schema/session-log.ts";
-import { Value } from "../../schema/value.ts";
+import { RewardComponent } from "../../schema/reward-component.ts";
+import { NewSession } from "../../schema/session-spec.ts";
 import { closeListener, listenOn } from "../http/listen.ts";
 import type { Session } from "../session/session.ts";
 import { body, type Env } from "./control-body.ts";
@@ -23,7 +23,7 @@ import type { Controlled } from "./controlled.ts";
 const Reward = z.strictObject({
   reward: z.number().nullable(),
   components: z.record(z.string(), z.number().nullable()).default({}),
-  values: z.array(Value).default([]),
+  scoped_components: z.array(RewardComponent).default([]),
 });
 const Seal = z.strictObject({ reason: z.string().max(200).default("sealed over the control listener") });
 
@@ -91,8 +91,8 @@ export class ControlListener implements AsyncDisposable {
     });
     app.post("/sessions/:id/reward", async (context) => {
       const id = context.req.param("id");
-      const { reward, components, values } = await body(context, Reward);
-      return context.json({ session_id: id, revision: await proxy.reward(id, reward, components, values) });
+      const { reward, components, scoped_components } = await body(context, Reward);
+      return context.json({ session_id: id, revision: await proxy.reward(id, reward, components, scoped_components) });
     });
     app.get("/sessions/:id/trajectory", async (context) => context.json(await proxy.trajectory(context.req.param("id"))));
     engineRoutes(app, proxy);

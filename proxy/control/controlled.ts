@@ -1,7 +1,9 @@
 /** What of the proxy the control listener reads and changes. */
-import type { NewSession, Policy } from "../../schema/session-log.ts";
+
+import type { RewardComponent } from "../../schema/reward-component.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import type { NewSession } from "../../schema/session-spec.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import type { Value } from "../../schema/value.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { WeightFences } from "../pool/weight-fence.ts";
 import type { Session } from "../session/session.ts";
@@ -18,6 +20,11 @@ export interface Controlled {
   openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }>;
   envOf(key: string): Record<string, string>;
   /** The revision that it became. Throws `not_found`. */
-  reward(id: string, reward: number | null, components: Record<string, number | null>, values?: Value[]): Promise<number>;
+  reward(
+    id: string,
+    reward: number | null,
+    components: Record<string, number | null>,
+    scopedComponents?: RewardComponent[],
+  ): Promise<number>;
   trajectory(sessionId: string): Promise<Trajectory>;
 }

@@ -34,7 +34,7 @@ export class BodyReader implements AsyncDisposable {
   readonly #turns = new FairShare<Session>(1, () => 1);
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | null = null;
-  #asked = 0;
+  #requests = 0;
 
   constructor(gate: Gate) {
     this.#gate = gate;
@@ -84,7 +84,7 @@ export class BodyReader implements AsyncDisposable {
   }
 
   #ask(question: Omit<Question, "id">): Promise<Answer> {
-    const id = this.#asked++;
+    const id = this.#requests++;
     this.#worker ??= this.#start();
     const answer = new Promise<Answer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
     this.#worker.postMessage({ id, ...question } satisfies Question, [question.bytes]);

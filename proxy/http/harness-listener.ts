@@ -182,8 +182,8 @@ export class HarnessListener implements AsyncDisposable {
 
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
     const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
-    const asked = { ...route, id: params.id ?? "", query, body };
-    await waitedFor(session, answerFromRecord(session, exchange, asked, this.#gate));
+    const request = { ...route, id: params.id ?? "", query, body };
+    await waitedFor(session, answerFromRecord(session, exchange, request, this.#gate));
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */
@@ -203,7 +203,7 @@ export class HarnessListener implements AsyncDisposable {
     }
     if (!engine.countTokens || !exchange.dialect.countTokens)
       throw new AlidadeError("not_found", `the engine ${engine.name} cannot count tokens without generating`);
-    const { model } = pool.asked(slot, wish);
+    const { model } = pool.routedModel(slot, wish);
     const { tools } = withoutGrammar(session.spec, request);
     const count = await engine.countTokens({ model, messages, tools }, exchange.signal);
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.countTokens(count) });

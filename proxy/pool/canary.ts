@@ -25,12 +25,12 @@ export const canaryText = "Say hello.";
 /** Throws the signal's reason only. `model`: the engine's own name of it. */
 export async function askCanary(engine: Engine, model: string, signal: AbortSignal): Promise<EngineState> {
   const late = AbortSignal.timeout(answerWithinMs);
-  const asked = performance.now();
+  const sentAt = performance.now();
   try {
     // Read to its end: an answer that breaks off is none.
     for await (const event of engine.sample(canary(model), AbortSignal.any([signal, late])))
       if (event.type === "end" && (event.finish_reason === "abort" || event.finish_reason === "error")) return "fails";
-    return performance.now() - asked > slowMs ? "slow" : "answers";
+    return performance.now() - sentAt > slowMs ? "slow" : "answers";
   } catch (error) {
     signal.throwIfAborted();
     if (late.aborted) return (await isAlive(engine.baseUrl, signal)) ? "busy" : "fails";

@@ -11,7 +11,7 @@ import type { EngineRoute } from "./routes.ts";
 import { forModel, modelAt, routedPolicy, ruled } from "./serving.ts";
 
 /** What an engine is asked for: its own name of the model, and whose weights that is where the route says so. */
-export type Asked = { model: string; routed: Policy | null };
+export type RoutedModel = { model: string; routed: Policy | null };
 
 /** Classes that are trained under no policy: a text-only engine may take them in a training session too, where no hostile client names them. */
 const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
@@ -56,8 +56,8 @@ export function pick(among: EngineSlot[], { session }: Wish, avoid: ReadonlySet<
   return leastLoaded(best);
 }
 
-/** What this engine is asked for when it takes the call. */
-export function askedOf(slot: EngineSlot, all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): Asked {
+/** The model that this engine serves the call with. */
+export function routedModelOf(slot: EngineSlot, all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): RoutedModel {
   const { model, route } = placeOf(all, routes, wish);
   return { model: modelAt(slot, model, route), routed: routedPolicy(slot, model, route) };
 }

@@ -10,29 +10,29 @@ const failuresToAsk = 3;
 export class CircuitBreaker {
   #failures = 0;
   #isOpen = false;
-  #isAsking = false;
+  #isChecking = false;
 
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** The engine did what it should, for whomever. */
+  /** The engine answered some call well. */
   close(): void {
     this.#failures = 0;
     this.#isOpen = false;
   }
 
-  /** A call failed. True when the engine is to be asked how it is; `asked` must follow then. */
+  /** A call failed. True when the engine is to be asked how it is; the caller must report the result to `checked`. */
   failed(): boolean {
     this.#failures++;
-    if (this.#isOpen || this.#isAsking || this.#failures < failuresToAsk) return false;
-    this.#isAsking = true;
+    if (this.#isOpen || this.#isChecking || this.#failures < failuresToAsk) return false;
+    this.#isChecking = true;
     return true;
   }
 
-  /** What came of the question. True when it opened the breaker. */
-  asked(isWell: boolean): boolean {
-    this.#isAsking = false;
+  /** The result of that question. True when it opened the breaker. */
+  checked(isWell: boolean): boolean {
+    this.#isChecking = false;
     if (isWell) this.close();
     else this.#isOpen = true;
     return !isWell;

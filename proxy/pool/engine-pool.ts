@@ -6,10 +6,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
-import { type Policy, type RequestClass, workClasses } from "../../schema/session-log.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
 import { conflict } from "../session/conflict.ts";
 import { askCanary, type EngineState } from "./canary.ts";
-import { type Asked, askedOf, candidates, pick } from "./choose-engine.ts";
+import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
 import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
@@ -166,9 +167,9 @@ export class EnginePool implements AsyncDisposable {
     return pick(this.#candidates(wish), wish, new Set());
   }
 
-  /** What this engine is asked for when it takes the call. */
-  asked(slot: EngineSlot, wish: Wish): Asked {
-    return askedOf(slot, this.slots, this.#routes, wish);
+  /** The model that this engine serves the call with. */
+  routedModel(slot: EngineSlot, wish: Wish): RoutedModel {
+    return routedModelOf(slot, this.slots, this.#routes, wish);
   }
 
   /** Is there an engine that could take the call at once and is none of those that have just failed it? */
@@ -268,7 +269,7 @@ export class EnginePool implements AsyncDisposable {
 
   #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
     const lease = new EngineLease({
-      ...this.asked(slot, wish),
+      ...this.routedModel(slot, wish),
       slot,
       isOfPolicy: isOfPolicy(slot, this.slots, this.#routes, wish),
       isPinned: wish.session.spec.policy_mode === "pin",
@@ -306,7 +307,7 @@ export class EnginePool implements AsyncDisposable {
   async #judge({ slot, model }: EngineLease, failure: AlidadeError): Promise<void> {
     const signal = this.#closing.signal;
     const isWell = async (): Promise<boolean> => (await this.stateOf(slot, model, signal)) !== "fails";
-    if (!slot.breaker.asked(await isWell())) return;
+    if (!slot.breaker.checked(await isWell())) return;
     this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
     while (slot.breaker.isOpen && this.slots.includes(slot)) {
       await sleep(restMs, undefined, { signal, ref: false });

@@ -2,7 +2,8 @@
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { newId } from "../../schema/ids.ts";
-import type { Policy, Purpose } from "../../schema/session-log.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import type { Purpose } from "../../schema/session-spec.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { checkPolicy, type NamedWeights } from "./engine-word.ts";
 import { globMatches } from "./routes.ts";

@@ -10,11 +10,11 @@ import { conflict } from "../session/conflict.ts";
 /** How an engine's weights are named, and the engine's own name of them where that is another. */
 export type NamedWeights = { policy: Policy | null; engineVersion?: string | undefined };
 
-/** unchecked: the engine has no word of its own, or was told none. */
+/** unchecked: the engine has no word of its own, or was given none. */
 export type PolicyCheck = "agrees" | "differs" | "unchecked";
 
-/** The word of an engine that was never told a version: vLLM and SGLang both begin with it. */
-const untold = "default";
+/** The version that vLLM and SGLang report before one was set. */
+const unnamed = "default";
 /** The engine's own word is one small GET. */
 const wordWithinMs = 10_000;
 
@@ -27,7 +27,7 @@ export async function wordOf(engine: Engine, signal: AbortSignal): Promise<strin
 export function checkPolicy({ policy, engineVersion }: NamedWeights, word: string | null): PolicyCheck {
   if (policy === null || word === null) return "unchecked";
   if (word === (engineVersion ?? policy.version)) return "agrees";
-  return word === untold ? "unchecked" : "differs";
+  return word === unnamed ? "unchecked" : "differs";
 }
 
 /** An engine's own word, and the engine's name here. */
@@ -42,6 +42,6 @@ export function assertAgree(weights: NamedWeights, words: EngineWord[], todo: st
 const loadFirst = 'load the weights first, or give "engine_version" where the engine has a name of its own for them';
 
 function disagreement({ policy, engineVersion }: NamedWeights, wrong: EngineWord[], todo: string): AlidadeError {
-  const said = wrong.map(({ name, word }) => `engine "${name}" says that it serves "${word}"`).join(", ");
-  return conflict(`the policy would be "${engineVersion ?? policy?.version}", but ${said}: ${todo}`);
+  const differences = wrong.map(({ name, word }) => `engine "${name}" says that it serves "${word}"`).join(", ");
+  return conflict(`the policy would be "${engineVersion ?? policy?.version}", but ${differences}: ${todo}`);
 }

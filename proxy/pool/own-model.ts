@@ -4,7 +4,8 @@
  * another model sampled is on the record as such, in any session, and is never trained.
  */
 import { AlidadeError } from "../../errors.ts";
-import type { Policy, SessionSpec } from "../../schema/session-log.ts";
+import type { Policy } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, type RouteQuestion, routeFor } from "./routes.ts";
 import { modelAt, plainName, preferPolicy, ruled, stepOf } from "./serving.ts";
@@ -59,9 +60,9 @@ export function isOfPolicy(slot: EngineSlot, all: readonly EngineSlot[], routes:
   if (home === undefined) return false;
   const served = modelAt(home, own, route);
   if (!servingOwn(slots, served).includes(slot)) return false;
-  const asked = placeOf(all, routes, wish);
-  const isSameName = plainName(asked.route?.engine_model ?? asked.model) === plainName(route?.engine_model ?? own);
-  return isSameName || plainName(modelAt(slot, asked.model, asked.route)) === plainName(served);
+  const requested = placeOf(all, routes, wish);
+  const isSameName = plainName(requested.route?.engine_model ?? requested.model) === plainName(route?.engine_model ?? own);
+  return isSameName || plainName(modelAt(slot, requested.model, requested.route)) === plainName(served);
 }
 
 function servingOwn(slots: EngineSlot[], name: string): EngineSlot[] {
@@ -75,8 +76,8 @@ function homeRoute(routes: readonly EngineRoute[], model: string): EngineRoute |
 }
 
 /** Is it the name of other weights here? What no engine knows, as a vendor's small model for titles, is just a name. */
-function isAnother(all: readonly EngineSlot[], own: string, asked: string): boolean {
-  if (asked === own) return false;
-  if (stepOf(asked) !== null && plainName(asked) === plainName(own)) return true;
-  return all.some((slot) => slot.serves(asked) || (slot.models !== null && slot.takes(asked) && !slot.takes(own)));
+function isAnother(all: readonly EngineSlot[], own: string, requested: string): boolean {
+  if (requested === own) return false;
+  if (stepOf(requested) !== null && plainName(requested) === plainName(own)) return true;
+  return all.some((slot) => slot.serves(requested) || (slot.models !== null && slot.takes(requested) && !slot.takes(own)));
 }

@@ -1,6 +1,7 @@
 /** Which engine a call may go to, by rules: the first whose conditions all hold. */
 import { z } from "zod";
-import { Policy, RequestClass } from "../../schema/session-log.ts";
+import { Policy } from "../../schema/session-log.ts";
+import { RequestClass } from "../../schema/session-spec.ts";
 
 const Names = z.union([z.string(), z.array(z.string()).min(1)]);
 

@@ -15,8 +15,8 @@ export function ruled(all: readonly EngineSlot[], model: string, route: EngineRo
 
 /** Engines that serve the model by its name, else those at the step that `name@step` asks for, else those of the policy. */
 export function forModel(slots: EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
-  const asked = route?.engine_model ?? model;
-  const serving = slots.filter((slot) => slot.serves(asked));
+  const requested = route?.engine_model ?? model;
+  const serving = slots.filter((slot) => slot.serves(requested));
   if (serving.length > 0) return serving;
   if (route?.engine_model !== undefined || route?.engine !== undefined) return slots;
   const step = stepOf(model);
@@ -44,10 +44,10 @@ export function modelAt(slot: EngineSlot, model: string, route: EngineRoute | nu
 /** The policy of a model that has its own name at the engine, as LoRA adapters do. */
 export function routedPolicy(slot: EngineSlot, model: string, route: EngineRoute | null): Policy | null {
   if (route?.policy) return route.policy;
-  const asked = route?.engine_model ?? model;
-  const step = stepOf(asked);
-  if (step === null || !slot.serves(asked)) return null;
-  return { version: asked, step: /^\d{1,15}$/.test(step) ? Number(step) : null };
+  const requested = route?.engine_model ?? model;
+  const step = stepOf(requested);
+  if (step === null || !slot.serves(requested)) return null;
+  return { version: requested, step: /^\d{1,15}$/.test(step) ? Number(step) : null };
 }
 
 /** What stands behind the last `@` of `name@step`. */

@@ -214,11 +214,11 @@ export class WeightFences implements Disposable {
  */
 async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<Record<string, PrefixReset>> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(resetWithinMs)]);
-  const said = slots.map(async (slot): Promise<[string, PrefixReset]> => {
+  const resets = slots.map(async (slot): Promise<[string, PrefixReset]> => {
     slot.renewSalt();
     return [slot.name, (await slot.engine.resetPrefixCache?.(limit).catch(() => "failed" as const)) ?? "not_supported"];
   });
-  return Object.fromEntries(await Promise.all(said));
+  return Object.fromEntries(await Promise.all(resets));
 }
 
 function aborted(): AlidadeError {

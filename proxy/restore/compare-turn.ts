@@ -6,7 +6,8 @@ import { fromCarrier } from "../../dialects/carrier.ts";
 import { toolInput } from "../../dialects/tool-input.ts";
 import { canonicalArguments, parseArguments } from "../../schema/arguments.ts";
 import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../../schema/message.ts";
-import type { Restored, SessionSpec } from "../../schema/session-log.ts";
+import type { Restored } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import { ownId } from "./own-id.ts";
 
 export type Comparison = {
@@ -19,47 +20,47 @@ export type Comparison = {
 };
 
 /** `callId` is the call that sampled `said`. */
-export function compareTurn(callId: string, said: Message, received: Message, policy: SessionSpec["restore"]): Comparison {
-  const sent = withCarriedThought(callId, said, received);
+export function compareTurn(callId: string, emitted: Message, received: Message, policy: SessionSpec["restore"]): Comparison {
+  const sent = withCarriedThought(callId, emitted, received);
   const edited = (what: string): Comparison => ({ status: "edited", differences: [what], message: sent, renamed: [] });
   const differences: string[] = sent === received ? [] : ["reasoning_carried"];
-  const saidReasoning = reasoningOf(said);
+  const emittedReasoning = reasoningOf(emitted);
   const sentReasoning = reasoningOf(sent);
-  if (isPromoted(saidReasoning, sentReasoning, said, sent)) return edited("reasoning_as_text");
+  if (isPromoted(emittedReasoning, sentReasoning, emitted, sent)) return edited("reasoning_as_text");
 
   const sentCalls = toolCallsOf(sent);
   const fits = (one: Message): boolean => toolCallsOf(one).length === sentCalls.length;
-  const view = fits(said) ? said : asText(said);
-  if (!fits(view)) return edited(areFirstCalls(callId, said, sent) ? "tool_calls_cut" : "tool_calls");
-  if (view !== said) differences.push("malformed_arguments_as_text");
-  const pairs = pair(callId, said, view, sentCalls);
+  const view = fits(emitted) ? emitted : asText(emitted);
+  if (!fits(view)) return edited(areFirstCalls(callId, emitted, sent) ? "tool_calls_cut" : "tool_calls");
+  if (view !== emitted) differences.push("malformed_arguments_as_text");
+  const pairs = pair(callId, emitted, view, sentCalls);
   if (pairs === null) return edited("tool_calls");
-  for (const { said: saidCall, sent: sentCall } of pairs) {
-    if (saidCall.name !== sentCall.name) return edited("tool_name");
-    const same = sameArguments(saidCall, sentCall);
+  for (const { emitted: emittedCall, sent: sentCall } of pairs) {
+    if (emittedCall.name !== sentCall.name) return edited("tool_name");
+    const same = sameArguments(emittedCall, sentCall);
     if (same === "edited") return edited("arguments");
     if (same === "reserialised") differences.push("arguments");
   }
   const renamed = pairs
     .filter(({ sent: { id } }) => ownId(id) === null)
-    .map(({ said: from, sent: to }): [string, string] => [to.id, from.id]);
+    .map(({ emitted: from, sent: to }): [string, string] => [to.id, from.id]);
   if (renamed.length > 0) differences.push("ids");
   if (pairs.some(({ index }, at) => at > 0 && index < (pairs[at - 1]?.index ?? 0))) differences.push("order");
 
-  const [saidText, sentText] = [textOf(view), textOf(sent)];
-  if (saidText.trim() !== sentText.trim()) return edited(isHead(sentText, saidText) ? "text_cut" : "text");
-  if (saidText !== sentText) differences.push("white_space");
+  const [emittedText, sentText] = [textOf(view), textOf(sent)];
+  if (emittedText.trim() !== sentText.trim()) return edited(isHead(sentText, emittedText) ? "text_cut" : "text");
+  if (emittedText !== sentText) differences.push("white_space");
 
   // A thought of white space alone is white space.
-  const dropped = saidReasoning.trim() !== "" && sentReasoning === "";
-  if (sentReasoning !== "" && saidReasoning.trim() !== sentReasoning.trim()) return edited("reasoning");
-  if (saidReasoning !== sentReasoning && !dropped) differences.push("reasoning_white_space");
+  const dropped = emittedReasoning.trim() !== "" && sentReasoning === "";
+  if (sentReasoning !== "" && emittedReasoning.trim() !== sentReasoning.trim()) return edited("reasoning");
+  if (emittedReasoning !== sentReasoning && !dropped) differences.push("reasoning_white_space");
   // A harness that dropped reasoning meant it: the context of a deployment without us would not have it either.
   if (dropped) differences.push(policy === "full" ? "reasoning_restored" : "reasoning_dropped");
 
-  const parts: Part[] = dropped && policy !== "full" ? said.parts.filter((part) => part.type !== "reasoning") : said.parts;
+  const parts: Part[] = dropped && policy !== "full" ? emitted.parts.filter((part) => part.type !== "reasoning") : emitted.parts;
   // The very object where nothing is left out of it: its identity and its place in the record are known already.
-  const message: Message = parts === said.parts ? said : { role: "assistant", parts };
+  const message: Message = parts === emitted.parts ? emitted : { role: "assistant", parts };
   return { status: differences.length === 0 ? "identical" : "restored", differences, message, renamed };
 }
 
@@ -68,9 +69,9 @@ export function compareTurn(callId: string, said: Message, received: Message, po
  * a harness that sends it has dropped nothing. Of the thought's own words some may stand beside it; beside other words the
  * carrier counts for nothing, and neither does one of another turn.
  */
-function withCarriedThought(callId: string, said: Message, received: Message): Message {
-  const thought = said.parts.filter(({ type }) => type === "reasoning");
-  const words = reasoningOf(said);
+function withCarriedThought(callId: string, emitted: Message, received: Message): Message {
+  const thought = emitted.parts.filter(({ type }) => type === "reasoning");
+  const words = reasoningOf(emitted);
   const isCarried = received.parts.some(
     (part) => part.type === "reasoning" && part.text === "" && fromCarrier(part.carrier ?? "") === callId,
   );
@@ -97,40 +98,40 @@ function areAmong(words: string, message: Message): boolean {
 }
 
 /** A harness that works with the first part of a turn stops reading there, or cuts the rest off. */
-function isHead(sent: string, said: string): boolean {
-  return sent.trim() !== "" && said.trim().startsWith(sent.trim());
+function isHead(sent: string, emitted: string): boolean {
+  return sent.trim() !== "" && emitted.trim().startsWith(sent.trim());
 }
 
 /** Its first calls alone, behind all of its text. */
-function areFirstCalls(callId: string, said: Message, sent: Message): boolean {
-  const [saidCalls, sentCalls] = [toolCallsOf(said), toolCallsOf(sent)];
-  if (sentCalls.length === 0 || sentCalls.length >= saidCalls.length || textOf(said).trim() !== textOf(sent).trim()) return false;
+function areFirstCalls(callId: string, emitted: Message, sent: Message): boolean {
+  const [emittedCalls, sentCalls] = [toolCallsOf(emitted), toolCallsOf(sent)];
+  if (sentCalls.length === 0 || sentCalls.length >= emittedCalls.length || textOf(emitted).trim() !== textOf(sent).trim()) return false;
   return sentCalls.every((sentCall, index) => {
     const own = ownId(sentCall.id);
-    const saidCall = saidCalls[index] as ToolCallPart;
+    const emittedCall = emittedCalls[index] as ToolCallPart;
     const isInPlace = own === null || (own.call_id === callId && own.index === index);
-    return isInPlace && saidCall.name === sentCall.name && sameArguments(saidCall, sentCall) !== "edited";
+    return isInPlace && emittedCall.name === sentCall.name && sameArguments(emittedCall, sentCall) !== "edited";
   });
 }
 
 /** The turn as a wire says it that wants arguments to be an object: what is none went out as text. */
-export function asText(said: Message): Message {
+export function asText(emitted: Message): Message {
   const isMalformed = (part: Part): part is ToolCallPart => part.type === "tool_call" && toolInput(part.arguments) === null;
-  if (!said.parts.some(isMalformed)) return said;
-  return { ...said, parts: said.parts.map((part) => (isMalformed(part) ? { type: "text", text: part.arguments } : part)) };
+  if (!emitted.parts.some(isMalformed)) return emitted;
+  return { ...emitted, parts: emitted.parts.map((part) => (isMalformed(part) ? { type: "text", text: part.arguments } : part)) };
 }
 
 /** Reasoning that came back as ordinary text, alone or in front of the text. */
-function isPromoted(saidReasoning: string, sentReasoning: string, said: Message, sent: Message): boolean {
-  const reasoning = saidReasoning.trim();
-  return reasoning !== "" && sentReasoning === "" && textOf(sent).includes(reasoning) && !textOf(said).includes(reasoning);
+function isPromoted(emittedReasoning: string, sentReasoning: string, emitted: Message, sent: Message): boolean {
+  const reasoning = emittedReasoning.trim();
+  return reasoning !== "" && sentReasoning === "" && textOf(sent).includes(reasoning) && !textOf(emitted).includes(reasoning);
 }
 
-type Pair = { index: number; said: ToolCallPart; sent: ToolCallPart };
+type Pair = { index: number; emitted: ToolCallPart; sent: ToolCallPart };
 
 /** Each call that came back with the one that was said: by our id, where it kept one, else by its place. Null where they do not fit. */
-function pair(callId: string, said: Message, view: Message, sentCalls: ToolCallPart[]): Pair[] | null {
-  const all = toolCallsOf(said);
+function pair(callId: string, emitted: Message, view: Message, sentCalls: ToolCallPart[]): Pair[] | null {
+  const all = toolCallsOf(emitted);
   const shown = toolCallsOf(view);
   const taken = new Set<number>();
   const pairs: Pair[] = [];
@@ -138,27 +139,27 @@ function pair(callId: string, said: Message, view: Message, sentCalls: ToolCallP
     const own = ownId(sent.id);
     if (own !== null && own.call_id !== callId) return null;
     const index = own?.index ?? all.indexOf(shown[place] as ToolCallPart);
-    const saidCall = all[index];
-    if (!saidCall || !shown.includes(saidCall) || taken.has(index)) return null;
+    const emittedCall = all[index];
+    if (!emittedCall || !shown.includes(emittedCall) || taken.has(index)) return null;
     taken.add(index);
-    pairs.push({ index, said: saidCall, sent });
+    pairs.push({ index, emitted: emittedCall, sent });
   }
   return pairs;
 }
 
-function sameArguments(said: ToolCallPart, sent: ToolCallPart): "same" | "reserialised" | "edited" {
-  if (sent.kind === "custom" && said.kind !== "custom") return customInput(said.arguments) === sent.arguments ? "same" : "edited";
-  if (said.arguments === sent.arguments) return "same";
-  const meant = canonicalArguments(said.arguments);
+function sameArguments(emitted: ToolCallPart, sent: ToolCallPart): "same" | "reserialised" | "edited" {
+  if (sent.kind === "custom" && emitted.kind !== "custom") return customInput(emitted.arguments) === sent.arguments ? "same" : "edited";
+  if (emitted.arguments === sent.arguments) return "same";
+  const meant = canonicalArguments(emitted.arguments);
   if (meant !== null && meant === canonicalArguments(sent.arguments)) return "reserialised";
-  return isUnparsed(parseArguments(sent.arguments), said.arguments) ? "reserialised" : "edited";
+  return isUnparsed(parseArguments(sent.arguments), emitted.arguments) ? "reserialised" : "edited";
 }
 
 /** Claude Code wraps what it could not parse, and may cut the text but not its length. */
-function isUnparsed(sentValue: unknown, saidArguments: string): boolean {
+function isUnparsed(sentValue: unknown, emittedArguments: string): boolean {
   const wrapped = isObject(sentValue) && Object.keys(sentValue).length === 1 ? sentValue.__unparsedToolInput : null;
   if (!isObject(wrapped) || typeof wrapped.raw !== "string" || wrapped.raw === "") return false;
-  return wrapped.raw === saidArguments || (wrapped.len === saidArguments.length && saidArguments.startsWith(wrapped.raw));
+  return wrapped.raw === emittedArguments || (wrapped.len === emittedArguments.length && emittedArguments.startsWith(wrapped.raw));
 }
 
 /** A freeform tool is shown to the model as a function with one string, `input`. */

@@ -25,7 +25,7 @@ type Asker = { readonly signal: AbortSignal; readonly closed: Promise<void>; rea
 /** A call that is joined or replayed is the asker's from now on: the next request that is alike gets another one. */
 export async function match(session: Session, fingerprint: string, asker: Asker): Promise<Match> {
   await graceForClose(session, fingerprint, asker.signal);
-  const left = session.unanswered.asking(fingerprint).filter((call) => !isWaitedFor(call));
+  const left = session.unanswered.withRequest(fingerprint).filter((call) => !isWaitedFor(call));
   // They are samples of one question, so whose client this is does not matter: what is there already comes first.
   const finished = left.find((call) => call.turn && !isRunning(session, call));
   const call = finished ?? left.find((one) => isRunning(session, one));
@@ -37,7 +37,7 @@ export async function match(session: Session, fingerprint: string, asker: Asker)
 /** Some harnesses go to another model when one fails: that is their next try, but what was sampled is never another's. */
 function failedElsewhere(session: Session, fingerprint: string): Call | null {
   const isFailed = (call: Call): boolean => !call.turn && !isRunning(session, call) && !isWaitedFor(call);
-  return session.unanswered.askingOthers(fingerprint).find(isFailed) ?? null;
+  return session.unanswered.ofOtherModels(fingerprint).find(isFailed) ?? null;
 }
 
 function isRunning(session: Session, call: Call): boolean {
@@ -50,12 +50,12 @@ function isWaitedFor(call: Call): boolean {
 
 /** Waits until one of the calls that ask the same is left by its client, all of them are answered, or the grace is over. */
 async function graceForClose(session: Session, fingerprint: string, signal: AbortSignal): Promise<void> {
-  if (session.unanswered.asking(fingerprint).length === 0) return;
+  if (session.unanswered.withRequest(fingerprint).length === 0) return;
   const over = new AbortController();
   let grace: Promise<void> | null = null;
   try {
     while (!over.signal.aborted) {
-      const calls = session.unanswered.asking(fingerprint);
+      const calls = session.unanswered.withRequest(fingerprint);
       if (calls.length === 0 || calls.some((call) => !isWaitedFor(call))) return;
       grace ??= sleep(closeGraceMs, undefined, { signal: AbortSignal.any([signal, over.signal]) })
         .catch(() => undefined)

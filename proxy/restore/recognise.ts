@@ -21,11 +21,11 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
     const call = part.type === "reasoning" && part.carrier ? session.calls.get(fromCarrier(part.carrier) ?? "") : undefined;
     if (call) return { call, evidence: "carrier" };
   }
-  const told = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
-  const said = session.said.saying(sent, before);
+  const inText = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
+  const same = session.emitted.find(sent, before);
   // A text of ours may speak of an earlier call by its id: where it stands as we said it, it is that turn.
-  if (told && !said?.isHere) return { call: told, evidence: "tool_call_id" };
-  if (said) return { call: said.call, evidence: "content", isUnsure: !said.isSure };
+  if (inText && !same?.isHere) return { call: inText, evidence: "tool_call_id" };
+  if (same) return { call: same.call, evidence: "content", isUnsure: !same.isSure };
   const call = edited(session, sent, before);
   return call ? { call, evidence: "content" } : null;
 }
@@ -35,15 +35,15 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
  * it: another text there is somebody else's.
  */
 function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
-  return session.said.at(before.length).findLast((call) => {
-    const said = call.turn?.message;
-    return said && sharesWords(said, sent) && call.messages.every((message, index) => isSameMessage(message, before[index]));
+  return session.emitted.at(before.length).findLast((call) => {
+    const emitted = call.turn?.message;
+    return emitted && sharesWords(emitted, sent) && call.messages.every((message, index) => isSameMessage(message, before[index]));
   });
 }
 
-function sharesWords(said: Message, sent: Message): boolean {
+function sharesWords(emitted: Message, sent: Message): boolean {
   const theirs = wordsOf(sent);
-  const ours = wordsOf(said);
+  const ours = wordsOf(emitted);
   return theirs.some((one) => ours.some((other) => one.includes(other) || other.includes(one)));
 }
 

@@ -141,13 +141,13 @@ class Restoring implements RestoreResult {
 
   #restored(sent: Message): RestoredTurn {
     const recognised = recognise(this.#session, sent, this.messages);
-    const said = recognised?.call.turn?.message;
-    if (!recognised || !said || this.#session.spec.restore === "off")
+    const emitted = recognised?.call.turn?.message;
+    if (!recognised || !emitted || this.#session.spec.restore === "off")
       return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
     const { call, evidence, isUnsure } = recognised;
     // Whose thought it was nobody knows then: it gets none.
     const policy = isUnsure ? "serialisation" : this.#session.spec.restore;
-    const { status, differences, message, renamed } = compareTurn(call.id, said, sent, policy);
+    const { status, differences, message, renamed } = compareTurn(call.id, emitted, sent, policy);
     return {
       message: status === "edited" ? this.#withEngineIds(message) : message,
       call,
@@ -187,8 +187,8 @@ class Restoring implements RestoreResult {
 
   #engineId(id: string): string {
     const ours = ownId(id);
-    const said = ours && this.#session.turnOf(ours.call_id);
-    return (said && toolCallsOf(said.message)[ours.index]?.id) || this.#renamed.get(id) || id;
+    const emitted = ours && this.#session.turnOf(ours.call_id);
+    return (emitted && toolCallsOf(emitted.message)[ours.index]?.id) || this.#renamed.get(id) || id;
   }
 }
 

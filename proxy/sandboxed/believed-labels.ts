@@ -4,17 +4,17 @@
  * anything else is the main agent's work. What was read is on the record beside it.
  */
 import type { CallLabels } from "../../dialects/dialect.ts";
-import type { SessionSpec } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 
 export function believedLabels(
   { sandboxed, known_classes }: Pick<SessionSpec, "sandboxed" | "known_classes">,
-  said: CallLabels,
+  claimed: CallLabels,
 ): CallLabels {
   const known = known_classes ?? (sandboxed ? [] : null);
-  if (known === null) return said;
-  const agent = known.includes("sub_agent") ? said.agent : "main";
+  if (known === null) return claimed;
+  const agent = known.includes("sub_agent") ? claimed.agent : "main";
   const work = agent === "main" ? "main" : "sub_agent";
-  const request_class = known.includes(said.request_class) ? said.request_class : work;
-  if (agent === said.agent && request_class === said.request_class) return said;
-  return { agent, request_class, labels: { ...said.labels, read_as: said.request_class } };
+  const request_class = known.includes(claimed.request_class) ? claimed.request_class : work;
+  if (agent === claimed.agent && request_class === claimed.request_class) return claimed;
+  return { agent, request_class, labels: { ...claimed.labels, read_as: claimed.request_class } };
 }

@@ -6,7 +6,7 @@
  */
 import { AlidadeError } from "../../errors.ts";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
-import type { SessionSpec } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 
 /** Parameters that the vendors' own APIs have. They cut or sharpen what the policy says, and none says it in its place. */
 const openParameters: ReadonlySet<string> = new Set([

@@ -4,7 +4,8 @@
  * trained. The operator allows it by field (`allow_fields`), or forces it (`sampling`).
  */
 import type { NeutralRequest, Sampling } from "../../schema/message.ts";
-import type { CallBegun, SessionSpec } from "../../schema/session-log.ts";
+import type { CallBegun } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 
 type Bounds = Pick<SessionSpec, "sandboxed" | "purpose" | "allow_fields">;
 type PassedOn = Pick<NeutralRequest, "tools" | "tool_choice"> & Pick<CallBegun, "withheld">;
@@ -20,7 +21,7 @@ export function withoutGrammar(spec: Bounds, { tools, tool_choice }: Pick<Neutra
   const strict = isWithheld("strict", spec) ? tools.flatMap((tool) => (tool.strict === true ? [tool.name] : [])) : [];
   if (choice === null && strict.length === 0) return { tools, tool_choice };
   return {
-    tools: strict.length === 0 ? tools : tools.map(({ strict: asked, ...tool }) => (asked === false ? { ...tool, strict: asked } : tool)),
+    tools: strict.length === 0 ? tools : tools.map(({ strict: flag, ...tool }) => (flag === false ? { ...tool, strict: flag } : tool)),
     tool_choice: choice === null ? tool_choice : null,
     withheld: { ...(choice !== null && { tool_choice: choice }), ...(strict.length > 0 && { strict }) },
   };

@@ -54,12 +54,12 @@ function replay(session: Session, entry: LogLine): void {
   } else if (entry.type === "answered" || entry.type === "replayed") {
     const call = session.calls.get(entry.call_id);
     if (call) session.noteDelivery(call, entry.delivery);
-    if (call && entry.delivery === "complete") session.told(call.begun.request_class, null);
+    if (call && entry.delivery === "complete") session.noteOutcome(call.begun.request_class, null);
     else if (call && entry.type === "answered" && wasError(entry))
-      session.told(call.begun.request_class, call.finished?.error ?? null, { call });
-  } else if (entry.type === "refused") session.told(entry.request_class ?? "unknown", entry.error);
+      session.noteOutcome(call.begun.request_class, call.finished?.error ?? null, { call });
+  } else if (entry.type === "refused") session.noteOutcome(entry.request_class ?? "unknown", entry.error);
   else if (entry.type === "conversation") session.conversations.set(entry.conversation_id, entry);
-  else if (entry.type === "forgotten") session.forgotten.add(entry.id);
+  else if (entry.type === "deleted") session.deleted.add(entry.id);
   else if (entry.type === "sealed") session.sealed = entry.reason;
   else if (entry.type === "rewarded") session.revision = Math.max(session.revision, entry.revision);
 }

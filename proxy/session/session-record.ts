@@ -16,7 +16,7 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
   };
   const conversation = (id: string): StoredConversation | null => {
     const opened = session.conversations.get(id);
-    if (!opened || session.forgotten.has(id)) return null;
+    if (!opened || session.deleted.has(id)) return null;
     const latest = [...session.calls.values()].findLast((one) => one.turn && one.begun.native.conversation_id === id && call(one.id));
     const { conversation_id, time, metadata, messages } = opened;
     return { conversation_id, created: Math.floor(time / 1000), metadata, messages, latest_call_id: latest?.id ?? null };
@@ -40,18 +40,18 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
       session.conversations.set(entry.conversation_id, entry);
       return conversation(entry.conversation_id) as StoredConversation;
     },
-    async forget(id) {
+    async delete(id) {
       session.assertOpen();
       assertLogHasRoom(session);
-      await session.record({ type: "forgotten", time: Date.now(), id });
-      session.forgotten.add(id);
+      await session.record({ type: "deleted", time: Date.now(), id });
+      session.deleted.add(id);
     },
   };
 }
 
 /** `store: false` asks that nothing be kept to refer to. */
 function mayBeReferredTo(session: Session, call: Call, dialect: Dialect): boolean {
-  return call.begun.dialect === dialect.name && call.begun.native.store !== false && !session.forgotten.has(call.id);
+  return call.begun.dialect === dialect.name && call.begun.native.store !== false && !session.deleted.has(call.id);
 }
 
 function storedCall(session: Session, call: Call): StoredCall {
@@ -68,9 +68,9 @@ function storedCall(session: Session, call: Call): StoredCall {
 function withOurIds(session: Session, call: Call): Message[] {
   const ours = new Map<string, string>();
   return call.messages.map((message, messageIndex) => {
-    const said = call.begun.restored.find((one) => one.message_index === messageIndex && one.status !== "edited");
-    const calls = said ? toolCallsOf(session.turnOf(said.from_call_id)?.message ?? message) : [];
-    for (const [index, { id }] of calls.entries()) ours.set(id, mintToolCallId(said?.from_call_id ?? "", index));
+    const source = call.begun.restored.find((one) => one.message_index === messageIndex && one.status !== "edited");
+    const calls = source ? toolCallsOf(session.turnOf(source.from_call_id)?.message ?? message) : [];
+    for (const [index, { id }] of calls.entries()) ours.set(id, mintToolCallId(source?.from_call_id ?? "", index));
     const parts = message.parts.map((part) => {
       if (part.type === "tool_call") return { ...part, id: ours.get(part.id) ?? part.id };
       return part.type === "tool_result" ? { ...part, call_id: ours.get(part.call_id) ?? part.call_id } : part;

@@ -5,19 +5,9 @@
 import { AlidadeError } from "../../errors.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Tool, Turn } from "../../schema/message.ts";
-import {
-  type Answered,
-  type ConversationOpened,
-  type DamagedLine,
-  type ErrorRecord,
-  type LogEntry,
-  type Policy,
-  type Replayed,
-  type RequestClass,
-  type SessionSpec,
-  workClasses,
-} from "../../schema/session-log.ts";
-import type { Value } from "../../schema/value.ts";
+import type { RewardComponent } from "../../schema/reward-component.ts";
+import type { Answered, ConversationOpened, DamagedLine, ErrorRecord, LogEntry, Policy, Replayed } from "../../schema/session-log.ts";
+import { type RequestClass, type SessionSpec, workClasses } from "../../schema/session-spec.ts";
 import { isFull } from "../../store/index.ts";
 import { GrowingJson } from "../../wire/growing-json.ts";
 import type { Call } from "../calls/call.ts";
@@ -25,8 +15,8 @@ import { isOwnTurn } from "../calls/own-turn.ts";
 import { withinTime } from "../http/within-time.ts";
 import { pausedWithin } from "../pool/engine-lease.ts";
 import { sameJson } from "../restore/same-json.ts";
+import { EmittedTurns, isAnswerTo } from "./emitted-turns.ts";
 import type { LazyLog } from "./lazy-log.ts";
-import { isAnswerTo, SaidTurns } from "./said-turns.ts";
 import { SentBefore } from "./sent-before.ts";
 import { Spent } from "./spent.ts";
 import { UnansweredCalls } from "./unanswered-calls.ts";
@@ -44,12 +34,12 @@ export class Session {
   readonly unanswered = new UnansweredCalls();
   readonly spent = new Spent();
   /** Finished turns by what they said: for assistant turns that carry no id of ours. */
-  readonly said = new SaidTurns();
+  readonly emitted = new EmittedTurns();
   readonly tools = new Map<string, Tool[]>();
   /** Conversations that the harness opened, by id. */
   readonly conversations = new Map<string, ConversationOpened>();
   /** Ids of calls and conversations that the harness deleted: recorded, and not to be referred to. */
-  readonly forgotten = new Set<string>();
+  readonly deleted = new Set<string>();
   /** Lines of its log that could not be read when it was brought back. */
   readonly damaged: DamagedLine[] = [];
   /** Begun, and what came of it is not known yet. */
@@ -119,10 +109,10 @@ export class Session {
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
 
-  /** Takes back a call that could not be written down: as far as anybody knows it never was. */
-  forget(call: Call): void {
+  /** Takes back a call that could not be written down: for the session it never was. */
+  takeBack(call: Call): void {
     this.calls.delete(call.id);
-    this.spent.forgotten(call);
+    this.spent.takeBack(call);
     this.unanswered.delete(call);
     const failed = this.calls.get(call.begun.retry_of ?? "");
     if (failed) this.unanswered.add(failed);
@@ -131,7 +121,7 @@ export class Session {
   /** A call is finished: it can be found by what it said, and its tokens are spent. */
   learn(call: Call): void {
     this.spent.finished(call);
-    this.said.add(call);
+    this.emitted.add(call);
   }
 
   /** The hash under which a tool list is stored, null for no tools, and the list as it was first sent; writes one that is new. */
@@ -207,23 +197,27 @@ export class Session {
     for (const table of [
       this.calls,
       this.unanswered,
-      this.said,
+      this.emitted,
       this.sentBefore,
       this.images,
       this.bodies,
       this.tools,
       this.conversations,
-      this.forgotten,
+      this.deleted,
     ])
       table.clear();
     await this.log.close();
   }
 
   /**
-   * How a request ended for the harness: with an error, or with its answer. What it asks for beside its work (titles and
-   * the like) neither costs it anything nor gives it back an answer that it did not get.
+   * Notes how a request ended for the harness: with an error, or with its answer (null). Side calls such as titles are not
+   * noted: their end says nothing about the task's work.
    */
-  told(request_class: RequestClass, error: ErrorRecord | null, about: { call: Call | null; parent?: Call | null } = { call: null }): void {
+  noteOutcome(
+    request_class: RequestClass,
+    error: ErrorRecord | null,
+    about: { call: Call | null; parent?: Call | null } = { call: null },
+  ): void {
     if (!workClasses.includes(request_class)) return;
     this.lastError = error;
     if (error === null) this.lastFailure = null;
@@ -254,10 +248,14 @@ export class Session {
   }
 
   /** Writes a reward; late or twice is a new revision, and the last one counts. */
-  async reward(reward: number | null, components: Record<string, number | null>, values: Value[] = []): Promise<number> {
+  async reward(
+    reward: number | null,
+    components: Record<string, number | null>,
+    scopedComponents: RewardComponent[] = [],
+  ): Promise<number> {
     // Taken before the wait, so that two rewards at once are two revisions.
     const revision = ++this.revision;
-    await this.record({ type: "rewarded", time: Date.now(), revision, reward, components, values });
+    await this.record({ type: "rewarded", time: Date.now(), revision, reward, components, scoped_components: scopedComponents });
     return revision;
   }
 
@@ -270,7 +268,7 @@ export class Session {
     const earlier = turn && this.calls.get(turn.from_call_id);
     if (!turn || !earlier || turn.evidence !== "content") return earlier;
     if (turn.status === "edited" || !isAnswerTo(earlier, messages.slice(0, turn.message_index))) return undefined;
-    return this.said.twinsOf(earlier).every((twin) => this.unanswered.has(twin)) ? earlier : undefined;
+    return this.emitted.twinsOf(earlier).every((twin) => this.unanswered.has(twin)) ? earlier : undefined;
   }
 
   turnOf(callId: string): Turn | null {

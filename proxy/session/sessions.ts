@@ -1,7 +1,8 @@
 /** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
 import { AlidadeError } from "../../errors.ts";
 import { hashKey, newId, newKey } from "../../schema/ids.ts";
-import { logSchemaVersion, type NewSession, SessionSpec } from "../../schema/session-log.ts";
+import { logSchemaVersion } from "../../schema/session-log.ts";
+import { type NewSession, SessionSpec } from "../../schema/session-spec.ts";
 import type { Store } from "../../store/index.ts";
 import { withBudgets } from "../http/bounds.ts";
 import { LazyLog } from "./lazy-log.ts";
@@ -31,11 +32,11 @@ export class Sessions implements AsyncDisposable {
    * Opens a session; its key is given out once, here, and only its hash is kept. Throws `request_invalid` for a member of
    * no rollout, and (409) where the rollout has a session of this attempt and member.
    */
-  async open(asked: Partial<NewSession>): Promise<{ session: Session; key: string }> {
+  async open(request: Partial<NewSession>): Promise<{ session: Session; key: string }> {
     const id = newId("ses");
     const key = newKey();
     const log = new LazyLog(this.store, id);
-    const session = new Session({ id, keyHash: hashKey(key), spec: this.#specOf(id, asked), log, started: Date.now() });
+    const session = new Session({ id, keyHash: hashKey(key), spec: this.#specOf(id, request), log, started: Date.now() });
     try {
       await session.record({
         type: "opened",
@@ -108,7 +109,7 @@ export class Sessions implements AsyncDisposable {
     return [...this.#byId.values()];
   }
 
-  /** Seals it and forgets it; the log stays in the store. Throws `store_full` like a seal, and closing again goes on. */
+  /** Seals it and drops it from memory; the log stays in the store. Throws `store_full` like a seal, and closing again goes on. */
   async close(session: Session, reason: string): Promise<void> {
     await session.seal(reason);
     // A reward that is being written is in the log before another one is counted there.
@@ -133,13 +134,13 @@ export class Sessions implements AsyncDisposable {
     await session.log.close();
   }
 
-  #specOf(id: string, asked: Partial<NewSession>): SessionSpec {
-    const spec = withBudgets(SessionSpec.parse(asked));
+  #specOf(id: string, request: Partial<NewSession>): SessionSpec {
+    const spec = withBudgets(SessionSpec.parse(request));
     if (spec.member !== null && spec.rollout_id === null)
       throw new AlidadeError("request_invalid", `member "${spec.member}" belongs to no rollout: give rollout_id too`, {
         param: "rollout_id",
       });
-    return { ...spec, attempt: this.#attempts.take(id, spec, asked.attempt) };
+    return { ...spec, attempt: this.#attempts.take(id, spec, request.attempt) };
   }
 
   #keep(session: Session): void {

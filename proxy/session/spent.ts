@@ -1,5 +1,5 @@
 /** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
-import type { Budgets } from "../../schema/session-log.ts";
+import type { Budgets } from "../../schema/session-spec.ts";
 import type { Call } from "../calls/call.ts";
 
 export class Spent {
@@ -18,8 +18,8 @@ export class Spent {
     this.firstCall = Math.min(this.firstCall ?? begun.time, begun.time);
   }
 
-  /** As far as anybody knows it was never begun. */
-  forgotten({ begun }: Call): void {
+  /** Undoes `begun` for a call that could not be recorded. */
+  takeBack({ begun }: Call): void {
     if (begun.retry_of === null) this.turns--;
     if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
   }

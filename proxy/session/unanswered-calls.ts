@@ -1,6 +1,6 @@
 /**
- * The calls of a session that no client has got whole, by what they ask: a request that comes again is a retry of one
- * of these or of none. Parallel sub-agents ask the same at the same time, so there may be several.
+ * Calls of a session whose answer did not reach the client whole, by their request. A repeated request is a retry of one of
+ * these or of none. Parallel sub-agents may send the same request at once, so one request can have several calls.
  */
 import type { Call } from "../calls/call.ts";
 import { questionOf } from "../restore/fingerprint.ts";
@@ -15,7 +15,7 @@ export class UnansweredCalls {
     else this.#byQuestion.set(question, new Set([call]));
   }
 
-  /** Its client has the answer, or went on from it, or asked again and got another call for it. */
+  /** Call it when the client has the answer, continued from it, or got another call for the same request. */
   delete(call: Call): void {
     const question = questionOf(call.begun.fingerprint);
     const calls = this.#byQuestion.get(question);
@@ -27,13 +27,13 @@ export class UnansweredCalls {
     return this.#byQuestion.get(questionOf(call.begun.fingerprint))?.has(call) ?? false;
   }
 
-  /** Oldest first. */
-  asking(fingerprint: string): Call[] {
+  /** Calls of this very request, oldest first. */
+  withRequest(fingerprint: string): Call[] {
     return this.#alike(fingerprint).filter((call) => call.begun.fingerprint === fingerprint);
   }
 
-  /** Those that ask other models the same. Oldest first. */
-  askingOthers(fingerprint: string): Call[] {
+  /** Calls of the same request to other models, oldest first. */
+  ofOtherModels(fingerprint: string): Call[] {
     return this.#alike(fingerprint).filter((call) => call.begun.fingerprint !== fingerprint);
   }
 

@@ -34,8 +34,8 @@ export function layOut(calls: CallHistory[]): Conversations {
   }
   const message_trie = new SequenceTrie<CallHistory>();
   const conversations = enterAll(calls, message_trie, (call) => {
-    const said = output.get(call.call_id);
-    return { list: { ...call.begun.messages, new: newMessages.get(call.call_id) ?? [] }, output: said === undefined ? [] : [said] };
+    const answer = output.get(call.call_id);
+    return { list: { ...call.begun.messages, new: newMessages.get(call.call_id) ?? [] }, output: answer === undefined ? [] : [answer] };
   });
   const token_trie = new SequenceTrie<CallHistory>();
   const contexts = enterAll(calls, token_trie, ({ finished }) => {

@@ -53,8 +53,8 @@ function isWordForWord(
   let place = places.input.get(call.call_id);
   while (place && place.depth > message_index) place = place.parent ?? undefined;
   if (before === undefined || place !== before) return false;
-  const said = places.output.get(earlier.call_id);
-  const twins = before.marks.filter((other) => other !== earlier && places.output.get(other.call_id) === said);
+  const answer = places.output.get(earlier.call_id);
+  const twins = before.marks.filter((other) => other !== earlier && places.output.get(other.call_id) === answer);
   return twins.every((twin) => !twin.complete && evidence.get(twin.call_id) !== "used");
 }
 

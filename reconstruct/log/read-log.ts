@@ -5,8 +5,8 @@
 import { AlidadeError } from "../../errors.ts";
 import type { Tool } from "../../schema/message.ts";
 import { withBase } from "../../schema/restored-turns.ts";
+import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { Answered, CallBegun, CallFinished, DamagedLine, Decoded, LogLine, Opened, Tried } from "../../schema/session-log.ts";
-import type { Value } from "../../schema/value.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
 
 /** All that the log says of one call. What a killed process did not write is null or empty. */
@@ -40,7 +40,12 @@ export type SessionHistory = {
   tools: Map<string, Tool[]>;
   sealed_reason: string | null;
   /** The newest revision wins. */
-  rewarded: { revision: number; reward: number | null; components: Record<string, number | null>; values?: Value[] } | null;
+  rewarded: {
+    revision: number;
+    reward: number | null;
+    components: Record<string, number | null>;
+    scoped_components?: RewardComponent[];
+  } | null;
 };
 
 export function readLog(entries: Iterable<LogLine>): SessionHistory {

@@ -4,7 +4,7 @@
  * of whose work nothing was measured.
  */
 import { AlidadeError } from "../../errors.ts";
-import type { RequestClass } from "../../schema/session-log.ts";
+import type { RequestClass } from "../../schema/session-spec.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 
 /**

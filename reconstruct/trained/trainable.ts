@@ -9,7 +9,8 @@
 
 import type { z } from "zod";
 import { samePolicy } from "../../schema/same-policy.ts";
-import type { Policy, Purpose, RequestClass, WeightSpan } from "../../schema/session-log.ts";
+import type { Policy, WeightSpan } from "../../schema/session-log.ts";
+import type { Purpose, RequestClass } from "../../schema/session-spec.ts";
 import type { ExclusionReason } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
 import type { Outcome } from "../log/outcome.ts";

@@ -145,9 +145,13 @@ function areArgumentsChanged({ call, turn, sampled, copy }: Evidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
   if (restored !== undefined) return restored.status === "edited" && restored.differences.includes("arguments");
   if (sampled === null || copy === null) return false;
-  const [said, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
-  const isSameList = said.length === sent.length && said.every(({ name }, at) => name === sent[at]?.name);
-  return isSameList && !isReordered(said, sent) && said.some((one, at) => !isSameArguments(one.arguments, sent[at]?.arguments ?? ""));
+  const [sampledCalls, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
+  const isSameList = sampledCalls.length === sent.length && sampledCalls.every(({ name }, at) => name === sent[at]?.name);
+  return (
+    isSameList &&
+    !isReordered(sampledCalls, sent) &&
+    sampledCalls.some((one, at) => !isSameArguments(one.arguments, sent[at]?.arguments ?? ""))
+  );
 }
 
 /** They came back as text, in another order, under another name, or fewer. */
@@ -155,14 +159,16 @@ function areToolCallsChanged({ call, turn, sampled, copy }: Evidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
   if (restored?.differences.some((difference) => ["tool_calls", "tool_calls_cut", "tool_name", "order"].includes(difference))) return true;
   if (restored !== undefined || sampled === null || copy === null) return false;
-  const [said, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
-  return said.length !== sent.length || said.some(({ name }, at) => name !== sent[at]?.name) || isReordered(said, sent);
+  const [sampledCalls, sent] = [toolCallsOf(sampled), toolCallsOf(copy)];
+  return (
+    sampledCalls.length !== sent.length || sampledCalls.some(({ name }, at) => name !== sent[at]?.name) || isReordered(sampledCalls, sent)
+  );
 }
 
 /** The same calls, each once, at other places. */
-function isReordered(said: ToolCallPart[], sent: ToolCallPart[]): boolean {
+function isReordered(sampled: ToolCallPart[], sent: ToolCallPart[]): boolean {
   const keys = (calls: ToolCallPart[]) => calls.map(({ name, arguments: args }) => `${name} ${args}`);
-  const [before, after] = [keys(said), keys(sent)];
+  const [before, after] = [keys(sampled), keys(sent)];
   return before.join("\n") !== after.join("\n") && before.toSorted().join("\n") === after.toSorted().join("\n");
 }
 

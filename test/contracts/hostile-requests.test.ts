@@ -14,7 +14,8 @@ import { rebuildSession } from "../../proxy/index.ts";
 import type { Session } from "../../proxy/session/session.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
-import { LogEntry, type SessionSpec } from "../../schema/session-log.ts";
+import { LogEntry } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { DiskStore } from "../../store/index.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
@@ -101,7 +102,7 @@ async function play(at: ProxyAt, speaker: Speaker, seeds: number[], spec: Partia
   const draw = new Draw(...seeds);
   const client = await at.open({
     purpose: "train",
-    relay: draw.of(["settled", "live"]),
+    relay: draw.of(["buffered", "live"]),
     sandboxed: draw.chance(0.5),
     rollout_id: seeds.join("-"),
     ...spec,
@@ -166,8 +167,8 @@ function tablesOf(session: Session): string {
     ...{ begun: call.begun, messages: call.messages, finished: call.finished, delivery: call.delivery },
     ...{ tokens: call.tokens && [...call.tokens], prompt: call.promptLength },
   }));
-  const { tools, conversations, forgotten, lastError, callCount } = session;
-  return JSON.stringify({ calls, tools: [...tools], conversations: [...conversations], forgotten: [...forgotten], lastError, callCount });
+  const { tools, conversations, deleted, lastError, callCount } = session;
+  return JSON.stringify({ calls, tools: [...tools], conversations: [...conversations], deleted: [...deleted], lastError, callCount });
 }
 
 async function restart(options: Parameters<typeof proxyAt>[1], played: Played[], before: Map<string, string>): Promise<void> {

@@ -1,7 +1,7 @@
 /** A spent budget ends a real harness within one request, its own retries notwithstanding. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Budgets } from "../../schema/session-log.ts";
+import type { Budgets } from "../../schema/session-spec.ts";
 import { said } from "../fakes/engines/scripted-engine.ts";
 import type { PersistentHarness } from "../harness/with-retries.ts";
 import { faultyRun, scriptOf } from "./faulty-run.ts";
@@ -17,7 +17,7 @@ const spentByOneTurn: Record<PersistentHarness, Budgets[]> = {
 for (const [harness, all] of Object.entries(spentByOneTurn) as [PersistentHarness, Budgets[]][])
   for (const budgets of all)
     test(`${harness} stops at its next request when ${Object.keys(budgets)} is spent`, { timeout: 120_000 }, async (t) => {
-      for (const relay of ["settled", "live"] as const) {
+      for (const relay of ["buffered", "live"] as const) {
         const run = await faultyRun(t, { harness, spec: { relay, budgets } });
         if (run === null) return;
         assert.equal(run.asked.length, 1, "asked once, and not again");
@@ -35,7 +35,7 @@ for (const [harness, all] of Object.entries(spentByOneTurn) as [PersistentHarnes
 for (const harness of Object.keys(spentByOneTurn) as PersistentHarness[])
   for (const budgets of [{ max_sampled_tokens: firstTurn(harness) + 5 }, { max_wall_seconds: 1.5 }] satisfies Budgets[])
     test(`${harness} stops when ${Object.keys(budgets)} is spent in the middle of a turn`, { timeout: 120_000 }, async (t) => {
-      for (const relay of ["settled", "live"] as const) {
+      for (const relay of ["buffered", "live"] as const) {
         // The second turn never ends by itself.
         const run = await faultyRun(t, { harness, spec: { relay, budgets }, holdEnd: () => new Promise(() => undefined) });
         if (run === null) return;

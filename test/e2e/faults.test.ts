@@ -16,8 +16,8 @@ import { type FaultyRun, type FaultyRunOptions, faultyRun, struck, turns } from 
 /** A harness starts in about a second and waits up to 2 s before a retry; on a loaded machine ten times that. */
 const timeout = 300_000;
 
-type Relay = "settled" | "live";
-const bothRelays: readonly Relay[] = ["settled", "live"];
+type Relay = "buffered" | "live";
+const bothRelays: readonly Relay[] = ["buffered", "live"];
 
 type Scenario = Omit<FaultyRunOptions, "harness" | "spec"> & {
   name: string;
@@ -46,7 +46,7 @@ const scenarios: Scenario[] = [
   { name: "engine: 500 once", atEngine: first({ type: "refuse", status: 500 }), outcomes: repeated },
   {
     name: "engine: 429 once",
-    relays: ["settled"],
+    relays: ["buffered"],
     atEngine: first({ type: "refuse", status: 429, headers: { "retry-after": "1" } }),
     outcomes: once,
   },

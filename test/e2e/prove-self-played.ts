@@ -40,8 +40,8 @@ export function proveContinuity({ trajectory, entries }: Pick<SelfPlayed, "traje
   const continued = new Set(trajectory.calls.filter((call) => call.match === "exact").map((call) => call.parent_call_id));
   const ends = trajectory.calls.filter((call) => !continued.has(call.call_id));
   assert.equal(trajectory.traces.length, ends.length, told);
-  const spliced = entries.filter((entry) => entry.type === "call_finished" && entry.continuity?.mode === "spliced");
-  assert.equal(trajectory.calls.filter((call) => call.match === "exact").length, spliced.length);
+  const continuations = entries.filter((entry) => entry.type === "call_finished" && entry.continuity?.mode === "continued");
+  assert.equal(trajectory.calls.filter((call) => call.match === "exact").length, continuations.length);
 }
 
 export function counted({ trajectory, entries, seconds, failed, ended, told }: SelfPlayed) {

@@ -3,19 +3,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exporterNamed, exporters } from "../../exporters/index.ts";
 import { joinMembers, reconstruct, type SelectOptions, selectRows, verifyRows } from "../../reconstruct/index.ts";
-import type { SessionSpec } from "../../schema/session-log.ts";
+import type { RewardComponent } from "../../schema/reward-component.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import type { Value } from "../../schema/value.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
-type Given = { reward?: number | null; values?: Value[]; begin?: number; calls?: number } & Partial<SessionSpec>;
+type Given = { reward?: number | null; reward_components?: RewardComponent[]; begin?: number; calls?: number } & Partial<SessionSpec>;
 
 /** Session `ses<rollout><member>`, which says its own name. */
 function session(
   rollout_id: string,
   member: string | null,
-  { reward = null, values = [], begin = 2_000, calls = 1, ...spec }: Given = {},
+  { reward = null, reward_components = [], begin = 2_000, calls = 1, ...spec }: Given = {},
 ): Trajectory {
   const log = new LogBuilder({ rollout_id, group_id: "g", sample_index: Number(rollout_id.at(-1)), member, ...spec });
   const [opened] = log.entries;
@@ -23,7 +23,7 @@ function session(
   if (opened?.type === "opened") opened.session_id = `ses${name}${spec.attempt ?? 1}`;
   if (calls > 0) log.call({ messages: [user("solve it")], says: assistant(`${name} speaks`), begin, finish: begin + 1 });
   for (const entry of log.entries) if ("call_id" in entry) entry.call_id += name;
-  return reconstruct(log.entries, { reward, values });
+  return reconstruct(log.entries, { reward, reward_components });
 }
 
 const written = (format: string, trajectories: Trajectory[], options: Partial<SelectOptions> & { own?: Record<string, unknown> } = {}) =>

@@ -280,7 +280,7 @@ test("the reward is the rollout's, else the log's newest revision, else null", (
   log.entries.push({ type: "rewarded", time: 2, revision: 2, reward: 0.5, components: { tests: 0.5 } });
   log.entries.push({ type: "rewarded", time: 3, revision: 1, reward: 1, components: {} });
   assert.equal(rebuilt(log).reward, 0.5);
-  assert.equal(rebuilt(log).values[0]?.name, "tests");
+  assert.equal(rebuilt(log).reward_components[0]?.name, "tests");
   assert.equal(rebuilt(log, { reward: null }).reward, null);
 });
 

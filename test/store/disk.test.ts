@@ -48,7 +48,7 @@ test("a line that another version wrote, or nobody of ours, is told in one sente
       [{ ...opened, alidade_version: "7.0.0" }, ...rest, { type: "mused" }],
       'type is "mused" (…); Alidade 7.0.0 may have written it',
     ],
-    ["logs", [{ ...opened, schema_version: 2 }], "schema_version is 2 (expected 1); Alidade 0.0.0 may have written it"],
+    ["logs", [{ ...opened, schema_version: 1 }], "schema_version is 1 (expected 2); Alidade 0.0.0 may have written it"],
     ["logs", [{ ...opened, alidade_version: "7.0.0", mood: "odd" }], 'it has a mood, which is "odd"; Alidade 7.0.0 may have written it'],
     ["trajectories", [{ ...trajectory, fidelity, status: "pending" }], 'status is "pending" (…); Alidade 7.0.0 may have written it'],
     ["trajectories", [["a list"]], 'it is ["a list"] (…); another version of Alidade may have written it'],

@@ -1,7 +1,8 @@
 /** A real proxy in front of a scripted engine, with a store in memory: what most tests of the proxy stand on. */
 import { engines } from "../../../engines/index.ts";
 import { HarnessProxy, type ProxyOptions } from "../../../proxy/index.ts";
-import type { LogEntry, SessionSpec } from "../../../schema/session-log.ts";
+import type { LogEntry } from "../../../schema/session-log.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
 import { until } from "../machine/until.ts";

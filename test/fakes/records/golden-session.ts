@@ -72,7 +72,7 @@ export function goldenTrajectory(facts: Parameters<typeof reconstruct>[1] = {}):
     { ...rollout, name: "tests", value: 0.5, weight: 2 },
     { ...rollout, name: "style", value: null, weight: null },
   ];
-  return reconstruct(log.entries, { status: "graded", reward: 1, values, group: { size: 2 }, ...facts });
+  return reconstruct(log.entries, { status: "graded", reward: 1, reward_components: values, group: { size: 2 }, ...facts });
 }
 
 export function goldenSibling(facts: Parameters<typeof reconstruct>[1] = {}): Trajectory {

@@ -8,18 +8,9 @@ import type { z } from "zod";
 import type { Exchange } from "../../../reconstruct/verify.ts";
 import { hashOf, mintToolCallId } from "../../../schema/ids.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
-import type {
-  CallBegun,
-  CallFinished,
-  Decoded,
-  LogEntry,
-  Policy,
-  RequestClass,
-  Restored,
-  SessionSpec,
-  WeightSpan,
-} from "../../../schema/session-log.ts";
-import { SessionSpec as SessionSpecSchema } from "../../../schema/session-log.ts";
+import type { CallBegun, CallFinished, Decoded, LogEntry, Policy, Restored, WeightSpan } from "../../../schema/session-log.ts";
+import type { RequestClass, SessionSpec } from "../../../schema/session-spec.ts";
+import { SessionSpec as SessionSpecSchema } from "../../../schema/session-spec.ts";
 
 export type CallOptions = {
   agent?: string;
@@ -68,7 +59,7 @@ export class LogBuilder {
   constructor(spec: Partial<SessionSpec> = {}) {
     this.entries.push({
       type: "opened",
-      schema_version: 1,
+      schema_version: 2,
       time: this.#time,
       session_id: "sestest",
       key_hash: "k",

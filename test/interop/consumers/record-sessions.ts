@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import type { SessionSpec } from "../../../schema/session-log.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { playByItself } from "../../e2e/play-by-itself.ts";

@@ -1,7 +1,7 @@
 /** Budgets that are spent while a call is sampled. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Budgets } from "../../../schema/session-log.ts";
+import type { Budgets } from "../../../schema/session-spec.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
@@ -10,7 +10,7 @@ const never = new Promise(() => undefined);
 const spentMidway: Budgets[] = [{ max_sampled_tokens: 5 }, { max_wall_seconds: 2 }];
 
 for (const budgets of spentMidway)
-  for (const relay of ["settled", "live"] as const)
+  for (const relay of ["buffered", "live"] as const)
     for (const stream of [true, false])
       test(`${relay}${stream ? ", streamed" : ""}: ${Object.keys(budgets)} ends the call that spends it, with what was sampled kept`, async () => {
         await using at = await proxyAt(() => ({ text: "a long answer", beforeEnd: never }));

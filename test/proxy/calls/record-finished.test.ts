@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { recordFinished } from "../../../proxy/calls/record-finished.ts";
 import { LazyLog } from "../../../proxy/session/lazy-log.ts";
 import { Session } from "../../../proxy/session/session.ts";
-import { type CallFinished, SessionSpec } from "../../../schema/session-log.ts";
+import type { CallFinished } from "../../../schema/session-log.ts";
+import { SessionSpec } from "../../../schema/session-spec.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { LogBuilder, user } from "../../fakes/records/log-builder.ts";
 

@@ -36,7 +36,7 @@ test("on a sampling engine with byte pairs, calls, thoughts, free talk and cut-o
   assert.deepEqual(report.mismatches, []);
   assert.equal(report.calls, 12);
   assert.deepEqual(trajectory.fidelity.matches, { root: 1, exact: 11 });
-  assert.deepEqual(trajectory.fidelity.continuity, { first_turn: 1, spliced: 11 });
+  assert.deepEqual(trajectory.fidelity.continuity, { first_turn: 1, continued: 11 });
   assert.equal(trajectory.traces.length, 1);
   assert.equal(trajectory.fidelity.row_inflation, 1);
   for (const { sampling, logprob_semantics: told } of trajectory.calls)

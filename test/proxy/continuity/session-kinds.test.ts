@@ -34,6 +34,6 @@ test("with the default restore a conversation branches where reasoning was dropp
     assert.deepEqual([...causes], expected, kind.name);
     for (const { match, continuity } of played.trajectory.calls)
       if (match !== "root")
-        assert.equal(match === "exact", continuity?.mode === "spliced", `${kind.name}: ${match} and ${continuity?.mode}`);
+        assert.equal(match === "exact", continuity?.mode === "continued", `${kind.name}: ${match} and ${continuity?.mode}`);
   }
 });

@@ -7,7 +7,7 @@
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
-import type { SessionSpec } from "../../../schema/session-log.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";

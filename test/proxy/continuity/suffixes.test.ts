@@ -1,4 +1,4 @@
-/** The arithmetic of the splice: whatever is said and appended, the ids spell what the template prints, and begin with what was sampled. */
+/** The arithmetic of a continuation: whatever is said and appended, the ids spell what the template prints, and begin with what was sampled. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

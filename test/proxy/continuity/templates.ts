@@ -198,16 +198,16 @@ function* endings(tokenizer: ToyTokenizer, alone: string, truth: string): Genera
 }
 
 /** Do the two say the same but for reasoning, its tags and white space? */
-function isOnlyThoughts(spliced: string, truth: string): boolean {
-  return withoutThoughts(spliced) === withoutThoughts(truth) || isOneMessageMore(spliced, truth);
+function isOnlyThoughts(continued: string, truth: string): boolean {
+  return withoutThoughts(continued) === withoutThoughts(truth) || isOneMessageMore(continued, truth);
 }
 
 /** There are templates that print reasoning as a message of its own. */
-function isOneMessageMore(spliced: string, truth: string): boolean {
+function isOneMessageMore(continued: string, truth: string): boolean {
   let start = 0;
-  while (start < truth.length && spliced[start] === truth[start]) start++;
-  const more = spliced.slice(start, start + spliced.length - truth.length);
-  const isInserted = truth === spliced.slice(0, start) + spliced.slice(start + more.length);
+  while (start < truth.length && continued[start] === truth[start]) start++;
+  const more = continued.slice(start, start + continued.length - truth.length);
+  const isInserted = truth === continued.slice(0, start) + continued.slice(start + more.length);
   return (
     isInserted &&
     more

@@ -61,8 +61,8 @@ test("what is wrong in a body is named by its field", async () => {
     [
       "POST",
       "/sessions/ses1/reward",
-      { reward: 1, values: [{ scope: "call", target: null, name: "n", value: 1, weight: 1 }] },
-      /"param":"values.0.target"/,
+      { reward: 1, scoped_components: [{ scope: "call", target: null, name: "n", value: 1, weight: 1 }] },
+      /"param":"scoped_components.0.target"/,
     ],
     ["POST", "/engines", { name: "no spaces", url: "http://127.0.0.1:1" }, /"param":"name"/],
     ["POST", "/engines", { name: "x", url: "ftp://127.0.0.1" }, /"param":"url"/],
@@ -98,7 +98,7 @@ test("who seals a session that is sealed is told the reason that its log has", a
   );
 });
 
-test("a deleted session is sealed and forgotten; its trajectory is read and its late reward written all the same", async () => {
+test("a deleted session is sealed and dropped from memory; its trajectory is read and its late reward written all the same", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: { version: "v1", step: 1 } } });
   const minted = await at.control("POST", "/sessions", {
     task_id: "t",
@@ -127,12 +127,12 @@ test("a deleted session is sealed and forgotten; its trajectory is read and its 
   assert.deepEqual((await at.control("POST", `/sessions/${session_id}/reward`, { reward: 0.5 })).body.revision, 1);
   assert.equal((await at.control("DELETE", `/sessions/${session_id}`)).body.deleted, true);
   assert.equal((await at.control("GET", `/sessions/${session_id}`)).status, 404);
-  assert.equal((await chat()).status, 401, "its key is forgotten too");
+  assert.equal((await chat()).status, 401, "its key is unknown then");
   assert.deepEqual((await at.control("POST", `/sessions/${session_id}/reward`, { reward: 1, components: { tests: 1 } })).body.revision, 2);
   const trajectory = (await at.control("GET", `/sessions/${session_id}/trajectory`)).body;
   assert.deepEqual([trajectory.reward, (trajectory.calls as unknown[]).length], [1, 1]);
   const value = { scope: "agent", target: "main", name: "help", value: null, weight: 0.5 };
-  await at.control("POST", `/sessions/${session_id}/reward`, { reward: 1, values: [value] });
-  assert.deepEqual((await at.control("GET", `/sessions/${session_id}/trajectory`)).body.values, [value]);
+  await at.control("POST", `/sessions/${session_id}/reward`, { reward: 1, scoped_components: [value] });
+  assert.deepEqual((await at.control("GET", `/sessions/${session_id}/trajectory`)).body.reward_components, [value]);
   assert.equal((await at.control("POST", "/sessions/ses0/reward", { reward: 1 })).status, 404);
 });

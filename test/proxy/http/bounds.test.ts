@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
 import type { ProxyOptions } from "../../../proxy/index.ts";
-import type { SessionSpec } from "../../../schema/session-log.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { DiskStore } from "../../../store/index.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";

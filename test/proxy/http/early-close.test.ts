@@ -29,7 +29,7 @@ async function firstBlock(client: Client, messages: unknown[]): Promise<string> 
 }
 
 test("the part that was used is known from the next request: the turn is partial, and nothing of it is trained", async () => {
-  for (const relay of ["live", "settled"] as const) {
+  for (const relay of ["live", "buffered"] as const) {
     const hold = Promise.withResolvers<void>();
     await using at = await proxyAt((_, index) =>
       index === 0 ? { text: said, ...(relay === "live" && { beforeEnd: hold.promise }) } : { text: "done" },
@@ -54,7 +54,7 @@ test("the part that was used is known from the next request: the turn is partial
 });
 
 test("the same where a block is a call: of two, the one that was used is the next request's", async () => {
-  for (const relay of ["live", "settled"] as const) {
+  for (const relay of ["live", "buffered"] as const) {
     const hold = Promise.withResolvers<void>();
     const tool_calls = ["ls", "pwd"].map((command) => ({ name: "bash", arguments: `{"command": "${command}"}` }));
     const twoCalls = { text: "I look.", tool_calls, ...(relay === "live" && { beforeEnd: hold.promise }) };

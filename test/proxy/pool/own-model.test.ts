@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exporters } from "../../../exporters/index.ts";
-import type { SessionSpec } from "../../../schema/session-log.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { decode } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";

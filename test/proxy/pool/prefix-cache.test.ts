@@ -1,4 +1,4 @@
-/** Keys and values that old weights computed: who forgets them, and what keeps new calls from those that are not forgotten. */
+/** Keys and values that old weights computed: how they are dropped, and what keeps new calls from those that stay. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
@@ -85,7 +85,7 @@ test("sglang is told by /flush_cache, vLLM without its development mode says tha
     });
 });
 
-test("the practice engine forgets what it has read", async (t) => {
+test("the practice engine drops what it has read", async (t) => {
   await using practice = await startPracticeEngine({ signal: t.signal });
   const engine = engineNamed("vllm").create({ baseUrl: practice.url, apiKey: null });
   t.after(() => engine.close());

@@ -76,7 +76,7 @@ for (const [kind, { start }] of Object.entries(cases))
       await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "test", onError });
       let hidden = 0;
       for (const [title, each] of Object.entries(attacks))
-        for (const relayed of ["settled", "live"] as const) {
+        for (const relayed of ["buffered", "live"] as const) {
           attack = each;
           const { session, key: sessionKey } = await proxy.openSession({ relay: relayed });
           const client = new Client(proxy, session.id, sessionKey);

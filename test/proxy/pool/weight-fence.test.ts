@@ -317,7 +317,7 @@ for (const { name } of dialects)
     assert.ok(example, "every dialect is asked here");
     await using at = await enginesAt(() => ({ text: "ok" }), { a: {} }, { keepAliveMs: 50 });
     const { body: paused } = await at.control("POST", "/pause");
-    for (const relay of ["settled", "live"] as const) {
+    for (const relay of ["buffered", "live"] as const) {
       const [path, body] = example.stream;
       const response = await (await at.open({ relay })).post(path, body);
       assert.equal(response.status, 200, "headers leave after a second, so that no client thinks that nobody is there");
@@ -338,14 +338,14 @@ for (const { name } of dialects)
     assert.ok(example, "every dialect is asked here");
     await using at = await enginesAt(() => ({ text: "ok" }), { a: {} }, { pauseWaitSeconds: 1.5 });
     await at.control("POST", "/pause");
-    const post = async (relay: "settled" | "live", [path, body]: [string, unknown]): Promise<Response> =>
+    const post = async (relay: "buffered" | "live", [path, body]: [string, unknown]): Promise<Response> =>
       (await at.open({ relay })).post(path, body);
-    const [settled, live, whole] = await Promise.all([
-      post("settled", example.stream),
+    const [buffered, live, whole] = await Promise.all([
+      post("buffered", example.stream),
       post("live", example.stream),
       post("live", example.whole),
     ]);
-    for (const response of [settled, live]) {
+    for (const response of [buffered, live]) {
       assert.equal(response.status, 200);
       const text = await response.text();
       assert.match(text.slice(text.lastIndexOf("data:")), /have been paused for a weight update for more than 1.5 s/);

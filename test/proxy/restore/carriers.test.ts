@@ -158,7 +158,7 @@ for (const [wire, loop] of Object.entries(loops))
     await using place = await at();
     await loop(place);
     const { traces, modes, restored } = await outcome(place);
-    assert.deepEqual(modes, ["first_turn", ...Array(turns - 1).fill("spliced")]);
+    assert.deepEqual(modes, ["first_turn", ...Array(turns - 1).fill("continued")]);
     assert.equal(traces, 1);
     for (const turn of restored) assert.match(turn, /^restored tool_call_id reasoning_carried/);
   });
@@ -181,7 +181,7 @@ test("a thought that a carrier brought back stays only where the template prints
     contents.push(said, { role: "user", parts: [called ? result : { text: "Again." }] });
   }
   const { modes, traces } = await outcome(until);
-  assert.deepEqual(modes, ["first_turn", "spliced", "spliced", "reasoning_dropped", "spliced", "spliced"]);
+  assert.deepEqual(modes, ["first_turn", "continued", "continued", "reasoning_dropped", "continued", "continued"]);
   assert.equal(traces, 2);
 });
 
@@ -194,7 +194,7 @@ test("a text turn on Gemini's wire brings its hidden thought back too, and so do
       if (!stream) await chat.sendMessage({ message });
       else for await (const _ of await chat.sendMessageStream({ message }));
     const { modes, traces, restored } = await outcome(place);
-    assert.deepEqual(modes, ["first_turn", "spliced", "spliced", "spliced"]);
+    assert.deepEqual(modes, ["first_turn", "continued", "continued", "continued"]);
     assert.equal(traces, 1);
     for (const turn of restored) assert.match(turn, /^restored carrier reasoning_carried/);
   }
@@ -206,7 +206,7 @@ test("a turn without words that comes back as it was sampled is recognised: a th
     const messages: unknown[] = [{ role: "user", content: "Go on." }];
     for (let turn = 0; turn < 4; turn++) messages.push(await place.client.say(messages), { role: "user", content: "Go on." });
     const { modes, traces, restored } = await outcome(place);
-    assert.deepEqual(modes, ["first_turn", "spliced", "spliced", "spliced"], JSON.stringify(text));
+    assert.deepEqual(modes, ["first_turn", "continued", "continued", "continued"], JSON.stringify(text));
     assert.equal(traces, 1);
     assert.deepEqual(restored, Array(3).fill("identical content "));
   }
@@ -293,7 +293,7 @@ test("a forged, cut, mutated or foreign carrier brings nothing back, and ours br
   ]);
   assert.deepEqual([turned.modes[1], turned.restored], ["edited", ["edited tool_call_id reasoning"]]);
   const often = await sentBack((data, call) => [...Array(50).fill({ type: "redacted_thinking", data }), use(call)]);
-  assert.deepEqual([often.modes[1], often.traces], ["spliced", 1]);
+  assert.deepEqual([often.modes[1], often.traces], ["continued", 1]);
   // An edited call keeps the thought that came with it.
   const call = await sentBack((data, said) => [{ type: "redacted_thinking", data }, { ...use(said), input: { command: "rm" } } as never]);
   assert.deepEqual([call.modes[1], call.restored, call.reasoning], ["edited", ["edited tool_call_id arguments"], "Step 0, naïve 日本."]);
@@ -325,6 +325,6 @@ test("a carrier is understood after the proxy was started anew", async () => {
     await place.restart();
   }
   const { modes, traces } = await outcome(place);
-  assert.deepEqual(modes, ["first_turn", "spliced", "spliced"]);
+  assert.deepEqual(modes, ["first_turn", "continued", "continued"]);
   assert.equal(traces, 1);
 });

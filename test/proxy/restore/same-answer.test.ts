@@ -39,7 +39,7 @@ for (const { name } of dialects)
         await using at = await proxyAt(() => (name === "openai-completions" ? { text: reply.text } : reply), {
           store: new DiskStore(folder),
         });
-        const { key, sessionId } = await at.open({ relay: "settled" });
+        const { key, sessionId } = await at.open({ relay: "buffered" });
         return { key, sessionId, text: await ask(at.proxy.url, key, request) };
       })();
       const path = join(folder, `${given.sessionId}.jsonl`);

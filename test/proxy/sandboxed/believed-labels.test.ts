@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { harnesses } from "../../../harnesses/index.ts";
-import type { RequestClass, SessionSpec } from "../../../schema/session-log.ts";
+import type { RequestClass, SessionSpec } from "../../../schema/session-spec.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const user = [{ role: "user", content: "work" }];

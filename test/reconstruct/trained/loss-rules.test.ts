@@ -9,7 +9,7 @@ import {
   type TrajectoryFacts,
   verifyRows,
 } from "../../../reconstruct/index.ts";
-import type { Purpose } from "../../../schema/session-log.ts";
+import type { Purpose } from "../../../schema/session-spec.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reconstruct, selectRows, valuesOfRow, weightedTotal } from "../../../reconstruct/index.ts";
-import { Value } from "../../../schema/value.ts";
+import { componentsOfRow, reconstruct, selectRows, weightedTotal } from "../../../reconstruct/index.ts";
+import { RewardComponent } from "../../../schema/reward-component.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 import { rebuilt } from "../rebuilt.ts";
 
-const value = (scope: Value["scope"], target: string | null, number: number | null, weight: number | null = 1): Value =>
-  Value.parse({ scope, target, name: scope, value: number, weight });
+const value = (scope: RewardComponent["scope"], target: string | null, number: number | null, weight: number | null = 1): RewardComponent =>
+  RewardComponent.parse({ scope, target, name: scope, value: number, weight });
 
 test("a weighted total is null where a weighted value is, and what has no weight counts in none", () => {
   assert.equal(weightedTotal([value("rollout", null, 1, 0.5), value("rollout", null, 3, 2)]), 6.5);
@@ -34,7 +34,7 @@ test("every value stands at its own token, and one of a call or a token in the o
     value("token", `${a}:1`, 8),
     value("token", `${c}:0`, 9),
   ];
-  const placed = rows.map((row) => valuesOfRow(values, row).map((one) => [one.value, one.position]));
+  const placed = rows.map((row) => componentsOfRow(values, row).map((one) => [one.value, one.position]));
   // Prompt of 4, a's sample of 3 at 4 to 6; then 4 tokens of the user and the opening, and a sample of 2 at 11 and 12.
   assert.deepEqual(
     rows[0]?.segments.filter((one) => one.kind === "sampled").map((one) => [one.start, one.end]),
@@ -65,11 +65,11 @@ test("a rewarded session keeps values of every scope, and nulls stay null", () =
   const log = new LogBuilder();
   const a = log.call({ messages: [user("u")] });
   const values = [value("call", a, null), value("token", `${a}:0`, 0.5)];
-  log.entries.push({ type: "rewarded", time: 2, revision: 1, reward: null, components: { tests: null }, values });
+  log.entries.push({ type: "rewarded", time: 2, revision: 1, reward: null, components: { tests: null }, scoped_components: values });
   const trajectory = reconstruct(log.entries);
   assert.equal(trajectory.reward, null);
   assert.deepEqual(
-    trajectory.values.map((one) => [one.scope, one.target, one.value]),
+    trajectory.reward_components.map((one) => [one.scope, one.target, one.value]),
     [
       ["rollout", null, null],
       ["call", a, null],
@@ -84,5 +84,5 @@ test("a value without its target, or a token without its place, is refused by na
     { scope: "call", target: null },
     { scope: "token", target: "call1" },
   ])
-    assert.equal(Value.safeParse({ ...wrong, name: "n", value: 1, weight: null }).error?.issues[0]?.path[0], "target");
+    assert.equal(RewardComponent.safeParse({ ...wrong, name: "n", value: 1, weight: null }).error?.issues[0]?.path[0], "target");
 });

@@ -1,14 +1,11 @@
-/**
- * What was measured of a rollout, of an agent, a trace, a call or a single token: named, weighted, and null where nothing
- * was. A null never turns into a 0 on the way: what contains one is null itself.
- */
+/** Totals and token positions of reward components. A null never becomes 0: a total with a null in it is null. */
 import { AlidadeError } from "../../errors.ts";
-import type { Value } from "../../schema/value.ts";
+import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { FlatRow } from "../rows/flat-row.ts";
 
-/** Sum of value × weight over those with a weight other than 0; null where one of them is null, or there is none. */
-export function weightedTotal(values: readonly Value[]): number | null {
-  const weighted = values.filter(({ weight }) => weight !== null && weight !== 0);
+/** Sum of value × weight over the components with a weight other than 0; null where one of them is null, or there is none. */
+export function weightedTotal(components: readonly RewardComponent[]): number | null {
+  const weighted = components.filter(({ weight }) => weight !== null && weight !== 0);
   let total = 0;
   for (const { value, weight } of weighted) {
     if (value === null) return null;
@@ -17,23 +14,23 @@ export function weightedTotal(values: readonly Value[]): number | null {
   return weighted.length === 0 ? null : total;
 }
 
-/** A value and the token of the row to which it is given; null where the row has no token that is trained. */
-export type PlacedValue = Value & { position: number | null };
+/** A component and the token of the row that gets it; null where the row has no trained token. */
+export type PlacedComponent = RewardComponent & { position: number | null };
 
 /**
- * The values that concern this row. Of a rollout, an agent or a trace they stand at the last trained token of theirs, in
- * every row of theirs; those of a call or a token stand at its last token, in the one row that trains it.
+ * The reward components of this row. One of a rollout, an agent or a trace stands at its last trained token, in each of its
+ * rows. One of a call or a token stands at its last token, in the one row that trains it.
  */
-export function valuesOfRow(values: readonly Value[], row: FlatRow): PlacedValue[] {
+export function componentsOfRow(components: readonly RewardComponent[], row: FlatRow): PlacedComponent[] {
   const calls = new CallPlaces(row);
-  return values.flatMap((value): PlacedValue[] => {
-    const position = placeOf(value, row, calls);
-    return position === undefined ? [] : [{ ...value, position }];
+  return components.flatMap((component): PlacedComponent[] => {
+    const position = placeOf(component, row, calls);
+    return position === undefined ? [] : [{ ...component, position }];
   });
 }
 
-/** undefined: it does not concern the row. */
-function placeOf({ scope, target }: Value, row: FlatRow, calls: CallPlaces): number | null | undefined {
+/** undefined: the row has no such place. */
+function placeOf({ scope, target }: RewardComponent, row: FlatRow, calls: CallPlaces): number | null | undefined {
   if (scope === "rollout") return lastTrained(row, () => true);
   if (scope === "trace") return row.trace_id === target ? lastTrained(row, () => true) : undefined;
   if (scope === "agent") return lastTrained(row, (agent) => agent === target) ?? undefined;
@@ -46,7 +43,9 @@ function placeOf({ scope, target }: Value, row: FlatRow, calls: CallPlaces): num
 export function toTokenTarget(target: string): { call_id: string; index: number } {
   const match = /^(.+):(\d+)$/.exec(target);
   if (match) return { call_id: match[1] as string, index: Number(match[2]) };
-  throw new AlidadeError("request_invalid", `A value of scope token has the target "${target}": write CALL_ID:INDEX.`, { param: "target" });
+  throw new AlidadeError("request_invalid", `A reward component of scope token has the target "${target}": write CALL_ID:INDEX.`, {
+    param: "target",
+  });
 }
 
 function lastTrained(row: FlatRow, isTheirs: (agent: string) => boolean): number | null {

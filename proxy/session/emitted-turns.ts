@@ -1,20 +1,20 @@
-/** A session's finished turns, findable by what they said and by where in a conversation they stand. */
+/** A session's finished turns, found by their content and by their position in a conversation. */
 import { canonicalArguments } from "../../schema/arguments.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, toolCallsOf } from "../../schema/message.ts";
 import { type Call, isSameMessage, normalText } from "../calls/call.ts";
 import { asText, reasoningOf } from "../restore/compare-turn.ts";
 
-/** Turns that said the same. Looked at anew for each message that says it too, so few of them, and the others by their place. */
+/** Turns of the same content. Each message with that content reads this list, so it is short; older turns are found by position. */
 type SameWords = { count: number; latest: Call[]; byPosition: Map<number, Call[]> };
 
 const latestKept = 64;
 
-export class SaidTurns {
+export class EmittedTurns {
   readonly #byContent = new Map<string, SameWords>();
   readonly #byPosition = new Map<number, Call[]>();
 
-  /** Each turn under all that its answer said, in every dialect. */
+  /** Adds the turn under each form that a dialect may give its content. */
   add(call: Call): void {
     const message = call.turn?.message;
     if (!message) return;
@@ -23,11 +23,11 @@ export class SaidTurns {
   }
 
   /**
-   * The turn that said this, with the same thought where one was sent. `isHere`: it was the answer to what stands in front
-   * of it now; else it is the one that stood at this position in a conversation of its own, or the latest, and `isSure`
-   * says that no other turn said the same. A turn without words is known by its place, or by its thought.
+   * The turn with this content, and with the same reasoning where the message has one. `isHere`: that turn answered the same
+   * conversation. Otherwise it is the turn at this position of another conversation, or the latest one; `isSure` is then
+   * true when no other turn has this content. A turn without text is found by its position or its reasoning only.
    */
-  saying(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
+  find(message: Message, before: readonly Message[]): { call: Call; isHere: boolean; isSure: boolean } | undefined {
     const same = this.#byContent.get(contentKey(message));
     if (!same) return undefined;
     const thought = reasoningOf(message).trim();
@@ -57,7 +57,7 @@ export class SaidTurns {
     return this.#byPosition.get(position) ?? [];
   }
 
-  /** Other turns that said the same as this one, in answer to the same conversation. */
+  /** Other turns of the same content that answered the same conversation. */
   twinsOf(call: Call): Call[] {
     const { turn } = call;
     return this.at(call.messages.length).filter(

@@ -1,7 +1,7 @@
-/** One number that somebody gave a rollout or a part of it. */
+/** One named number that a grader or trainer gave to a rollout or a part of it. */
 import { z } from "zod";
 
-export const Value = z
+export const RewardComponent = z
   .strictObject({
     scope: z.enum(["rollout", "agent", "trace", "call", "token"]),
     /** null for the rollout; else an agent, a trace id, a call id, or `<call id>:<index in what it sampled>` for a token. */
@@ -9,15 +9,15 @@ export const Value = z
     name: z.string(),
     /** null: it could not be measured. */
     value: z.number().nullable(),
-    /** Its share in a weighted total; null: it is told and counts in none. */
+    /** Its share in a weighted total; null: it is reported and counts in no total. */
     weight: z.number().nullable(),
   })
   .refine(({ scope, target }) => (scope === "rollout") === (target === null), {
-    message: "a value of a rollout has no target, any other one has",
+    message: "a reward component of a rollout has no target, one of another scope has",
     path: ["target"],
   })
   .refine(({ scope, target }) => scope !== "token" || /:\d+$/.test(target ?? ""), {
     message: "the target of a token is <call id>:<index in what it sampled>",
     path: ["target"],
   });
-export type Value = z.infer<typeof Value>;
+export type RewardComponent = z.infer<typeof RewardComponent>;
