@@ -11,9 +11,8 @@ import { harnesses, harnessNamed } from "./harnesses/index.ts";
 import { Bounds, EngineRoute } from "./proxy/index.ts";
 import { backends } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
-import { Sampling } from "./schema/message.ts";
 import { Policy } from "./schema/session-log.ts";
-import { Budgets, ContinuityMode, Purpose, RequestClass, Restore, SessionSpec, TrainClasses } from "./schema/session-spec.ts";
+import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -118,33 +117,10 @@ export const Config = z.strictObject({
     .boolean()
     .default(false)
     .describe("run also where all sandboxes together may take more memory or disk than the machine has"),
-  purpose: Purpose.default("train").describe(
-    "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness",
-  ),
-  sampling: z
-    .union([Sampling, z.array(Sampling).min(1)])
-    .default({})
-    .describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn"),
-  budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
+  ...SessionOptions.shape,
+  // An open session trains nothing unless it is asked to; a run is made for training.
+  purpose: SessionOptions.shape.purpose.default("train"),
   bounds: Bounds.prefault({}).describe("what one sandboxed session may take of the proxy that it shares with others"),
-  train_classes: TrainClasses.describe(
-    "kinds of call whose tokens may be trained; what is not listed is recorded, and left out as `auxiliary`",
-  ),
-  restore: Restore.describe(
-    "what is put back of a turn that a harness sends back: what its serialiser changed; `full` also reasoning that it dropped on purpose, and then nothing that was sampled leaves the context; or nothing",
-  ),
-  continuity: ContinuityMode.describe(
-    "auto: a later turn goes on from the very tokens of the earlier one where engine, template and history allow it; off: every turn is rendered anew",
-  ),
-  model: SessionSpec.shape.model.describe(
-    "the model that sessions train, by the name that its engines serve; null: the first that they serve",
-  ),
-  allow_fields: SessionSpec.shape.allow_fields.describe(
-    "fields of a body, such as `chat_template_kwargs`, that a sandboxed harness may hand to the engine beside those that every API has",
-  ),
-  fetch_images: SessionSpec.shape.fetch_images.describe(
-    "globs of origins, such as `https://images.example.com`, from which the proxy fetches images that a sandboxed harness names; all others travel in the request",
-  ),
   policy: NamedPolicy.nullable()
     .default(null)
     .describe("the trainer's name for the weights, stamped on every call; refused where an engine says that it serves others"),
@@ -152,6 +128,12 @@ export const Config = z.strictObject({
   out: z.string().default("runs").describe("folder for what is recorded"),
 });
 export type Config = z.infer<typeof Config>;
+
+/** The options of sessions among the keys of a configuration, as one object. */
+export function sessionOptionsOf(config: SessionOptions): SessionOptions {
+  const keys = Object.keys(SessionOptions.shape) as (keyof SessionOptions)[];
+  return Object.fromEntries(keys.map((key) => [key, config[key]])) as SessionOptions;
+}
 
 /**
  * The configuration from a file (or none), the environment and overrides (flags; undefined ones do not count).

@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import type { Command } from "commander";
-import { loadConfig } from "../config.ts";
+import { loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
@@ -20,24 +20,21 @@ import { print, say, stopSignal } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
-import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
+/** Nothing is forced on a person's program unless it is asked for. */
+const defaults = { purpose: "live" } as const;
+
 export function record(program: Command): void {
-  addEngineFlags(program.command("record"))
+  addSessionFlags(addEngineFlags(program.command("record")), { defaults })
     .summary("run a program through the proxy and keep its trajectory")
     .description(
       "Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (pi, codex, claude) is\nconfigured in a temporary home. Leaves <out>/trajectories.jsonl.",
     )
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
-    .addOption(restoreOption())
-    .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for the session log and trajectories.jsonl (default: a new one below runs/)")
-    .option(
-      "--purpose <purpose>",
-      "live (default): nothing is forced on the program; train: neutral sampling, and an engine that returns token ids",
-    )
     .option("--json", "print one JSON object with session, calls and trajectory at the end")
     .passThroughOptions()
     .addHelpText(
@@ -49,19 +46,17 @@ export function record(program: Command): void {
     });
 }
 
-type RecordFlags = SessionFlags & EngineFlags & { config?: string; out?: string; purpose?: string; json?: boolean };
+type RecordFlags = SessionFlags & EngineFlags & { config?: string; out?: string; json?: boolean };
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
   const signal = stopSignal();
   const config = await loadConfig({
     file: flags.config,
-    defaults: { purpose: "live" },
+    defaults,
     overrides: {
       ...enginesOf(flags),
       out: flags.out,
-      purpose: flags.purpose,
-      restore: flags.restore,
-      continuity: flags.continuity,
+      ...sessionOptionsGiven(flags),
     },
   });
   sayUnknownVariables(config);
@@ -81,15 +76,9 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
   for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
   const harness = harnessFor(command);
   const { session, key } = await proxy.openSession({
-    purpose: config.purpose,
+    ...sessionOptionsOf(config),
     relay,
     harness: harness?.name ?? null,
-    model: config.model,
-    sampling: config.sampling,
-    budgets: config.budgets,
-    train_classes: config.train_classes,
-    restore: config.restore,
-    continuity: config.continuity,
   });
 
   const belongings = { run_id: session.id, owner: await currentOwner(), lease: Date.now() + homeMs };

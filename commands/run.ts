@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { z } from "zod";
-import { type Config, loadConfig } from "../config.ts";
+import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { commandHarness } from "../harnesses/command.ts";
@@ -35,11 +35,11 @@ import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { rolloutTable } from "./rollout-table.ts";
-import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function run(program: Command): void {
-  addEngineFlags(program.command("run"))
+  addSessionFlags(addEngineFlags(program.command("run")))
     .summary("run tasks through a harness and grade them")
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
@@ -50,9 +50,6 @@ export function run(program: Command): void {
     .option("-n, --samples <number>", "rollouts of each task", toNumber)
     .option("--sandbox <name>", "auto, docker or process")
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
-    .option("--purpose <purpose>", "train, eval or live")
-    .addOption(restoreOption())
-    .addOption(continuityOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("-o, --out <folder>", "folder for runs")
@@ -92,7 +89,6 @@ type RunFlags = SessionFlags &
     samples?: number;
     sandbox?: string;
     unsafeHost?: boolean;
-    purpose?: string;
     concurrency?: number;
     overcommit?: boolean;
     out?: string;
@@ -113,9 +109,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       samples: flags.samples,
       sandbox: flags.sandbox,
       unsafe_host: flags.unsafeHost,
-      purpose: flags.purpose,
-      restore: flags.restore,
-      continuity: flags.continuity,
+      ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },
       overcommit: flags.overcommit,
       out: flags.out,
@@ -222,17 +216,8 @@ export async function executeRun(options: {
       backend,
       proxy,
       folder,
-      purpose: config.purpose,
-      budgets: config.budgets,
-      train_classes: config.train_classes,
-      session: {
-        restore: config.restore,
-        continuity: config.continuity,
-        model: config.model,
-        allow_fields: config.allow_fields,
-        fetch_images: config.fetch_images,
-      },
-      samplingOf: options.samplingOf ?? (() => config.sampling),
+      session: sessionOptionsOf(config),
+      ...(options.samplingOf && { samplingOf: options.samplingOf }),
       concurrency,
       retries: config.retries,
       onProgress,

@@ -1,7 +1,7 @@
 /** `alidade serve`: the proxy for people who point at it themselves, and for trainers over the control listener. */
 import { join } from "node:path";
 import type { Command } from "commander";
-import { loadConfig } from "../config.ts";
+import { loadConfig, sessionOptionsOf } from "../config.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
@@ -11,11 +11,11 @@ import { print, say, stopSignal, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
-import { continuityOption, restoreOption, type SessionFlags } from "./session-flags.ts";
+import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function serve(program: Command): void {
-  addEngineFlags(program.command("serve"))
+  addSessionFlags(addEngineFlags(program.command("serve")), { fixed: ["purpose"] })
     .summary("run the proxy and print how to point at it")
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
@@ -24,8 +24,6 @@ export function serve(program: Command): void {
     .option("--host <address>", "address to listen on")
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", toNumber)
     .option("--control-port <number>", "port of the control listener; 0 takes a free one", toNumber)
-    .addOption(restoreOption())
-    .addOption(continuityOption())
     .option("-o, --out <folder>", "folder for what is recorded")
     .option("--json", "print one JSON object with url, key, env and control_url")
     .addHelpText(
@@ -42,8 +40,7 @@ export function serve(program: Command): void {
           port: flags.port,
           control_port: flags.controlPort,
           out: flags.out,
-          restore: flags.restore,
-          continuity: flags.continuity,
+          ...sessionOptionsGiven(flags),
         },
       });
       sayUnknownVariables(config);
@@ -70,14 +67,9 @@ export function serve(program: Command): void {
         if (facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${facts.missing}`);
       for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
       const { session, key } = await proxy.openSession({
+        ...sessionOptionsOf(config),
         purpose: "live",
         relay: "live",
-        model: config.model,
-        sampling: config.sampling,
-        budgets: config.budgets,
-        train_classes: config.train_classes,
-        restore: config.restore,
-        continuity: config.continuity,
         harness: null,
       });
       const env = proxy.envOf(key);

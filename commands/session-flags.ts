@@ -1,18 +1,25 @@
-/** Flags of every verb that opens sessions: how turns that come back are treated, and the tokens that were sampled. */
-import { Option } from "commander";
-import { ContinuityMode, Restore } from "../schema/session-spec.ts";
+/** Flags of every verb that opens sessions: one for each option of a session that is one value. */
+import type { Command } from "commander";
+import { Config } from "../config.ts";
+import { SessionOptions } from "../schema/session-spec.ts";
+import { flagKey, flagOf } from "./schema-flags.ts";
 
-export type SessionFlags = { restore?: string; continuity?: string };
+/** By the name that commander makes of the flag. */
+export type SessionFlags = Record<string, unknown>;
 
-export function restoreOption(): Option {
-  return new Option(
-    "--restore <what>",
-    "of a turn that comes back: put back what a serialiser changed, or all (full), or nothing (off)",
-  ).choices(Restore.unwrap().options);
+/** `fixed`: options that this verb decides itself. `defaults`: where it takes another one than the configuration. */
+export function addSessionFlags(
+  command: Command,
+  { fixed = [], defaults = {} }: { fixed?: readonly string[]; defaults?: Partial<SessionOptions> } = {},
+): Command {
+  for (const key of Object.keys(SessionOptions.shape) as (keyof SessionOptions)[]) {
+    const flag = fixed.includes(key) ? null : flagOf(key, Config.shape[key], defaults[key]);
+    if (flag !== null) command.addOption(flag);
+  }
+  return command;
 }
 
-export function continuityOption(): Option {
-  return new Option("--continuity <mode>", "auto: go on from the very tokens that were sampled; off: render every turn anew").choices(
-    ContinuityMode.unwrap().options,
-  );
+/** As keys of the configuration; undefined where a flag was not given. */
+export function sessionOptionsGiven(flags: SessionFlags): Record<string, unknown> {
+  return Object.fromEntries(Object.keys(SessionOptions.shape).map((key) => [key, flags[flagKey(key)]]));
 }

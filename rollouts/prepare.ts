@@ -75,19 +75,17 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
   const base = await untilAborted(takeWork(sandbox, task), signal);
 
   const { session } = await setup.proxy.openSession({
+    ...setup.session,
+    ...(setup.samplingOf && { sampling: setup.samplingOf(task, plan.sample_index) }),
     task_id: task.task_id,
     group_id: plan.group_id,
     sample_index: plan.sample_index,
     rollout_id: plan.rollout_id,
     attempt: plan.attempt,
-    purpose: setup.purpose,
     harness: setup.harness.name,
     sandboxed: true,
     known_classes: [...setup.harness.makes],
-    sampling: setup.samplingOf(task, plan.sample_index),
-    budgets: { ...setup.budgets, ...budgetsOf(task) },
-    ...(setup.train_classes && { train_classes: setup.train_classes }),
-    ...setup.session,
+    budgets: { ...setup.session.budgets, ...budgetsOf(task) },
     relay: "buffered",
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));

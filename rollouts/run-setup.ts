@@ -4,7 +4,7 @@ import type { Pack } from "../harnesses/pack.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-spec.ts";
+import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
@@ -18,13 +18,9 @@ export type RunSetup = {
   harness: Harness;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;
-  purpose: Purpose;
-  budgets: Budgets;
-  train_classes?: RequestClass[];
-  /** What it trains, how it treats turns that come back and sampled tokens, and what its client may ask for; else its defaults. */
-  session?: Partial<Pick<SessionSpec, "model" | "restore" | "continuity" | "allow_fields" | "fetch_images">>;
-  /** Forced sampling of one rollout: one for all turns, or a list by the main agent's turn. */
-  samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
+  /** What is chosen of each session; what is left out is its default. */
+  session: Partial<SessionOptions>;
+  samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   samples: number;
   /** Attempts after an infrastructure failure, beside the first. */
   retries: number;

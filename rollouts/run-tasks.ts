@@ -11,7 +11,7 @@ import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Budgets, Purpose, RequestClass, SessionSpec } from "../schema/session-spec.ts";
+import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { beforeNextAttempt } from "./before-next-attempt.ts";
@@ -28,12 +28,9 @@ export type RunOptions = {
   backend: SandboxBackend;
   proxy: HarnessProxy;
   folder: RunFolder;
-  purpose: Purpose;
-  budgets: Budgets;
-  train_classes?: RequestClass[];
-  /** What it trains, how it treats turns that come back and sampled tokens, and what its client may ask for; else its defaults. */
-  session?: Partial<Pick<SessionSpec, "model" | "restore" | "continuity" | "allow_fields" | "fetch_images">>;
-  samplingOf: (task: Task, sampleIndex: number) => Sampling | Sampling[];
+  /** What is chosen of each session; what is left out is its default. */
+  session: Partial<SessionOptions>;
+  samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
   concurrency: Concurrency;
   retries: number;
   /** The time between two attempts; by the clock where left out. */

@@ -35,7 +35,67 @@ export const TrainClasses = z.array(RequestClass).default([...workClasses]);
 export const Restore = z.enum(["serialisation", "full", "off"]).default("serialisation");
 export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
 
-export const SessionSpec = z.strictObject({
+/**
+ * What an operator may choose of a session. A field here is the whole option: it is a key of the configuration and of
+ * `POST /sessions`, a row of docs/configuration.md, a flag of `serve`, `record` and `run` where it is one value, and it
+ * reaches the session as it is. What is left to do is the code that reads it.
+ */
+export const SessionOptions = z.strictObject({
+  purpose: Purpose.default("live").describe(
+    "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness",
+  ),
+  model: z
+    .string()
+    .min(1, "give the name of a model, or leave it out")
+    .nullable()
+    .default(null)
+    .describe(
+      "the model that sessions train, by the name that its engines serve; null: the first that they serve, in an open session the first that it asks for",
+    ),
+  sampling: z
+    .union([Sampling, z.array(Sampling).min(1)])
+    .default({})
+    .describe("forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats"),
+  budgets: Budgets.prefault({}).describe("of a session; a spent one ends the rollout, which is graded as it stands"),
+  train_classes: TrainClasses.describe(
+    "kinds of call whose tokens may be trained; what is not listed is recorded, and left out as `auxiliary`",
+  ),
+  restore: Restore.describe(
+    "what is put back of a turn that a harness sends back: what its serialiser changed; `full` also reasoning that it dropped on purpose, and then nothing that was sampled leaves the context; or nothing",
+  ),
+  continuity: ContinuityMode.describe(
+    "auto: a later turn goes on from the very tokens of the earlier one where engine, template and history allow it; off: every turn is rendered anew",
+  ),
+  policy_mode: z
+    .enum(["pin", "float"])
+    .default("float")
+    .describe(
+      "pin: a session keeps the policy of its first call, and is refused when no engine has it any more; float: it goes on under new weights",
+    ),
+  allow_fields: z
+    .array(z.string().min(1, "give the name of a field"))
+    .default([])
+    .describe(
+      "fields of a body, such as `chat_template_kwargs`, that a sandboxed harness may hand to the engine beside those that every API has",
+    ),
+  fetch_images: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^(?:(?:https?|\*):\/\/|\*)[^/?#@\s]+$|^\*$/,
+          "give an origin such as https://images.example.com, without a path; * stands for any characters",
+        ),
+    )
+    .default([])
+    .describe(
+      "globs of origins, such as `https://images.example.com`, from which the proxy fetches images that a sandboxed harness names; all others travel in the request",
+    ),
+});
+export type SessionOptions = z.infer<typeof SessionOptions>;
+
+/** What a session is; given when it is opened and never changed: its place among others, what its client is, and the options. */
+export const SessionSpec = SessionOptions.extend({
   task_id: z.string().nullable().default(null),
   group_id: z.string().nullable().default(null),
   sample_index: z.number().int().nullable().default(null),
@@ -50,37 +110,13 @@ export const SessionSpec = z.strictObject({
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits, points, hyphens and underscores")
     .nullable()
     .default(null),
-  purpose: Purpose.default("live"),
   harness: z.string().nullable().default(null),
   /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
   sandboxed: z.boolean().default(false),
-  /** The model that the session trains, by the name that its engines serve. null: of a sandboxed one the first that the policy's engines serve, of another one the first that it asks for. */
-  model: z.string().min(1, "give the name of a model, or leave it out").nullable().default(null),
   /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
   known_classes: z.array(RequestClass).nullable().default(null),
-  /** Of a sandboxed session: fields of a body that reach the engine beside those of every API, such as `chat_template_kwargs`. */
-  allow_fields: z.array(z.string().min(1, "give the name of a field")).default([]),
-  /** Of a sandboxed session: globs of the origins (`https://images.example.com`) from which the proxy fetches images that it names. */
-  fetch_images: z
-    .array(
-      z
-        .string()
-        .regex(
-          /^(?:(?:https?|\*):\/\/|\*)[^/?#@\s]+$|^\*$/,
-          "give an origin such as https://images.example.com, without a path; * stands for any characters",
-        ),
-    )
-    .default([]),
   labels: z.record(z.string(), z.string()).default({}),
-  /** Forced sampling parameters; of a list, entry t is for the main agent's t-th turn and the last one repeats. */
-  sampling: z.union([Sampling, z.array(Sampling).min(1)]).default({}),
-  budgets: Budgets.default({}),
-  train_classes: TrainClasses,
   relay: z.enum(["buffered", "live"]).default("buffered"),
-  restore: Restore,
-  /** Of sessions that were written before there was any it stands in their logs that it was off. */
-  continuity: ContinuityMode,
-  policy_mode: z.enum(["pin", "float"]).default("float"),
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { enginesOf } from "../../commands/engine-flags.ts";
-import { Config, loadConfig, scalarPaths } from "../../config.ts";
+import { Config, loadConfig, scalarPaths, sessionOptionsOf } from "../../config.ts";
+import { SessionOptions } from "../../schema/session-spec.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
 
@@ -22,6 +23,32 @@ test("a flag goes over the environment, which goes over the file, key by key", a
   const printed = await cli(["config", "-c", file], { env });
   assert.equal(printed.code, 0, printed.stderr);
   assert.deepEqual(Config.parse(parse(printed.stdout)), await loadConfig({ file, env }));
+});
+
+test("every option of a session is a key of the configuration, and reaches the session as one object", async () => {
+  const file = join(scratch, "options.yaml");
+  const chosen = {
+    purpose: "eval",
+    model: "m",
+    sampling: { seed: 1 },
+    budgets: { max_turns: 3 },
+    train_classes: ["main"],
+    restore: "full",
+    continuity: "off",
+    policy_mode: "pin",
+    allow_fields: ["chat_template_kwargs"],
+    fetch_images: ["https://images.example.com"],
+  };
+  assert.deepEqual(Object.keys(chosen).sort(), Object.keys(SessionOptions.shape).sort());
+  await writeFile(file, JSON.stringify(chosen));
+  const config = await loadConfig({ file, env: {} });
+  assert.deepEqual(sessionOptionsOf(config), chosen);
+  assert.deepEqual(SessionOptions.parse(chosen), chosen);
+  for (const verb of ["run", "record", "serve"]) {
+    const { stdout } = await cli([verb, "--help"]);
+    for (const flag of ["--model <string>", "--restore <string>", "--continuity <string>", "--policy-mode <string>"])
+      assert.ok(stdout.includes(flag), `${verb} ${flag}`);
+  }
 });
 
 test("what the environment or a file says of the one engine's kind and key holds for each of several that says nothing else", async () => {
