@@ -119,6 +119,13 @@ test("every test file mirrors a source or is in a folder of its own kind", () =>
   }
 });
 
+test("a file that is named by its place beside the one that names it is there", async () => {
+  const beside = /(?:new URL\(|join\(import\.meta\.dirname, )"([^"$]+)"/g;
+  for (const path of sources)
+    for (const [, name = ""] of (await readFile(join(root, path), "utf8")).matchAll(beside))
+      if (/^[./].*\.\w+$/.test(name)) assert.ok(existsSync(join(root, dirname(path), name)), `${path} names ${name}`);
+});
+
 test("no string names a .ts file: the published package has .js there", async () => {
   for (const path of production.filter((path) => !path.startsWith("examples/"))) {
     const lines = (await readFile(join(root, path), "utf8")).split("\n");

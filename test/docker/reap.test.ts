@@ -17,7 +17,7 @@ const run = promisify(execFile);
 /** Makes a sandbox with a process in it, prints where it is, and waits to be killed. */
 const maker = (backend: string, runId: string, word: string) => `
 import { backends } from ${JSON.stringify(new URL("../../sandboxes/index.ts", import.meta.url).href)};
-import { currentOwner } from ${JSON.stringify(new URL("../../sandboxes/owner.ts", import.meta.url).href)};
+import { currentOwner } from ${JSON.stringify(new URL("../../host/owner.ts", import.meta.url).href)};
 import { Limits } from ${JSON.stringify(new URL("../../schema/task.ts", import.meta.url).href)};
 const backend = backends.find((one) => one.name === ${JSON.stringify(backend)});
 const sandbox = await backend.create({ run_id: ${JSON.stringify(runId)}, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) }, AbortSignal.timeout(60_000));

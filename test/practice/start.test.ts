@@ -89,7 +89,7 @@ test("an engine that cannot start says why", async () => {
 });
 
 test("it does not outlive a parent that was killed", async () => {
-  const start = fileURLToPath(new URL("../../../engines/practice/start.ts", import.meta.url));
+  const start = fileURLToPath(new URL("../../practice/start.ts", import.meta.url));
   const program = `import(${JSON.stringify(start)}).then(async ({ startPracticeEngine }) => console.log((await startPracticeEngine()).url));`;
   const parent = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: ["ignore", "pipe", "inherit"] });
   const [url] = await once(createInterface({ input: parent.stdout }), "line");
