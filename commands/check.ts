@@ -5,7 +5,6 @@ import { AlidadeError } from "../errors.ts";
 import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
 import { currentOwner } from "../host/owner.ts";
 import { fitOneByOne } from "../rollouts/index.ts";
-import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
@@ -29,7 +28,7 @@ export function check(program: Command): void {
         if (!Number.isInteger(flags.times) || flags.times < 1)
           throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
         const { backend, reason } = await pickBackend(flags.sandbox, signal);
-        if (backend.isolation === "none" && !flags.unsafeHost)
+        if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
           throw new AlidadeError(
             "unsafe_host_refused",
             `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
@@ -44,7 +43,8 @@ export function check(program: Command): void {
           )
         ).flat();
         fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
-        if (backend.isolation === "container") await ensureBaseImage({ signal, progress: (text) => say(`  ${text}`) });
+        const environments = tasks.map(({ environment }) => environment);
+        await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`) });
         const owner = { run_id: newId("run"), owner: await currentOwner() };
         const results: CheckResult[] = [];
         for (const task of tasks)

@@ -232,14 +232,14 @@ export async function executeRun(options: {
 /** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */
 async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (event: ProgressEvent) => void): Promise<SandboxBackend> {
   const { backend, reason } = await pickBackend(config.sandbox, signal);
-  if (backend.isolation === "none" && !config.unsafe_host)
+  if (backend.capabilities.isolation === "none" && !config.unsafe_host)
     throw new AlidadeError(
       "unsafe_host_refused",
       `${reason} The process sandbox isolates nothing: harness and tests would run as you, on this machine. Start Docker, or pass --unsafe-host to accept that.`,
       { param: "unsafe_host" },
     );
   onProgress({ type: "note", text: reason });
-  if (backend.isolation === "none" && (await samePlace()) === null)
+  if (backend.capabilities.isolation === "none" && (await samePlace()) === null)
     onProgress({
       type: "note",
       text: "nobody may mount here, so each sandbox has a path of its own; a harness that prints it gives each rollout of a group another prompt (nemo-rl and nemo-gym leave such groups out)",

@@ -14,10 +14,10 @@ import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { AlidadeError, boundary } from "../errors.ts";
 import { cached, cacheRoot } from "../host/cache-folder.ts";
+import { lockFile } from "../host/lock-file.ts";
 import type { Harness, PackPlatform } from "./harness.ts";
 import { packPlatforms } from "./harness.ts";
 import { npmInstall } from "./npm-install.ts";
-import { withProcessLock } from "./process-lock.ts";
 
 /** The Node of every Linux pack: the house's own (.node-version). */
 export const packNodeVersion = "24.21.0";
@@ -57,12 +57,22 @@ const PackFile = z.strictObject({
 export async function ensurePack(harness: Harness, options: PackOptions): Promise<Pack> {
   const pack = plannedPack(harness, options.platform ?? containerPlatform());
   if (await isComplete(pack.folder)) return pack;
-  await boundary("pack_failed", `The pack of ${harness.title} could not be installed`, () =>
-    withProcessLock(`${pack.folder}.lock`, options, async () => {
-      await cached(packName(pack, harness), (folder) => install(harness, pack, folder, options));
-    }),
-  );
+  await boundary("pack_failed", `The pack of ${harness.title} could not be installed`, async () => {
+    await using _lock = await packLock(`${pack.folder}.lock`, options);
+    await cached(packName(pack, harness), (folder) => install(harness, pack, folder, options));
+  });
   return pack;
+}
+
+/** Saves doubled work and no more: what is cached is right without it. */
+async function packLock(path: string, { signal, progress }: PackOptions): Promise<AsyncDisposable> {
+  await mkdir(dirname(path), { recursive: true });
+  let reported = false;
+  const onBusy = (holder: string): void => {
+    if (!reported) progress?.(`waiting for ${holder}, which holds ${path}`);
+    reported = true;
+  };
+  return lockFile(path, { signal, onBusy });
 }
 
 /** Whether the pack is installed, without installing it. */

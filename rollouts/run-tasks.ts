@@ -6,7 +6,6 @@ import { containerPlatform, ensurePack, hostPlatform } from "../harnesses/pack.t
 import { currentOwner } from "../host/owner.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
@@ -63,9 +62,9 @@ async function setUp(options: RunOptions, signal: AbortSignal): Promise<RunSetup
   const progress = (text: string): void => onProgress({ type: "note", text });
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
-  const inContainers = backend.isolation === "container";
-  if (inContainers && options.tasks.some((task) => task.environment.image === null)) await ensureBaseImage({ signal, progress });
-  const platform = inContainers ? containerPlatform() : hostPlatform();
+  const environments = options.tasks.map(({ environment }) => environment);
+  await backend.prepare(environments, { signal, progress });
+  const platform = backend.capabilities.isolation === "container" ? containerPlatform() : hostPlatform();
   const pack = Object.keys(harness.packages).length === 0 ? null : await ensurePack(harness, { signal, progress, platform });
   return { pause: byTheClock, ...options, owner: await currentOwner(), pack, slots: makeSlots(options.concurrency) };
 }

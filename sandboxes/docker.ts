@@ -10,14 +10,16 @@ import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { hostId } from "../host/owner.ts";
 import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
 import { ownMemory } from "../host/room.ts";
+import type { Environment } from "../schema/task.ts";
+import { checkSpec } from "./check-spec.ts";
 import { baseImage, ensureBaseImage } from "./docker/base-image.ts";
 import { dockerClient, engineWork, forgetUnreachable, statusOf } from "./docker/client.ts";
-import { agentId, checkSpec, containerMegabytes, containerOptions, doorInside, labels, writablePlaces } from "./docker/container.ts";
-import { type DoorKind, doorKinds } from "./docker/container-door.ts";
+import { agentId, containerMegabytes, containerOptions, labels, writablePlaces } from "./docker/container.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
 import { imageFacts, unstarted } from "./docker/image.ts";
+import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
-import type { Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import type { PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export const docker = dockerBackend();
 
@@ -26,14 +28,19 @@ export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend
   return {
     name: "docker",
     title: "Docker",
-    isolation: "container",
+    capabilities: { isolation: "container", network: "none", images: true, remote: true, snapshot: false },
     unavailable,
+    prepare,
     // An image's own volumes, 64 MiB each, are not known before the image is asked.
     takes: (limits) => ({ memory_mb: containerMegabytes(limits, writablePlaces("/work", limits.disk_mb)), disk_mb: 0 }),
     room,
     create: (spec, signal) => create(spec, options.door ?? doorFromEnvironment(), signal),
     reap,
   };
+}
+
+async function prepare(environments: Environment[], options: PrepareOptions): Promise<void> {
+  if (environments.some(({ image }) => image === null)) await ensureBaseImage(options);
 }
 
 function doorFromEnvironment(): DoorKind {

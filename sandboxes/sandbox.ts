@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import type { TreeFile } from "../files/file-tree.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
-import type { Limits } from "../schema/task.ts";
+import type { Environment, Limits } from "../schema/task.ts";
 
 export type SandboxSpec = {
   /** Labels that a reaper finds it by. */
@@ -83,12 +83,34 @@ export interface Sandbox extends AsyncDisposable {
 /** MiB of memory and of disk; null where nothing tells. Where a sandbox's disk is memory, it counts as memory. */
 export type Room = { memory_mb: number | null; disk_mb: number | null };
 
+/** What a backend can do. A task that asks for more is refused before the run. */
+export type Capabilities = {
+  /** none: a command can do what the user who runs Alidade can do. */
+  readonly isolation: "container" | "none";
+  /** What a sandbox reaches beside its door: nothing, or all that this machine reaches. */
+  readonly network: "none" | "host";
+  /** Sandboxes are made from images. */
+  readonly images: boolean;
+  /** Its sandboxes may be on another machine. */
+  readonly remote: boolean;
+  /** A sandbox can be kept as it is and started from there again. */
+  readonly snapshot: boolean;
+};
+
+export type PrepareOptions = {
+  signal: AbortSignal;
+  /** Gets one short sentence at a time, for people. */
+  progress?: (line: string) => void;
+};
+
 export interface SandboxBackend {
   readonly name: string;
   readonly title: string;
-  readonly isolation: "container" | "none";
+  readonly capabilities: Capabilities;
   /** null: ready. Otherwise a sentence that says why not and what would help. */
   unavailable(signal: AbortSignal): Promise<string | null>;
+  /** Makes once what sandboxes of these environments start from, such as the base image. Throws `sandbox_unavailable`. */
+  prepare(environments: Environment[], options: PrepareOptions): Promise<void>;
   /** What a sandbox with these limits may take of the machine at most. */
   takes(limits: Limits): Room;
   /** What the machine has for all sandboxes together. */

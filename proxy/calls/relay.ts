@@ -5,10 +5,10 @@
  */
 import { type AnswerContext, type StreamWriter, toEvents } from "../../dialects/dialect.ts";
 import { AlidadeError } from "../../errors.ts";
+import { withinTime } from "../../host/within-time.ts";
 import { mintToolCallId } from "../../schema/ids.ts";
 import type { Turn } from "../../schema/message.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { withinTime } from "../http/within-time.ts";
 import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
 import type { LiveEvent } from "./sample.ts";

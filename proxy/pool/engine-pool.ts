@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
+import { untilAborted } from "../../host/until-aborted.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
 import { conflict } from "../session/conflict.ts";
@@ -211,7 +212,7 @@ export class EnginePool implements AsyncDisposable {
   async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
     for (;;) {
-      while (slot.gate !== null && !limit.aborted) await unlessAborted(this.#changed.promise, limit).catch(() => undefined);
+      while (slot.gate !== null && !limit.aborted) await untilAborted(this.#changed.promise, limit).catch(() => undefined);
       signal.throwIfAborted();
       if (slot.gate !== null) return "busy";
       if (!this.slots.includes(slot)) return "fails";
@@ -248,7 +249,7 @@ export class EnginePool implements AsyncDisposable {
 
   /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
   async drained(slot: EngineSlot, signal: AbortSignal): Promise<void> {
-    while (slot.inFlight.size > 0) await unlessAborted(this.#left.promise, signal);
+    while (slot.inFlight.size > 0) await untilAborted(this.#left.promise, signal);
   }
 
   /** Wakes whoever waits for a gate, a place or an engine. */
@@ -287,7 +288,7 @@ export class EnginePool implements AsyncDisposable {
     pauses.push(pause);
     this.#waiting++;
     try {
-      await unlessAborted(this.#changed.promise, limit);
+      await untilAborted(this.#changed.promise, limit);
     } catch {
       signal.throwIfAborted();
       const message = `the engines have been paused for a weight update for more than ${this.pauseWaitSeconds} s: try again`;
@@ -338,19 +339,6 @@ export class EnginePool implements AsyncDisposable {
   #assertFree(name: string): void {
     if (this.slots.some((slot) => slot.name === name))
       throw conflict(`an engine is named "${name}" already: remove it first, or add this one with "replace": true`);
-  }
-}
-
-/** Rejects with the signal's reason where that is first. */
-async function unlessAborted(change: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    await Promise.race([change, promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -3,6 +3,7 @@
  * Everything here can be rebuilt from the log (rebuild.ts).
  */
 import { AlidadeError } from "../../errors.ts";
+import { withinTime } from "../../host/within-time.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Tool, Turn } from "../../schema/message.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
@@ -12,7 +13,6 @@ import { isFull } from "../../store/index.ts";
 import { GrowingJson } from "../../wire/growing-json.ts";
 import type { Call } from "../calls/call.ts";
 import { isOwnTurn } from "../calls/own-turn.ts";
-import { withinTime } from "../http/within-time.ts";
 import { pausedWithin } from "../pool/engine-lease.ts";
 import { sameJson } from "../restore/same-json.ts";
 import { EmittedTurns, isAnswerTo } from "./emitted-turns.ts";

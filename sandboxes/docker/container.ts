@@ -1,8 +1,7 @@
 /** What a container of ours looks like: deny by default, three writable places, one process that only waits. */
-import { posix } from "node:path";
 import type Docker from "dockerode";
-import { AlidadeError } from "../../errors.ts";
 import type { Limits } from "../../schema/task.ts";
+import { leaseDeadline } from "../check-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 
 export const labels = {
@@ -18,8 +17,6 @@ export const agentId = 1000;
 /** The door's forwarder: a user that the agent can neither signal nor trace. */
 export const doorId = 65534;
 export const home = "/home/agent";
-/** Where the forwarder's pack is mounted. */
-export const doorInside = "/opt/alidade/door";
 
 /**
  * One process that never starts another, for where the limit of pids is reached a shell ends with "Cannot fork" and the
@@ -29,9 +26,6 @@ export const doorInside = "/opt/alidade/door";
 const ignoring = "env --ignore-signal=CHLD";
 /** Images without that (coreutils before 8.31, BusyBox) get a shell, which reaps while it waits and forks once an hour. */
 const waitForever = ["sh", "-c", `${ignoring} true && exec ${ignoring} sleep infinity; while :; do sleep 3600 & wait; done`];
-
-/** Everything a rollout may take, and a day for queues and pauses that are charged to nobody. */
-const leaseSlackMs = 24 * 3600_000;
 
 /** Files and folders of a writable place: one for each 4 KiB. */
 const inodesPerMegabyte = 256;
@@ -130,11 +124,6 @@ export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limi
   };
 }
 
-/** Milliseconds since 1970 after which nobody can be using the sandbox any more. */
-export function leaseDeadline(limits: Limits): number {
-  return Date.now() + (limits.init_seconds + limits.agent_seconds + limits.grade_seconds) * 1000 + leaseSlackMs;
-}
-
 /** Anonymous: the engine makes it with the container and removes it with the container. */
 function volume(place: WritablePlace, ownLabels: Record<string, string>): Docker.MountSettings {
   const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
@@ -156,18 +145,4 @@ function sizeOf(megabytes: number): string {
 
 function readOnly(mounts: Record<string, string>): Docker.MountSettings[] {
   return Object.entries(mounts).map(([target, source]) => ({ Type: "bind", Target: target, Source: source, ReadOnly: true }));
-}
-
-/** Throws `config_invalid` for paths that no sandbox can have. */
-export function checkSpec(spec: SandboxSpec): void {
-  for (const [field, path] of [["workdir", spec.workdir], ...Object.keys(spec.mounts).map((key) => ["mounts", key])] as [
-    string,
-    string,
-  ][]) {
-    if (!posix.isAbsolute(path) || posix.normalize(path) !== path || path === "/" || path.endsWith("/") || path.includes("\0")) {
-      throw new AlidadeError("config_invalid", `The sandbox's ${field} "${path}" must be an absolute, normal path other than "/".`, {
-        param: field,
-      });
-    }
-  }
 }

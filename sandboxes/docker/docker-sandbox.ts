@@ -5,10 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
+import { withinTime } from "../../host/within-time.ts";
+import type { DoorKind } from "../door/door-kind.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { agentId, home, labels, type WritablePlace } from "./container.ts";
-import { type DoorKind, openContainerDoor } from "./container-door.ts";
+import { openContainerDoor } from "./container-door.ts";
 import { type Bounds, getFiles, putFiles } from "./container-files.ts";
 import { type Command, type Finished, runCommand } from "./exec.ts";
 
@@ -191,7 +193,7 @@ export class DockerSandbox implements Sandbox {
       await this.#killAll(`${agentId}:${agentId}`);
       const { exit_code } = await this.#own(["sh", "-c", killRootAndLook, "sh", String(agentId)], "0:0");
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
-      await Promise.race([Promise.all(this.#running), sleep(freezeRoundMs, undefined, { ref: false })]);
+      await withinTime(Promise.all(this.#running), freezeRoundMs);
       if (this.#running.size === 0 && exit_code === 0) return;
     }
     if (this.#running.size > 0)

@@ -9,22 +9,21 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
+import { type CommandLimits, commandEnd } from "../../host/command-end.ts";
+import { withinTime } from "../../host/within-time.ts";
 import type { ExecResult } from "../sandbox.ts";
 import { demultiplex } from "./attached-stream.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 
-export type Command = {
+export type Command = CommandLimits & {
   argv: string[];
   /** `uid:gid` */
   user: string;
   cwd: string;
   env: Record<string, string>;
   stdin?: string;
-  timeout_ms?: number;
-  deadline?: AbortSignal;
   max_output_bytes: number;
   keep_output?: "start" | "end";
-  signal?: AbortSignal;
   /** Ends the command with its process tree; called on time-out and abort. */
   kill: () => Promise<void>;
 };
@@ -51,10 +50,10 @@ export async function runCommand(docker: Docker, containerId: string, command: C
   const heard = { at: performance.now() };
   const ended = drain(stream, stdout, stderr, heard);
   try {
-    const why = await firstOf(ended, finishedUnseen(exec, heard), command);
+    const why = await commandEnd(ended, command, finishedUnseen(exec, heard));
     if (why === "timeout" || why === "abort") {
       await command.kill();
-      await Promise.race([ended, sleep(killGraceMs, undefined, { ref: false })]);
+      await withinTime(ended, killGraceMs);
     }
     if (why === "abort")
       throw new AlidadeError("cancelled", `The command was cancelled: ${command.argv.join(" ")}`, { cause: command.signal?.reason });
@@ -133,36 +132,8 @@ async function drain(stream: Duplex, stdout: BoundedOutput, stderr: BoundedOutpu
   }
 }
 
-type Why = "ended" | "timeout" | "abort";
-
-async function firstOf(ended: Promise<void>, unseen: (over: AbortSignal) => Promise<Why>, command: Command): Promise<Why> {
-  const over = new AbortController();
-  const waits: Promise<Why>[] = [ended.then(() => "ended")];
-  if (command.timeout_ms !== undefined) waits.push(after(command.timeout_ms, over.signal, "timeout"));
-  if (command.deadline !== undefined) waits.push(fired(command.deadline, "timeout", over.signal));
-  if (command.signal !== undefined) waits.push(fired(command.signal, "abort", over.signal));
-  waits.push(unseen(over.signal));
-  try {
-    return await Promise.race(waits);
-  } finally {
-    over.abort();
-  }
-}
-
-async function after(milliseconds: number, over: AbortSignal, why: Why): Promise<Why> {
-  await sleep(milliseconds, undefined, { signal: over }).catch(() => {});
-  return why;
-}
-
-function fired(signal: AbortSignal, why: Why, over: AbortSignal): Promise<Why> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(why);
-    signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
-  });
-}
-
 /** Resolves once the engine says that the command is over and its last output has come. */
-function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortSignal) => Promise<Why> {
+function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortSignal) => Promise<void> {
   return async (over) => {
     const pause = (milliseconds: number) => sleep(milliseconds, undefined, { signal: over }).catch(() => {});
     while (!over.aborted) {
@@ -174,7 +145,6 @@ function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortS
       while (!over.aborted && performance.now() - heard.at < silenceMs && performance.now() < patience);
       break;
     }
-    return "ended";
   };
 }
 

@@ -9,13 +9,14 @@ import { createServer, type Server, type Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { basename, dirname, join, posix, relative } from "node:path";
 import type { Duplex } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
+import { commandEnd } from "../../host/command-end.ts";
 import { removeSandboxFolder, sandboxMark } from "../../host/process-folder.ts";
 import { killProcesses } from "../../host/process-tree.ts";
+import { withinTime } from "../../host/within-time.ts";
 import { maxStreams } from "../door/multiplexer.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import type { SamePlace } from "./same-place.ts";
@@ -71,10 +72,10 @@ export class ProcessSandbox implements Sandbox {
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
     const end = exitOf(child);
-    const why = await firstOf(end, options);
+    const why = await commandEnd(end, options);
     if (why !== "ended") {
       await killProcesses({ mark, groups: child.pid === undefined ? [] : [child.pid] });
-      await Promise.race([end, sleep(lastOutputMs)]);
+      await withinTime(end, lastOutputMs);
     }
     if (why === "abort")
       throw new AlidadeError("cancelled", `The command was cancelled: ${argv.join(" ")}`, { cause: options.signal?.reason });
@@ -220,33 +221,6 @@ function exitOf(child: ChildProcess): Promise<End> {
         resolve(end);
       });
     });
-  });
-}
-
-async function firstOf(end: Promise<End>, options: ExecOptions): Promise<"ended" | "timeout" | "abort"> {
-  const over = new AbortController();
-  const waits: Promise<"ended" | "timeout" | "abort">[] = [end.then(() => "ended")];
-  if (options.timeout_ms !== undefined) {
-    waits.push(
-      sleep(options.timeout_ms, undefined, { signal: over.signal }).then(
-        () => "timeout" as const,
-        () => "timeout" as const,
-      ),
-    );
-  }
-  if (options.deadline !== undefined) waits.push(fired(options.deadline, "timeout", over.signal));
-  if (options.signal !== undefined) waits.push(fired(options.signal, "abort", over.signal));
-  try {
-    return await Promise.race(waits);
-  } finally {
-    over.abort();
-  }
-}
-
-function fired<Why>(signal: AbortSignal, why: Why, over: AbortSignal): Promise<Why> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(why);
-    signal.addEventListener("abort", () => resolve(why), { once: true, signal: over });
   });
 }
 

@@ -83,7 +83,7 @@ for (const backend of backends) {
       { exit_code: 3, timed_out: false, out_of_memory: false, dropped_bytes: 0 },
     );
     assert.doesNotMatch(stdout, /leaked/);
-    if (backend.isolation === "container") {
+    if (backend.capabilities.isolation === "container") {
       assert.equal(lines.at(-2), "1000");
       assert.equal((await sandbox.exec(["id", "-u"], { user: "root" })).stdout, "0\n");
     }

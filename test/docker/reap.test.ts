@@ -67,11 +67,11 @@ for (const backend of backends) {
     assert.match(about[0] ?? "", /its owner, process \d+, is gone/);
     assert.doesNotMatch(removed.join("\n"), /living/);
 
-    if (backend.isolation === "container") {
+    if (backend.capabilities.isolation === "container") {
       await assert.rejects(run("docker", ["inspect", id]));
       assert.equal((await run("docker", ["volume", "ls", "-q", "--filter", `label=alidade.run=${runId}`])).stdout, "");
     }
-    if (backend.isolation === "none") await assert.rejects(stat(workdir));
+    if (backend.capabilities.isolation === "none") await assert.rejects(stat(workdir));
     assert.doesNotMatch((await run("ps", ["-A", "-o", "stat=,args="])).stdout, new RegExp(`^[^Z].*sleep ${word}`, "m"));
     assert.deepEqual(
       (await backend.reap({}, signal)).removed.filter((line) => line.includes(runId)),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import type Docker from "dockerode";
-import { bootstrap } from "../../../sandboxes/docker/base-image.ts";
+import { bootstrap } from "../../../sandboxes/docker/bootstrap.ts";
 
 test("a bootstrap that is aborted leaves no torn image", { timeout: 60_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-images-"));
@@ -32,6 +32,7 @@ test("a bootstrap that is aborted leaves no torn image", { timeout: 60_000 }, as
       remove: async () => images.delete(name),
     }),
   } as unknown as Docker;
-  await assert.rejects(bootstrap(docker, { suite: "bookworm", files: [] }, stop.signal));
+  const system = { image: "test/torn:1", packages: [], left_out: [], changes: [] };
+  await assert.rejects(bootstrap(docker, system, { suite: "bookworm", files: [] }, stop.signal));
   assert.deepEqual([...images], []);
 });

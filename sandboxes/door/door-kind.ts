@@ -1,0 +1,21 @@
+/** What every door of a container has in common. */
+import type { Duplex } from "node:stream";
+import { AlidadeError, messageOf } from "../../errors.ts";
+
+/** Fixed, so that nothing random can find its way into a transcript. */
+export const doorPort = 4000;
+export const doorUrl = `http://127.0.0.1:${doorPort}`;
+/** Where the forwarder's pack lies inside. */
+export const doorInside = "/opt/alidade/door";
+
+export const doorKinds = ["auto", "forwarder", "namespace"] as const;
+export type DoorKind = (typeof doorKinds)[number];
+
+export type OnConnection = (socket: Duplex) => void;
+
+/** A loaded machine starts Node in a second or two; longer means that it never will. */
+export const openMs = 20_000;
+
+export function doorError(error: unknown): AlidadeError {
+  return new AlidadeError("sandbox_error", `The sandbox's door could not be opened: ${messageOf(error)}`, { cause: error });
+}
