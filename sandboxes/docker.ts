@@ -28,7 +28,7 @@ export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend
   return {
     name: "docker",
     title: "Docker",
-    capabilities: { isolation: "container", network: "none", images: true, remote: true, snapshot: false },
+    capabilities: { isolation: "container", network: "none", images: true, remote: false, snapshot: false },
     unavailable,
     prepare,
     // An image's own volumes, 64 MiB each, are not known before the image is asked.
