@@ -32,7 +32,7 @@ export function audit(program: Command): void {
       "after",
       "\nExamples:\n  alidade audit --engine http://127.0.0.1:8000\n  alidade audit merge-ranges/0 --engine practice\n  alidade audit --gguf policy.gguf --json",
     )
-    .action(async (rollout: string | undefined, flags: Flags) => {
+    .action(async (rollout: string | undefined, flags: AuditFlags) => {
       const signal = stopSignal();
       const folder = await runFolderOf(flags.run);
       await using scorer = await openScorer(flags, signal);
@@ -63,7 +63,7 @@ export function audit(program: Command): void {
     });
 }
 
-type Flags = {
+type AuditFlags = {
   run?: string;
   config?: string;
   engine?: string;
@@ -77,7 +77,7 @@ type Flags = {
 
 type Scorer = AsyncDisposable & { of(trajectory: Trajectory): Score };
 
-async function openScorer(flags: Flags, signal: AbortSignal): Promise<Scorer> {
+async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Scorer> {
   if (flags.gguf !== undefined) {
     const gguf = await openGguf(flags.gguf);
     return { of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };

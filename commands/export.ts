@@ -13,7 +13,7 @@ import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
 import { openOutput } from "./export-output.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
-type Flags = {
+type ExportFlags = {
   run?: string;
   format: string;
   out?: string;
@@ -61,11 +61,11 @@ export function exportCommand(program: Command): void {
       "after",
       "\nExamples:\n  alidade export --format flat --out rows.jsonl\n  alidade export --format trl-grpo --group-size 8 --max-tokens 32768 -o grpo.jsonl\n  alidade export --run runs/run1abc --format chat > sft.jsonl",
     )
-    .action(async ({ out, ...flags }: Flags) => writeExport(out === "-" ? flags : { ...flags, ...given("out", out) }));
+    .action(async ({ out, ...flags }: ExportFlags) => writeExport(out === "-" ? flags : { ...flags, ...given("out", out) }));
   addOwnFlags(command);
 }
 
-async function writeExport(flags: Flags): Promise<void> {
+async function writeExport(flags: ExportFlags): Promise<void> {
   const exporter = exporterNamed(flags.format);
   const options = {
     ...given("strategy", flags.select === undefined ? undefined : selectionNamed(flags.select)),

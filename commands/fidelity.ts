@@ -6,7 +6,7 @@ import { renderSummary } from "./fidelity/render.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
 import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
-type Flags = { run?: string; select: string; maxTokens?: number; allowGrammar?: boolean; json?: boolean };
+type FidelityFlags = { run?: string; select: string; maxTokens?: number; allowGrammar?: boolean; json?: boolean };
 
 export function fidelity(program: Command): void {
   program
@@ -21,7 +21,7 @@ export function fidelity(program: Command): void {
     .option("--allow-grammar", "count tokens that were sampled under a grammar as trained")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade fidelity\n  alidade fidelity --run runs/run1abc --select tolerant --allow-grammar")
-    .action(async (flags: Flags) => {
+    .action(async (flags: FidelityFlags) => {
       const { select, maxTokens = null, allowGrammar = false } = flags;
       const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, allowGrammar });
       const folder = await runFolderOf(flags.run);

@@ -1,9 +1,8 @@
 /** Content of OpenAI's two conversation APIs: a string, or a list of parts whose type names differ and meanings do not. */
-import { z } from "zod";
-import type { Part } from "../schema/message.ts";
-import { AnyText, checked, invalid } from "./edge.ts";
 
-export type ContentPart = Extract<Part, { type: "text" | "image" }>;
+import { z } from "zod";
+import type { ContentPart } from "../schema/message.ts";
+import { AnyText, checked, invalid } from "./edge.ts";
 
 /** Throws `request_invalid` naming the part; `at` is the path of the content in the body. */
 export function parseContent(content: unknown, at: string): ContentPart[] {

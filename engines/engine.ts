@@ -2,8 +2,9 @@
  * An inference server, as the proxy sees it. Two axes, two folders: a dialect knows the harness side, an engine the
  * other side, and they meet in the neutral request and the events below.
  */
+
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
-import type { LogprobSemantics } from "../schema/session-log.ts";
+import type { LogprobSemantics, WeightSpan } from "../schema/session-log.ts";
 import type { IdText } from "../tokens/id-text.ts";
 
 /** What is asked of an engine. Effective sampling only: forcing and policy are decided before this point. */
@@ -58,9 +59,6 @@ export type SampleEvent =
 
 /** not_supported: the server has no such route; failed: it has, and kept what it has, as servers do while requests are in flight. */
 export type PrefixReset = "reset" | "not_supported" | "failed";
-
-/** Sampled tokens from `start` to before `end` (null: the last) were sampled by the weights of this name. */
-export type WeightSpan = { version: string; start: number; end: number | null };
 
 /** What a probe found. `missing` is a sentence that names the flag that would fix it. */
 export type EngineFacts = {

@@ -63,7 +63,7 @@ function nextOf(token: number) {
   return { logits: { filter: { tokens: [token], includeTop: 1 } }, totalLogitWeight: true, options: {} };
 }
 
-function logprobOf(answer: Answer | undefined, token: number): number | null {
+function logprobOf(answer: NextLogits | undefined, token: number): number | null {
   const { logits, totalLogitWeight } = answer?.next ?? {};
   const logit = logits?.get(token);
   if (logits === undefined || logit === undefined || totalLogitWeight === undefined) return null;
@@ -91,7 +91,7 @@ async function load(from: string): Promise<Library> {
 type Library = { getLlama(options: Record<string, unknown>): Promise<Llama> };
 type Disposable = { dispose(): Promise<void> };
 type Llama = Disposable & { loadModel(options: { modelPath: string }): Promise<Model> };
-type Model = Disposable & { createContext(options: Record<string, unknown>): Promise<Disposable & { getSequence(): Sequence }> };
-type Sequence = { controlledEvaluate(items: EvaluateItem[]): Promise<(Answer | undefined)[]> };
+type Model = Disposable & { createContext(options: Record<string, unknown>): Promise<Disposable & { getSequence(): ScoredSequence }> };
+type ScoredSequence = { controlledEvaluate(items: EvaluateItem[]): Promise<(NextLogits | undefined)[]> };
 type EvaluateItem = [token: number, options: { generateNext: ReturnType<typeof nextOf> }];
-type Answer = { next?: { logits?: Map<number, number>; totalLogitWeight?: number } };
+type NextLogits = { next?: { logits?: Map<number, number>; totalLogitWeight?: number } };

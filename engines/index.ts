@@ -20,7 +20,6 @@ export type {
   RenderSource,
   SampleEvent,
   SampleRequest,
-  WeightSpan,
 } from "./engine.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { whyNoEngineUrl } from "./http/engine-url.ts";

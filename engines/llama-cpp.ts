@@ -137,9 +137,9 @@ class LlamaCppEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
   }
 
-  #parse(text: string): ChatReply {
+  #parse(text: string): LlamaCppReply {
     try {
-      return ChatReply.parse(JSON.parse(text));
+      return LlamaCppReply.parse(JSON.parse(text));
     } catch (error) {
       const why = error instanceof z.ZodError ? `${error.issues[0]?.path.join(".")}: ${error.issues[0]?.message}` : messageOf(error);
       throw new AlidadeError(
@@ -149,7 +149,7 @@ class LlamaCppEngine implements Engine {
     }
   }
 
-  *#events(reply: ChatReply, prompt: number[] | null): Generator<SampleEvent> {
+  *#events(reply: LlamaCppReply, prompt: number[] | null): Generator<SampleEvent> {
     const choice = reply.choices[0];
     if (!choice) throw new AlidadeError("engine_error", `the engine at ${this.baseUrl} answered without a choice`);
     const verbose = reply.__verbose ?? null;
@@ -179,7 +179,7 @@ class LlamaCppEngine implements Engine {
     };
   }
 
-  async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<Probed> {
+  async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<LlamaCppProbe> {
     const body = {
       model,
       messages: [{ role: "user", content: "ping" }],
@@ -207,7 +207,7 @@ class LlamaCppEngine implements Engine {
     };
   }
 
-  #missing(probed: Probed): string | null {
+  #missing(probed: LlamaCppProbe): string | null {
     if (!probed.tokens || !probed.prompt)
       return `the engine at ${this.baseUrl} returned no ${probed.tokens ? "prompt" : "tokens"} under "__verbose" for a request with "verbose" and "return_tokens": serve the model with a llama-server of 2026; where it is one, a router in between strips the field: point --engine at the server itself`;
     if (probed.sampled === null && probed.best === null)
@@ -216,7 +216,7 @@ class LlamaCppEngine implements Engine {
   }
 }
 
-type Probed = { tokens: boolean; prompt: boolean; best: number | null; sampled: number | null };
+type LlamaCppProbe = { tokens: boolean; prompt: boolean; best: number | null; sampled: number | null };
 
 /** `top_logprobs` is what makes it count: without it the server takes 20 candidates for each token. */
 const idFields = { logprobs: true, top_logprobs: 1, return_tokens: true, verbose: true };
@@ -252,7 +252,7 @@ function toGrammar(structured: unknown): Record<string, unknown> {
 
 const Id = z.number().int().nonnegative();
 const Entry = z.looseObject({ id: Id, logprob: z.number() });
-const ChatReply = z.looseObject({
+const LlamaCppReply = z.looseObject({
   model: z.string().nullish(),
   choices: z.array(
     z.looseObject({
@@ -278,7 +278,7 @@ const ChatReply = z.looseObject({
     })
     .nullish(),
 });
-type ChatReply = z.infer<typeof ChatReply>;
+type LlamaCppReply = z.infer<typeof LlamaCppReply>;
 const Props = z.looseObject({
   build_info: z.string().nullish(),
   default_generation_settings: z.looseObject({ n_ctx: z.number().int().nullish() }).nullish(),

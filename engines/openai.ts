@@ -74,7 +74,7 @@ class OpenAiEngine implements Engine {
       const stream = await (await this.#sdk()).chat.completions.create(body, { signal });
       yield { type: "accepted", status: 200 };
       began = true;
-      const turn = new ChatTurn();
+      const turn = new StreamedTurn();
       for await (const chunk of stream) yield* turn.read(chunk);
       // The SDK ends an aborted stream like a finished one.
       signal.throwIfAborted();
@@ -129,7 +129,7 @@ async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: Hosted
 }
 
 /** Chunks in, events out; fragments of a tool call are joined, and text that comes between them is said behind it. */
-class ChatTurn {
+class StreamedTurn {
   #pending: { index: number | undefined; id: string; name: string; arguments: string; behind: string } | null = null;
   #finish: FinishReason | null = null;
   #model: string | null = null;

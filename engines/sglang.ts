@@ -23,7 +23,7 @@ import type {
 } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
-import { ChatReply, Id, replyEvents } from "./sglang/reply.ts";
+import { Id, replyEvents, SglangReply } from "./sglang/reply.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
 
 /** Telling the server that nobody wants a generation any more is a courtesy beside the closed connection. */
@@ -193,10 +193,10 @@ class SglangEngine implements Engine {
     return null;
   }
 
-  async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<Probed> {
+  async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<SglangProbe> {
     const body = { ...probeBody(model, temperature), ...extra };
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal);
-    const choice = ChatReply.safeParse(answer).data?.choices[0];
+    const choice = SglangReply.safeParse(answer).data?.choices[0];
     // Of two entries one is the best token's, whatever was sampled.
     const best = choice?.meta_info?.output_top_logprobs?.[0] ?? [];
     const sampled = choice?.meta_info?.output_token_logprobs?.[0];
@@ -214,11 +214,11 @@ class SglangEngine implements Engine {
   async #grammarLogprobs(model: string, signal: AbortSignal): Promise<"masked" | "unmasked" | null> {
     const body = { ...probeBody(model, 1), regex: "a" };
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
-    const logprob = ChatReply.safeParse(answer).data?.choices[0]?.meta_info?.output_token_logprobs?.[0]?.[0];
+    const logprob = SglangReply.safeParse(answer).data?.choices[0]?.meta_info?.output_token_logprobs?.[0]?.[0];
     return isMeasured(logprob) ? (logprob === 0 ? "masked" : "unmasked") : null;
   }
 
-  #missing(probed: Probed): string | null {
+  #missing(probed: SglangProbe): string | null {
     if (probed.prompt && probed.sampled && probed.logprob !== null) return null;
     if (probed.prompt !== probed.sampled || (probed.meta && !probed.sampled))
       return `what answers at ${this.baseUrl} returned ${probed.prompt ? "prompt" : "sampled"} token ids only: SGLang's router strips the others. Point --engine at the SGLang worker itself`;
@@ -253,7 +253,7 @@ function largest(ids: readonly number[]): number {
   return ids.reduce((most, id) => Math.max(most, id), 0);
 }
 
-type Probed = {
+type SglangProbe = {
   prompt: boolean;
   prompt_ids: number[] | null;
   sampled: boolean;

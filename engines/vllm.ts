@@ -28,7 +28,7 @@ import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
-import { Logprob, ProbeAnswer, type Probed, probeBody, refused, toProbed, whyNotTrainable, withBest } from "./vllm/probe.ts";
+import { Logprob, ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
 
 export const vllm: EngineKind = {
   name: "vllm",
@@ -298,12 +298,12 @@ class VllmEngine implements Engine {
   }
 
   /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call asks it to. */
-  async #coldProbe(model: string, signal: AbortSignal): Promise<Probed> {
+  async #coldProbe(model: string, signal: AbortSignal): Promise<VllmProbe> {
     const probed = await this.#probeOnce({ ...probeBody(model, 1), ...withBest }, signal);
     return probed.accepted ? probed : await this.#probeOnce(probeBody(model, 1), signal);
   }
 
-  async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<Probed> {
+  async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<VllmProbe> {
     const response = await this.#client.send("POST", "/v1/chat/completions", body, signal, "probe");
     if (response.statusCode !== 200) {
       const refusal = this.#client.refusal(response.statusCode, await response.body.text().catch(messageOf));

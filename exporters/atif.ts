@@ -38,10 +38,10 @@ export const atif = defineExporter({
   },
 });
 
-type Options = ExportOptions<{ atif_version: "1.8" | "1.7" }>;
+type AtifOptions = ExportOptions<{ atif_version: "1.8" | "1.7" }>;
 
 /** null: nothing was said in it. */
-function toDocument(trajectory: Trajectory, options: Options, report: ExportReport): Record<string, unknown> | null {
+function toDocument(trajectory: Trajectory, options: AtifOptions, report: ExportReport): Record<string, unknown> | null {
   const turns = wholeTurns(rowsOf(trajectory, options, report), report);
   const version = `ATIF-v${options.own.atif_version}`;
   const documents = groupByAgent(trajectory).flatMap((calls) => toAgentDocument(calls, trajectory, turns, version));

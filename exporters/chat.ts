@@ -7,7 +7,7 @@ import { exclusionOfCall, underRules } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { isGoodEnough, minReward } from "./rows/min-reward.ts";
-import { type ChatMessage, toChatMessages, toChatTool } from "./shapes/chat-messages.ts";
+import { type RowMessage, toChatMessages, toChatTool } from "./shapes/chat-messages.ts";
 import { addLeftOut } from "./shapes/left-out.ts";
 
 export const chat = defineExporter({
@@ -38,7 +38,7 @@ export const chat = defineExporter({
 });
 
 export type ChatRow = {
-  messages: ChatMessage[];
+  messages: RowMessage[];
   tools: Record<string, unknown>[];
   reward: number | null;
   trajectory_id: string;
@@ -115,7 +115,7 @@ function toRow(leaf: CallRecord, before: CallRecord[], owned: Set<string>, traje
 }
 
 /** Weight 1 for a turn of the policy's own that no earlier row has taken. */
-function weighted(message: ChatMessage, callId: string | undefined, owned: Set<string>): ChatMessage {
+function weighted(message: RowMessage, callId: string | undefined, owned: Set<string>): RowMessage {
   if (message.role !== "assistant") return message;
   const mine = callId !== undefined && !owned.has(callId);
   if (mine) owned.add(callId);

@@ -12,7 +12,7 @@ import { defineExporter } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
 import { type NemoTurn, nemoTurns, refusePartlyForced } from "./shapes/nemo-turns.ts";
-import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
+import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
 
 export const nemoGym = defineExporter({
   name: "nemo-gym",
@@ -39,9 +39,9 @@ export const nemoGym = defineExporter({
   },
 });
 
-type Item = Record<string, unknown>;
+type GymItem = Record<string, unknown>;
 
-function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: Place): Item {
+function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: SamplePlace): GymItem {
   const calls = callsOfRow(row, trajectory);
   const first = calls[0] ?? trajectory.calls[0];
   const input = first === undefined ? [] : inputOf(first, trajectory);
@@ -72,7 +72,7 @@ function measured(values: Record<string, number | null>): Record<string, number 
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
 }
 
-function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): Item[] {
+function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): GymItem[] {
   const turns = new Map(nemoTurns(row).map((turn) => [turn.call_id, turn]));
   const items = calls.flatMap((call, index) => {
     const before = calls[index - 1];
@@ -84,28 +84,28 @@ function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory):
 }
 
 /** The last item of the turn, as Gym's own converter does it. */
-function withTokens(items: Item[], turn: NemoTurn | undefined): Item[] {
+function withTokens(items: GymItem[], turn: NemoTurn | undefined): GymItem[] {
   if (turn === undefined) return items;
   return items.map((item, at) => (at === items.length - 1 ? { ...item, ...tokensOf(turn) } : item));
 }
 
-function tokensOf({ prompt_ids, token_ids, logprobs }: NemoTurn): Item {
+function tokensOf({ prompt_ids, token_ids, logprobs }: NemoTurn): GymItem {
   return { prompt_token_ids: prompt_ids, generation_token_ids: token_ids, generation_log_probs: logprobs };
 }
 
-function placeHolder(turn: NemoTurn | undefined): Item {
+function placeHolder(turn: NemoTurn | undefined): GymItem {
   return { ...toOutputMessage(""), ...(turn === undefined ? {} : tokensOf(turn)) };
 }
 
-function toOutputMessage(text: string): Item {
+function toOutputMessage(text: string): GymItem {
   return { type: "message", id: "", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
 }
 
-function toItems(message: Message): Item[] {
-  return message.parts.map((part): Item => toItem(part, message));
+function toItems(message: Message): GymItem[] {
+  return message.parts.map((part): GymItem => toItem(part, message));
 }
 
-function toItem(part: Part, { role }: Message): Item {
+function toItem(part: Part, { role }: Message): GymItem {
   switch (part.type) {
     case "tool_call":
       return {
@@ -135,7 +135,7 @@ function textOf(content: Extract<Part, { type: "tool_result" }>["content"]): str
   return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("\n");
 }
 
-function toTool(tool: Tool): Item {
+function toTool(tool: Tool): GymItem {
   const { name, description, strict } = tool;
   return { type: "function", name, description: description ?? null, parameters: schemaAsWritten(tool), strict: strict ?? null };
 }

@@ -5,7 +5,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { firstPromptOf } from "./shapes/common-prompt.ts";
 import { nemoTurns } from "./shapes/nemo-turns.ts";
-import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
+import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
 
 export const nemoRl = defineExporter({
   name: "nemo-rl",
@@ -36,7 +36,7 @@ export const nemoRl = defineExporter({
 /** What the policy said and is not trained is told as what came in: an assistant's message would be trained. */
 const toUser = (token_ids: number[]) => ({ role: "user", content: "", token_ids });
 
-function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: Place): Record<string, unknown> {
+function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: SamplePlace): Record<string, unknown> {
   const prompt = firstPromptOf(row);
   const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }, at) => [
     ...(at === 0 ? [prompt, new_ids.slice(prompt.length)] : [new_ids]).filter((ids) => ids.length > 0).map(toUser),

@@ -2,7 +2,7 @@
  * OpenEnv: one `TrainingTrace` a line, beside the reward, which OpenEnv keeps apart from it. A turn is a call; its mask
  * covers prompt and completion, so a call that is trained in part can be said.
  */
-import { type FlatRow, standingOf, type Turn, turnsOf } from "../reconstruct/index.ts";
+import { type FlatRow, type RowTurn, standingOf, turnsOf } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rowsOf } from "./rows/rows.ts";
 import { addOne } from "./shapes/left-out.ts";
@@ -52,7 +52,7 @@ function toTurns(rows: Iterable<FlatRow>): Record<string, unknown>[] {
   return turns;
 }
 
-function toTurn(turn: Turn, node_id: string): Record<string, unknown> {
+function toTurn(turn: RowTurn, node_id: string): Record<string, unknown> {
   const { agent, policy_version, policy_step } = turn;
   return {
     node_id,

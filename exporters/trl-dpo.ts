@@ -8,9 +8,9 @@ import { parseArguments } from "../schema/arguments.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { inputOf } from "./rows/row-calls.ts";
-import { type ChatMessage, toChatMessages } from "./shapes/chat-messages.ts";
+import { type RowMessage, toChatMessages } from "./shapes/chat-messages.ts";
 import { addOne } from "./shapes/left-out.ts";
-import { type Answer, type Pair, pairFacts, pairOptions, pairsOf } from "./shapes/preference-pairs.ts";
+import { type PreferencePair, pairFacts, pairOptions, pairsOf, type RankedAnswer } from "./shapes/preference-pairs.ts";
 
 export const trlDpo = defineExporter({
   name: "trl-dpo",
@@ -40,7 +40,7 @@ export const trlDpo = defineExporter({
 });
 
 /** The row, or why there is no turn to compare. */
-function firstDifference({ chosen, rejected }: Pair): Record<string, unknown> | string {
+function firstDifference({ chosen, rejected }: PreferencePair): Record<string, unknown> | string {
   const at = chosen.messages.findIndex((message, index) => withoutIds(message) !== withoutIds(rejected.messages[index]));
   const [good, bad] = [chosen.messages[at], rejected.messages[at]];
   if (good === undefined || bad === undefined) return "no_difference";
@@ -55,7 +55,7 @@ function firstDifference({ chosen, rejected }: Pair): Record<string, unknown> | 
 }
 
 /** Two rollouts never share the ids of their calls. */
-function withoutIds(message: ChatMessage | undefined): string {
+function withoutIds(message: RowMessage | undefined): string {
   return JSON.stringify(message, (key, value: unknown) => (key === "id" || key === "tool_call_id" ? undefined : value));
 }
 
@@ -68,7 +68,7 @@ function idsOf(chosen: TurnIds, rejected: TurnIds): Record<string, number[] | nu
 }
 
 /** What the engine saw and sampled for the conversation's message at `at`, counted after the prompt. */
-function turnIds({ trajectory, row, prompt }: Answer, at: number): TurnIds {
+function turnIds({ trajectory, row, prompt }: RankedAnswer, at: number): TurnIds {
   const call_id = callOfMessage(trajectory, row.call_id, prompt.length + at);
   const sampled = trajectory.nodes.filter((node) => node.kind === "sampled" && node.call_id === call_id);
   const [last] = sampled.slice(-1);
@@ -87,7 +87,7 @@ function callOfMessage(trajectory: Trajectory, leaf: string, position: number): 
 }
 
 /** Chat templates want a call's arguments as an object; what is none stays as the model wrote it. */
-function toTrl({ weight: _, ...message }: ChatMessage): Record<string, unknown> {
+function toTrl({ weight: _, ...message }: RowMessage): Record<string, unknown> {
   const { tool_calls } = message;
   if (tool_calls === undefined) return { ...message, content: message.content ?? "" };
   const calls = tool_calls.map((call) =>

@@ -5,7 +5,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { callsOfRow, inputOf } from "./rows/row-calls.ts";
 import { toChatMessages } from "./shapes/chat-messages.ts";
-import { groupSize, type Place, positionalGroups } from "./shapes/positional.ts";
+import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
 
 export const trlGrpo = defineExporter({
   name: "trl-grpo",
@@ -26,7 +26,7 @@ export const trlGrpo = defineExporter({
   },
 });
 
-function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: Place): Record<string, unknown> {
+function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: SamplePlace): Record<string, unknown> {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   const first = callsOfRow(row, trajectory)[0] ?? trajectory.calls[0];
   return {

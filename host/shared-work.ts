@@ -1,13 +1,13 @@
 import { untilAborted } from "./until-aborted.ts";
 
-type Running<T> = { result: Promise<T>; stop: AbortController; waiting: number };
+type SharedRun<T> = { result: Promise<T>; stop: AbortController; waiting: number };
 
 /**
  * Work that is done once for all who ask while it runs. Whoever is aborted leaves and the work goes on; with the last
  * one it ends, and that one waits until what it began is cleared away.
  */
 export class SharedWork<T> {
-  #running: Running<T> | null = null;
+  #running: SharedRun<T> | null = null;
 
   /** `begin` is called unless the work runs already. */
   async join(signal: AbortSignal, begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -35,7 +35,7 @@ export class SharedWork<T> {
     }
   }
 
-  #begin(begin: (signal: AbortSignal) => Promise<T>): Running<T> {
+  #begin(begin: (signal: AbortSignal) => Promise<T>): SharedRun<T> {
     const stop = new AbortController();
     const result = begin(stop.signal).finally(() => {
       this.#running = null;

@@ -1,16 +1,16 @@
 /** `POST /v1/chat/completions` in vLLM's shapes, streamed and whole. */
 import { randomBytes } from "node:crypto";
-import type { Exchange } from "./exchange.ts";
+import type { PracticeExchange } from "./exchange.ts";
 import { score } from "./generation.ts";
 import type { PracticeModel } from "./practice-model.ts";
 import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
-import { type Counted, type Piece, readTurn, toLogprob, toUsage } from "./turn.ts";
+import { type Counted, readTurn, type TokenPiece, toLogprob, toUsage } from "./turn.ts";
 import { type TurnDelta, TurnParser } from "./turn-parser.ts";
 import { encode } from "./vocabulary.ts";
 
-export async function chatCompletions(model: PracticeModel, exchange: Exchange): Promise<void> {
+export async function chatCompletions(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const request = parseBody(ChatRequest, exchange.body);
   model.check(request.model);
   const tools = request.tool_choice === "none" ? [] : (request.tools ?? []);
@@ -39,11 +39,11 @@ export async function chatCompletions(model: PracticeModel, exchange: Exchange):
   exchange.json(200, { ...(await whole(turn, head)), prompt_logprobs: promptLogprobs });
 }
 
-type ChatTurn = { request: ChatRequest; promptIds: number[]; usage: Counted; pieces: AsyncGenerator<Piece>; tools: boolean };
-type Head = { id: string; object: string; created: number; model: string };
+type PracticeTurn = { request: ChatRequest; promptIds: number[]; usage: Counted; pieces: AsyncGenerator<TokenPiece>; tools: boolean };
+type ChunkHead = { id: string; object: string; created: number; model: string };
 
 /** The role first, then every token in a chunk of its own, even where its text waits: the ids add up to what was sampled. */
-async function* chunks({ request, promptIds, usage, pieces, tools }: ChatTurn, head: Head): AsyncGenerator<unknown> {
+async function* chunks({ request, promptIds, usage, pieces, tools }: PracticeTurn, head: ChunkHead): AsyncGenerator<unknown> {
   const chunk = (choices: unknown[], more = {}) => ({ ...head, choices, ...more });
   const ids = request.return_token_ids === true;
   yield chunk([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }], {
@@ -72,9 +72,9 @@ async function* chunks({ request, promptIds, usage, pieces, tools }: ChatTurn, h
   if (request.stream_options?.include_usage) yield chunk([], { usage: withReasoning(usage, reader) });
 }
 
-async function whole({ request, promptIds, usage, pieces, tools }: ChatTurn, head: Head): Promise<Record<string, unknown>> {
+async function whole({ request, promptIds, usage, pieces, tools }: PracticeTurn, head: ChunkHead): Promise<Record<string, unknown>> {
   const reader = new TurnReader(tools);
-  const read: Piece[] = [];
+  const read: TokenPiece[] = [];
   const deltas: TurnDelta[] = [];
   for await (const piece of pieces) {
     read.push(piece);
@@ -116,7 +116,7 @@ class TurnReader {
     this.#parser = new TurnParser({ tools });
   }
 
-  read(piece: Piece): TurnDelta[] {
+  read(piece: TokenPiece): TurnDelta[] {
     const deltas = this.#parser.feed(piece.text);
     if (this.#parser.reasoning || deltas.some((delta) => delta.type === "reasoning")) this.reasoningTokens += 1;
     if (piece.finish !== null) deltas.push(...this.#parser.finish());
@@ -161,7 +161,7 @@ function toToolCall(call: { name: string; arguments: string }) {
   return { id, type: "function", function: { name: call.name, arguments: call.arguments } };
 }
 
-function toLogprobs(request: ChatRequest, pieces: readonly Piece[]): unknown {
+function toLogprobs(request: ChatRequest, pieces: readonly TokenPiece[]): unknown {
   if (!request.logprobs) return null;
   const top = request.top_logprobs ?? 0;
   return { content: pieces.map(({ token }) => ({ ...toLogprob(token), top_logprobs: token.top.slice(0, top).map(toLogprob) })) };

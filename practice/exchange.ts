@@ -8,7 +8,7 @@ import { WireError } from "./wire-error.ts";
 /** A context of a million tokens is about 4 MB of text; above this nobody means a prompt. */
 const maxBodyBytes = 32 * 1024 * 1024;
 
-export class Exchange {
+export class PracticeExchange {
   /** What ids of answers end with: the client's own `X-Request-Id`, or random. */
   readonly requestId: string;
   readonly signal: AbortSignal;

@@ -16,7 +16,7 @@ const cachedBlocks = 4096;
 const promptStride = 16;
 
 /** The policy: weights, what they have read, and the seed of requests that bring none. */
-export type Policy = {
+export type PracticePolicy = {
   transformer: Transformer;
   cache: PrefixCache;
   seed: number;
@@ -25,7 +25,7 @@ export type Policy = {
   sampledTokens: number;
 };
 
-export function newPolicy(options: { seed: number; logprobsMode?: LogprobsMode }): Policy {
+export function newPolicy(options: { seed: number; logprobsMode?: LogprobsMode }): PracticePolicy {
   return {
     transformer: new Transformer({ seed: options.seed, vocabularySize, bias: logitBias }),
     cache: new PrefixCache(cachedBlocks),
@@ -35,7 +35,7 @@ export function newPolicy(options: { seed: number; logprobsMode?: LogprobsMode }
   };
 }
 
-export type GenerationRequest = {
+export type PracticeRequest = {
   promptIds: readonly number[];
   sampling: SamplingParameters;
   maxTokens: number;
@@ -51,8 +51,8 @@ export type GeneratedToken = Sampled & { end: { reason: "stop" | "length"; stop:
 
 /** Samples a turn. Throws the signal's reason; leaving the iteration early ends the generation. */
 export async function* generate(
-  policy: Policy,
-  request: GenerationRequest,
+  policy: PracticePolicy,
+  request: PracticeRequest,
   onCached: (tokens: number) => void,
 ): AsyncGenerator<GeneratedToken> {
   const { promptIds, maxTokens, signal } = request;
@@ -85,7 +85,12 @@ export async function* generate(
 export type ScoredToken = { id: number; logprob: number; rank: number; top: { id: number; logprob: number }[] };
 
 /** Teacher forcing: what the policy says of a text that is given. Raw logprobs, under no grammar. */
-export async function score(policy: Policy, ids: readonly number[], top: number, signal: AbortSignal): Promise<(ScoredToken | null)[]> {
+export async function score(
+  policy: PracticePolicy,
+  ids: readonly number[],
+  top: number,
+  signal: AbortSignal,
+): Promise<(ScoredToken | null)[]> {
   const sequence = new Sequence(policy);
   const logprobs = new Float64Array(vocabularySize);
   const scored: (ScoredToken | null)[] = [null];
@@ -102,11 +107,11 @@ export async function score(policy: Policy, ids: readonly number[], top: number,
 
 /** Tokens that have been read, with their keys and values; full blocks are shared through the cache. */
 class Sequence {
-  readonly #policy: Policy;
+  readonly #policy: PracticePolicy;
   readonly #ids: number[] = [];
   readonly #past: KeyValues;
 
-  constructor(policy: Policy) {
+  constructor(policy: PracticePolicy) {
     this.#policy = policy;
     this.#past = policy.transformer.begin();
   }

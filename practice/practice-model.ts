@@ -1,12 +1,12 @@
 /** What the server serves: one policy under one name. */
-import { newPolicy, type Policy } from "./generation.ts";
+import { newPolicy, type PracticePolicy } from "./generation.ts";
 import type { LogprobsMode } from "./sampler.ts";
 import { WireError } from "./wire-error.ts";
 
 export class PracticeModel {
   readonly name: string;
   readonly maxModelLen: number;
-  readonly policy: Policy;
+  readonly policy: PracticePolicy;
   #requests = 0;
 
   constructor(options: { name: string; seed: number; maxModelLen: number; logprobsMode?: LogprobsMode }) {

@@ -104,10 +104,10 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, text: string
   throw new WireError(400, `Invalid ${field}: ${issue?.message ?? "not understood"}`, field);
 }
 
-type SamplingFields = Pick<CompletionRequest, keyof typeof samplingFields>;
+type SampledRequest = Pick<CompletionRequest, keyof typeof samplingFields>;
 
 /** vLLM's defaults: temperature 1 and no truncation. */
-export function toSampling(request: SamplingFields, topLogprobs: number): SamplingParameters {
+export function toSampling(request: SampledRequest, topLogprobs: number): SamplingParameters {
   return {
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,

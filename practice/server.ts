@@ -9,7 +9,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
 import { chatCompletions } from "./chat-completions.ts";
-import { Exchange } from "./exchange.ts";
+import { PracticeExchange } from "./exchange.ts";
 import { PracticeModel } from "./practice-model.ts";
 import { DetokenizeRequest, knownId, parseBody, TokenizeRequest } from "./requests.ts";
 import { renderChat } from "./template.ts";
@@ -20,9 +20,9 @@ import { WireError } from "./wire-error.ts";
 /** Not a version of vLLM, and it does not claim to be one. */
 const version = "practice";
 
-type Route = (model: PracticeModel, exchange: Exchange, server: Server & { running?: number }) => void | Promise<void>;
+type PracticeRoute = (model: PracticeModel, exchange: PracticeExchange, server: Server & { running?: number }) => void | Promise<void>;
 
-const routes = new Map<string, Route>(
+const routes = new Map<string, PracticeRoute>(
   Object.entries({
     "POST /v1/chat/completions": chatCompletions,
     "POST /v1/completions": textCompletions,
@@ -33,15 +33,15 @@ const routes = new Map<string, Route>(
     "GET /health": (_model, exchange) => exchange.text(200, "text/plain", ""),
     "GET /version": (_model, exchange) => exchange.json(200, { version }),
     "GET /metrics": (model, exchange, server) => exchange.text(200, "text/plain; version=0.0.4", metrics(model, server.running ?? 0)),
-  } satisfies Record<string, Route>),
+  } satisfies Record<string, PracticeRoute>),
 );
 
-const bodiless: ReadonlySet<Route> = new Set([resetPrefixCache]);
+const bodiless: ReadonlySet<PracticeRoute> = new Set([resetPrefixCache]);
 
 /** Serves the model; the caller listens and closes. */
 export function createPracticeServer(model: PracticeModel): Server {
   const server: Server & { running?: number } = createServer(async (request, response) => {
-    const exchange = new Exchange(request, response);
+    const exchange = new PracticeExchange(request, response);
     server.running = (server.running ?? 0) + 1;
     try {
       const path = (request.url ?? "/").split("?")[0] as string;
@@ -63,7 +63,7 @@ function noRoute(path: string): [number, unknown] {
   return known ? [405, { detail: "Method Not Allowed" }] : [404, { detail: "Not Found" }];
 }
 
-function listModels(model: PracticeModel, exchange: Exchange): void {
+function listModels(model: PracticeModel, exchange: PracticeExchange): void {
   const card = {
     id: model.name,
     object: "model",
@@ -76,7 +76,7 @@ function listModels(model: PracticeModel, exchange: Exchange): void {
   exchange.json(200, { object: "list", data: [card] });
 }
 
-function tokenize(model: PracticeModel, exchange: Exchange): void {
+function tokenize(model: PracticeModel, exchange: PracticeExchange): void {
   const request = parseBody(TokenizeRequest, exchange.body);
   model.check(request.model);
   const text = request.messages ? renderChat(request.messages, request.tools ?? [], request.add_generation_prompt ?? true) : request.prompt;
@@ -86,13 +86,13 @@ function tokenize(model: PracticeModel, exchange: Exchange): void {
   exchange.json(200, { count: tokens.length, max_model_len: model.maxModelLen, tokens, token_strs });
 }
 
-function detokenize(model: PracticeModel, exchange: Exchange): void {
+function detokenize(model: PracticeModel, exchange: PracticeExchange): void {
   const request = parseBody(DetokenizeRequest, exchange.body);
   model.check(request.model);
   exchange.json(200, { prompt: new TextDecoder("utf-8", { ignoreBOM: true }).decode(decodeBytes(request.tokens.map(knownId))) });
 }
 
-function resetPrefixCache(model: PracticeModel, exchange: Exchange): void {
+function resetPrefixCache(model: PracticeModel, exchange: PracticeExchange): void {
   model.policy.cache.reset();
   exchange.json(200, { success: true });
 }

@@ -1,17 +1,17 @@
 /** `POST /v1/completions` in vLLM's shapes: text or token ids in, and teacher forcing through `prompt_logprobs`. */
 
-import type { Exchange } from "./exchange.ts";
+import type { PracticeExchange } from "./exchange.ts";
 import { type ScoredToken, score } from "./generation.ts";
 import type { PracticeModel } from "./practice-model.ts";
 import { CompletionRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
-import { type Counted, type Piece, readTurn, toUsage } from "./turn.ts";
+import { type Counted, readTurn, type TokenPiece, toUsage } from "./turn.ts";
 import { encode, textOfToken } from "./vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
 /** vLLM's, and OpenAI's, for this route. */
 const defaultMaxTokens = 16;
 
-export async function textCompletions(model: PracticeModel, exchange: Exchange): Promise<void> {
+export async function textCompletions(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const request = parseBody(CompletionRequest, exchange.body);
   model.check(request.model);
   if (request.stream && typeof request.prompt_logprobs === "number")
@@ -41,7 +41,7 @@ async function* chunks(
   request: CompletionRequest,
   promptIds: number[] | null,
   usage: Counted,
-  pieces: AsyncGenerator<Piece>,
+  pieces: AsyncGenerator<TokenPiece>,
   head: object,
 ): AsyncGenerator<unknown> {
   const offsets = new Offsets();
@@ -69,7 +69,7 @@ async function whole(
   request: CompletionRequest,
   promptIds: number[] | null,
   usage: Counted,
-  pieces: AsyncGenerator<Piece>,
+  pieces: AsyncGenerator<TokenPiece>,
   head: object,
   promptLogprobs: unknown,
 ): Promise<Record<string, unknown>> {
@@ -107,7 +107,7 @@ class Offsets {
   }
 }
 
-function toLogprobs(request: CompletionRequest, pieces: readonly Piece[], offsets: Offsets): unknown {
+function toLogprobs(request: CompletionRequest, pieces: readonly TokenPiece[], offsets: Offsets): unknown {
   if (typeof request.logprobs !== "number") return null;
   const tokens = pieces.map(({ token }) => textOfToken(token.id));
   return {

@@ -1,26 +1,26 @@
 /** From tokens to text: decoding, stop strings, and where a turn ends. What streams and what does not share it. */
-import { type GenerationRequest, generate, type Policy } from "./generation.ts";
+import { generate, type PracticePolicy, type PracticeRequest } from "./generation.ts";
 import type { Sampled } from "./sampler.ts";
 import { StopStrings } from "./stop-strings.ts";
 import { TextStream, textOfToken } from "./vocabulary.ts";
 
-export type FinishReason = "stop" | "length";
+export type PracticeFinish = "stop" | "length";
 
 /** One sampled token with the text that it set free. */
-export type Piece = {
+export type TokenPiece = {
   token: Sampled;
   text: string;
-  finish: { reason: FinishReason; stop: string | number | null } | null;
+  finish: { reason: PracticeFinish; stop: string | number | null } | null;
 };
 
 export type Counted = { prompt_tokens: number; completion_tokens: number; cached_tokens: number };
 
 /** Samples a turn and decodes it; `usage` is up to date at every piece. */
 export async function* readTurn(
-  policy: Policy,
-  request: GenerationRequest & { stops: readonly string[] },
+  policy: PracticePolicy,
+  request: PracticeRequest & { stops: readonly string[] },
   usage: Counted,
-): AsyncGenerator<Piece> {
+): AsyncGenerator<TokenPiece> {
   const decoder = new TextStream();
   const stops = new StopStrings(request.stops);
   const tokens = generate(policy, request, (cached) => {

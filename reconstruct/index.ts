@@ -6,13 +6,13 @@ export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
 export {
   type AdvantageMethod,
   advantageMethods,
+  type BaselineEntry,
   type GroupAdvantages,
-  type GroupMember,
   groupAdvantages,
 } from "./rewards/advantages.ts";
 export { componentsOfRow, type PlacedComponent, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
-export { type Aligned, fullLength, perToken, responseOnly, shifted, type Turn, turnsOf } from "./rows/alignment-families.ts";
+export { type Aligned, fullLength, perToken, type RowTurn, responseOnly, shifted, turnsOf } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
@@ -34,4 +34,4 @@ export {
 export { exclusionOfCall } from "./trained/trainable.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
-export { type Exchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";
+export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

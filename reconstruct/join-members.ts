@@ -86,12 +86,12 @@ function renamedComponent(component: RewardComponent, agent: (name: string) => s
   return scope === "trace" ? { ...component, target: id(target) } : component;
 }
 
-type Standing = Pick<Trajectory, "purpose" | "status" | "stop_reason" | "in_loss" | "in_baseline" | "mask_reason" | "reward">;
+type MemberStanding = Pick<Trajectory, "purpose" | "status" | "stop_reason" | "in_loss" | "in_baseline" | "mask_reason" | "reward">;
 
 /** The worst first: a rollout is over as its worst member is. */
 const statuses: readonly Trajectory["status"][] = ["cancelled", "failed", "cut", "graded", "recorded"];
 
-function standing(members: readonly Trajectory[]): Standing {
+function standing(members: readonly Trajectory[]): MemberStanding {
   const given = new Set(members.map((one) => one.reward).filter((reward) => reward !== null));
   const [reward = null] = given;
   const evaluated = members.filter((one) => one.purpose === "eval").length;

@@ -2,14 +2,16 @@
  * Session log -> canonical trajectory. Pure: no clock, no I/O, no randomness, so the same log gives the same
  * trajectory on every machine, in any order of its entries, also for the session of a process that was killed.
  */
+
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import type { RewardComponent } from "../schema/reward-component.ts";
 import type { LogLine } from "../schema/session-log.ts";
+import type { CallOutcome } from "../schema/trajectory.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
 import { measureFidelity } from "./fidelity.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";
-import { findEvidence, type Outcome, outcomeOf } from "./log/outcome.ts";
+import { findEvidence, outcomeOf } from "./log/outcome.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
 import { withinSideShare } from "./trained/side-share.ts";
@@ -77,7 +79,7 @@ export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts =
   };
 }
 
-function outcomesOf(calls: CallHistory[], places: Conversations): Map<string, Outcome> {
+function outcomesOf(calls: CallHistory[], places: Conversations): Map<string, CallOutcome> {
   const evidence = findEvidence(calls, places);
   return new Map(calls.map((call) => [call.call_id, outcomeOf(call, evidence.get(call.call_id))]));
 }
@@ -85,12 +87,12 @@ function outcomesOf(calls: CallHistory[], places: Conversations): Map<string, Ou
 function exclude(
   calls: CallHistory[],
   places: Conversations,
-  outcomes: Map<string, Outcome>,
+  outcomes: Map<string, CallOutcome>,
   { purpose, in_loss, train_classes }: Pick<Trajectory, "purpose" | "in_loss" | "train_classes">,
 ): Map<string, Exclusion | null> {
   return new Map(
     calls.map((call) => {
-      const outcome = outcomes.get(call.call_id) as Outcome;
+      const outcome = outcomes.get(call.call_id) as CallOutcome;
       const replayed_from = call.finished?.replayed_from ?? null;
       const { damage, begun } = call;
       const { request_class } = begun;
@@ -107,9 +109,9 @@ function isOfOtherPolicy({ tries }: CallHistory): boolean {
   return tries.at(-1)?.other_policy === true;
 }
 
-type Head = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
+type TrajectoryHead = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
-function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): Head {
+function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
   const { spec, session_id } = opened;
   const attempt = facts.attempt ?? spec.attempt;
   const in_loss = facts.in_loss ?? true;
@@ -148,15 +150,15 @@ function rolloutComponent(name: string, value: number | null): RewardComponent {
   return { scope: "rollout", target: null, name, value, weight: null };
 }
 
-type Context = {
+type CallContext = {
   places: Conversations;
   edges: Map<string, Edge>;
-  outcomes: Map<string, Outcome>;
+  outcomes: Map<string, CallOutcome>;
   tree: TokenTree;
   idOf: Map<TokenTree["root"], string>;
 };
 
-function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }: Context): CallRecord {
+function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }: CallContext): CallRecord {
   const { begun, finished, call_id } = call;
   const edge = edges.get(call_id) as Edge;
   const promptEnd = tree.promptEnd.get(call_id);
@@ -173,7 +175,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     match: edge.match,
     cause: edge.cause,
     difference: edge.difference,
-    outcome: outcomes.get(call_id) as Outcome,
+    outcome: outcomes.get(call_id) as CallOutcome,
     dialect: begun.dialect,
     agent: begun.agent,
     request_class: begun.request_class,

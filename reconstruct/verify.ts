@@ -9,7 +9,7 @@ import type { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 import { TokenPaths } from "./tree/token-paths.ts";
 
 /** One generation as a relay between proxy and engine saw it; ids in order, logprobs in nats. */
-export type Exchange = { prompt_token_ids: number[]; token_ids: number[]; logprobs: (number | null)[] | null };
+export type EngineExchange = { prompt_token_ids: number[]; token_ids: number[]; logprobs: (number | null)[] | null };
 
 export type Mismatch = { call_id: string | null; node_id: string | null; what: string };
 
@@ -24,7 +24,7 @@ export type Verification = {
 };
 
 /** `tolerance` in nats; 0 where the logprobs went through JSON only. */
-export function verifyTrajectory(trajectory: Trajectory, exchanges: Exchange[], tolerance = 0): Verification {
+export function verifyTrajectory(trajectory: Trajectory, exchanges: EngineExchange[], tolerance = 0): Verification {
   const report: Verification = { ok: false, calls: 0, trainable_tokens: 0, unclaimed_exchanges: 0, mismatches: [] };
   const recording = new Recording(exchanges, tolerance);
   report.mismatches.push(...findStrayTrainables(trajectory));
@@ -111,7 +111,7 @@ function findStrayTrainables(trajectory: Trajectory): Mismatch[] {
     .map(({ call_id, node_id, kind }) => ({ call_id, node_id, what: `a ${kind} node is marked trainable` }));
 }
 
-type Sample = {
+type VerifiedSample = {
   call_id: string;
   node_id: string;
   prompt: number[];
@@ -123,9 +123,9 @@ type Sample = {
 };
 
 /** Each call's sample, put together again from the nodes that a split made of it. */
-function samplesOf(trajectory: Trajectory): Sample[] {
+function samplesOf(trajectory: Trajectory): VerifiedSample[] {
   const paths = new TokenPaths(trajectory);
-  const samples = new Map<string, Sample>();
+  const samples = new Map<string, VerifiedSample>();
   const ends = new Map<string, string>();
   for (const node of trajectory.nodes) {
     if (node.kind !== "sampled") continue;
@@ -140,7 +140,7 @@ function samplesOf(trajectory: Trajectory): Sample[] {
   }
   return [...samples.values()];
 
-  function start(node: TreeNode): Sample {
+  function start(node: TreeNode): VerifiedSample {
     const prompt = node.parent_id === null ? [] : paths.tokens(node.parent_id);
     return { call_id: node.call_id, node_id: node.node_id, prompt, token_ids: [], logprobs: [], trained: 0, problem: null };
   }
@@ -148,11 +148,11 @@ function samplesOf(trajectory: Trajectory): Sample[] {
 
 /** The exchanges, each to be claimed by one call. */
 class Recording {
-  readonly #byIds = new Map<string, Exchange[]>();
+  readonly #byIds = new Map<string, EngineExchange[]>();
   readonly #tolerance: number;
-  readonly #all: Exchange[];
+  readonly #all: EngineExchange[];
 
-  constructor(exchanges: Exchange[], tolerance: number) {
+  constructor(exchanges: EngineExchange[], tolerance: number) {
     this.#all = exchanges;
     this.#tolerance = tolerance;
     for (const exchange of exchanges) {
@@ -168,7 +168,7 @@ class Recording {
   }
 
   /** Takes the exchange that this sample came from; else says what is wrong. */
-  claim(sample: Sample): string | null {
+  claim(sample: VerifiedSample): string | null {
     const same = this.#byIds.get(keyOf(sample.prompt, sample.token_ids)) ?? [];
     const index = same.findIndex((exchange) => this.#sameLogprobs(exchange.logprobs, sample.logprobs));
     if (index >= 0) {
@@ -187,7 +187,7 @@ class Recording {
   }
 
   /** Says how near the nearest exchange comes, for the person who has to find out why. */
-  #nearest(sample: Sample): string {
+  #nearest(sample: VerifiedSample): string {
     const claimed = [...sample.prompt, ...sample.token_ids];
     let best = 0;
     for (const { prompt_token_ids, token_ids } of this.#all)

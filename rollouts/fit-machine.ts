@@ -10,7 +10,7 @@ import type { Task } from "../schema/task.ts";
 import type { Concurrency } from "./slots.ts";
 
 /** Nothing is left to a default. */
-type Slots = Required<Concurrency>;
+type SlotCounts = Required<Concurrency>;
 
 /** As the configuration says it: what is left out was left to us. */
 export type WantedConcurrency = { init: number; run?: number | undefined; post?: number | undefined };
@@ -37,7 +37,7 @@ export function fitMachine(
   overcommit: boolean,
 ): Fitted {
   const candidates = candidatesOf(wanted);
-  const [first] = candidates as [Slots];
+  const [first] = candidates as [SlotCounts];
   if (overcommit) return { concurrency: first, note: null };
   const needs = tasks.map((task) => ({ task, agent: backend.takes(task.limits), grader: backend.takes(gradeLimits(task.limits)) }));
   const concurrency = candidates.find((candidate) => shortOf(candidate, needs, samples, room) === null);
@@ -52,7 +52,7 @@ export function fitOneByOne(tasks: Task[], backend: Pick<SandboxBackend, "takes"
 }
 
 /** From what is asked for to the least that a run can do with: one sandbox at a time, be it an agent's or a grader's. */
-function candidatesOf({ init, run, post }: WantedConcurrency, most = usual): Slots[] {
+function candidatesOf({ init, run, post }: WantedConcurrency, most = usual): SlotCounts[] {
   const parallel = downFrom(run, most.run).flatMap((runs) =>
     downFrom(post, most.post).flatMap((posts) =>
       [1, 0].map((ahead) => ({ rollouts: Number.POSITIVE_INFINITY, init, run: runs, post: posts, ahead })),
@@ -68,7 +68,7 @@ function downFrom(chosen: number | undefined, most: number): number[] {
 
 /** The resource that the slots may take more of than there is, with both numbers in MiB; null: they fit. */
 function shortOf(
-  concurrency: Slots,
+  concurrency: SlotCounts,
   needs: Needs[],
   samples: number,
   room: Room,
@@ -81,7 +81,7 @@ function shortOf(
   return null;
 }
 
-function sumOf({ rollouts, run, post, ahead }: Slots, needs: Needs[], samples: number, resource: Resource): number {
+function sumOf({ rollouts, run, post, ahead }: SlotCounts, needs: Needs[], samples: number, resource: Resource): number {
   const agents = needs.map(({ agent }) => agent[resource] ?? 0);
   const graders = needs.map(({ grader }) => grader[resource] ?? 0);
   if (rollouts === 1) return Math.max(0, ...agents, ...graders);
@@ -101,8 +101,8 @@ function largest(values: number[], times: number, count: number): number {
 
 const words = { memory_mb: "memory", disk_mb: "disk" } as const;
 
-function refusal(candidates: Slots[], needs: Needs[], samples: number, room: Room): AlidadeError {
-  const least = candidates.at(-1) as Slots;
+function refusal(candidates: SlotCounts[], needs: Needs[], samples: number, room: Room): AlidadeError {
+  const least = candidates.at(-1) as SlotCounts;
   const short = shortOf(least, needs, samples, room);
   if (short === null) throw new Error("it fits");
   const { resource, takes, has } = short;
@@ -124,7 +124,7 @@ function refusal(candidates: Slots[], needs: Needs[], samples: number, room: Roo
   );
 }
 
-function noteOf(usually: Slots, concurrency: Slots, needs: Needs[], samples: number, room: Room): string {
+function noteOf(usually: SlotCounts, concurrency: SlotCounts, needs: Needs[], samples: number, room: Room): string {
   const short = shortOf(usually, needs, samples, room);
   if (short === null) return "";
   const { resource, takes, has } = short;

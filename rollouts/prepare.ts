@@ -11,7 +11,7 @@ import type { Door, Sandbox } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
-export type Prepared = AsyncDisposable & {
+export type PreparedRollout = AsyncDisposable & {
   sandbox: Sandbox;
   session: Session;
   door: Door;
@@ -28,7 +28,7 @@ const dummyKey = "sk-local";
  * Everything made here is released by the returned scope, or at once when a step fails. What cannot be released is said
  * and left to the reaper: the rollout is what it is.
  */
-export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
+export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<PreparedRollout> {
   const { init_seconds } = plan.task.limits;
   const limit = AbortSignal.timeout(init_seconds * 1000);
   const within = AbortSignal.any([signal, limit]);
@@ -67,7 +67,7 @@ async function soonAfterAbort<T>(work: Promise<T>, signal: AbortSignal): Promise
   }
 }
 
-async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<Prepared> {
+async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<PreparedRollout> {
   const { task } = plan;
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), signal));

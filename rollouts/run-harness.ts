@@ -5,7 +5,7 @@ import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
-import type { Prepared } from "./prepare.ts";
+import type { PreparedRollout } from "./prepare.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
 /** What a person sees of a harness's output in the record; the calls are in the log anyway. */
@@ -31,7 +31,7 @@ export type HarnessRun = {
  * A sandbox that dies is an infrastructure failure in the result. Throws only where the policy took its sandbox down (its
  * memory), with which whatever could be graded is gone.
  */
-export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: Prepared, signal: AbortSignal): Promise<HarnessRun> {
+export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: PreparedRollout, signal: AbortSignal): Promise<HarnessRun> {
   const { sandbox, launch } = prepared;
   const { limits, environment } = plan.task;
   const started = Date.now();
@@ -84,7 +84,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
 const mostlyEngine = 0.5;
 
 /** Whether the engine that the session called last is slow for us as well. */
-async function isSlow({ proxy }: RunSetup, { session }: Prepared, signal: AbortSignal): Promise<boolean> {
+async function isSlow({ proxy }: RunSetup, { session }: PreparedRollout, signal: AbortSignal): Promise<boolean> {
   const served = [...session.calls.values()].findLast((call) => call.servedAs !== null)?.servedAs;
   return served ? (await proxy.pool.stateOf(served.slot, served.model, signal)) !== "answers" : false;
 }
@@ -96,7 +96,7 @@ async function isSlow({ proxy }: RunSetup, { session }: Prepared, signal: AbortS
 function meaningOf(
   setup: RunSetup,
   plan: RolloutPlan,
-  prepared: Prepared,
+  prepared: PreparedRollout,
   result: ExecResult,
   failed: FailedTurn | null,
 ): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> {
@@ -129,7 +129,7 @@ function meaningOf(
 }
 
 /** Milliseconds during which at least one call was being sampled. */
-function engineTime({ session }: Prepared): number {
+function engineTime({ session }: PreparedRollout): number {
   const spans = [...session.calls.values()]
     .map((call): [number, number] => [call.begun.time, call.finished?.time ?? Date.now()])
     .sort((a, b) => a[0] - b[0]);

@@ -16,12 +16,12 @@ import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { isFull } from "../store/index.ts";
 import { lossOf } from "./loss-of.ts";
-import { type Prepared, prepare } from "./prepare.ts";
+import { type PreparedRollout, prepare } from "./prepare.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
 import type { RolloutPlan, RunSetup } from "./run-setup.ts";
 
 /** What is known of an attempt so far: it grows from step to step and becomes the record. */
-type Attempt = {
+type RunningAttempt = {
   session: Session | null;
   sandbox: SandboxFacts | null;
   run: HarnessRun | null;
@@ -33,7 +33,7 @@ type Attempt = {
 export type FinishedAttempt = { record: RolloutRecord; trajectory: Trajectory | null };
 
 export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedAttempt> {
-  const attempt: Attempt = { session: null, sandbox: null, run: null, verdict: null, error: null, times: { queued: Date.now() } };
+  const attempt: RunningAttempt = { session: null, sandbox: null, run: null, verdict: null, error: null, times: { queued: Date.now() } };
   try {
     await setup.slots.rollout.run(signal, () => runAndGrade(setup, plan, attempt, signal));
   } catch (error) {
@@ -48,7 +48,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
   return conclude(setup, plan, attempt, signal);
 }
 
-async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, signal: AbortSignal): Promise<void> {
+async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<void> {
   const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
   if (work === null) return;
   await setup.slots.post.run(signal, async () => {
@@ -67,7 +67,7 @@ function firstFailure(error: unknown): unknown {
 async function inSandbox(
   setup: RunSetup,
   plan: RolloutPlan,
-  attempt: Attempt,
+  attempt: RunningAttempt,
   signal: AbortSignal,
 ): Promise<{ base: TreeFile[]; work: TreeFile[] | null }> {
   await using prepared = await setup.slots.init.run(signal, async () => {
@@ -87,12 +87,12 @@ async function inSandbox(
   });
 }
 
-async function leftBehind(prepared: Prepared, plan: RolloutPlan): Promise<TreeFile[]> {
+async function leftBehind(prepared: PreparedRollout, plan: RolloutPlan): Promise<TreeFile[]> {
   await prepared.sandbox.freeze();
   return takeWork(prepared.sandbox, plan.task);
 }
 
-async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, signal: AbortSignal): Promise<FinishedAttempt> {
+async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<FinishedAttempt> {
   const { session } = attempt;
   if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
   const trajectory = await reconstructed(setup, plan, attempt).catch((error: unknown) => {
@@ -124,7 +124,7 @@ async function whenThereIsSpace<T>(setup: RunSetup, signal: AbortSignal, write: 
 
 const fullDiskRetryMs = 2_000;
 
-async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attempt): Promise<Trajectory | null> {
+async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt): Promise<Trajectory | null> {
   if (!attempt.session) return null;
   const entries = await setup.proxy.sessions.store.read(attempt.session.id);
   const { verdict, error } = attempt;
@@ -145,7 +145,7 @@ async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Attemp
   });
 }
 
-function enter(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, state: "init" | "run" | "post"): void {
+function enter(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, state: "init" | "run" | "post"): void {
   attempt.times[state] = Date.now();
   const { rollout_id, sample_index, task } = plan;
   setup.onProgress({ type: "state", rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
@@ -154,7 +154,7 @@ function enter(setup: RunSetup, plan: RolloutPlan, attempt: Attempt, state: "ini
 function recordOf(
   setup: RunSetup,
   plan: RolloutPlan,
-  attempt: Attempt,
+  attempt: RunningAttempt,
   state: RolloutRecord["state"],
   trajectory: Trajectory | null,
 ): RolloutRecord {

@@ -10,6 +10,8 @@ export const JsonObject = z.custom<Record<string, unknown>>(
   "expected object",
 );
 
+export type JsonObject = z.infer<typeof JsonObject>;
+
 export const TextPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 
 export const ReasoningPart = z.strictObject({
@@ -46,6 +48,8 @@ export const ToolResultPart = z.strictObject({
 
 export const Part = z.discriminatedUnion("type", [TextPart, ReasoningPart, ToolCallPart, ImagePart, ToolResultPart]);
 export type Part = z.infer<typeof Part>;
+/** What a content list of a request may hold. */
+export type ContentPart = Extract<Part, { type: "text" | "image" }>;
 export type ToolCallPart = z.infer<typeof ToolCallPart>;
 export type ToolResultPart = z.infer<typeof ToolResultPart>;
 

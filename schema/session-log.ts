@@ -185,7 +185,7 @@ export const RenderCause = z.enum([
 export type RenderCause = z.infer<typeof RenderCause>;
 
 /** How a call's prompt was made: an earlier call's very tokens and what was appended to them, or the messages, by the engine. */
-export const Continuity = z.discriminatedUnion("mode", [
+export const ContinuityRecord = z.discriminatedUnion("mode", [
   z.strictObject({
     mode: z.literal("continued"),
     from_call_id: z.string(),
@@ -197,7 +197,7 @@ export const Continuity = z.discriminatedUnion("mode", [
   }),
   z.strictObject({ mode: z.literal("rendered"), cause: RenderCause }),
 ]);
-export type Continuity = z.infer<typeof Continuity>;
+export type ContinuityRecord = z.infer<typeof ContinuityRecord>;
 
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
@@ -223,7 +223,7 @@ export const CallFinished = z.strictObject({
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */
-  continuity: Continuity.optional(),
+  continuity: ContinuityRecord.optional(),
   /** The call, of another rollout, whose recorded sample was given instead of a new one: it is trained there. */
   replayed_from: z.string().optional(),
   engine: z.string().nullable(),

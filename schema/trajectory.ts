@@ -7,7 +7,7 @@ import { z } from "zod";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
 import { RewardComponent } from "./reward-component.ts";
 import {
-  Continuity,
+  ContinuityRecord,
   EngineFingerprints,
   ErrorRecord,
   LogprobSemantics,
@@ -128,7 +128,7 @@ export const CallRecord = z.strictObject({
   labels: z.record(z.string(), z.string()),
   usage: Usage.nullable(),
   /** How the prompt was made in a session with continuity; null in others, and in files of before. */
-  continuity: Continuity.nullable().default(null),
+  continuity: ContinuityRecord.nullable().default(null),
   /** The call of another rollout whose sample this is. */
   replayed_from: z.string().nullable().default(null),
   error: ErrorRecord.nullable(),

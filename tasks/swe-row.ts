@@ -66,7 +66,7 @@ type Source = z.infer<typeof Source>;
 const patchText = z.string().nullable().default(null);
 
 /** Loose, for the sets that exist carry more columns (hints_text, created_at, version …). */
-const Row = z.looseObject({
+const SweRow = z.looseObject({
   instance_id: Task.shape.task_id,
   repo: z.string().min(1),
   base_commit: z.string().min(1),
@@ -80,7 +80,7 @@ const Row = z.looseObject({
   log_parser: TestsGrader.shape.parser,
   limits: Limits.prefault({}),
 });
-type Row = z.infer<typeof Row>;
+type SweRow = z.infer<typeof SweRow>;
 
 /** Where what the tests require is mounted; Node looks there through NODE_PATH. */
 const dependenciesInside = "/deps";
@@ -97,7 +97,7 @@ export const sweRow: TaskFormat = {
 
   async load(path, options) {
     const rows = (await readRows(path)).filter(({ row }) => options.only?.has(row.instance_id) ?? true);
-    const tasks = new Map<Row, Task>();
+    const tasks = new Map<SweRow, Task>();
     // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
     const trees = Map.groupBy(rows, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
     const reading = { ...options, read: rereading() };
@@ -107,9 +107,9 @@ export const sweRow: TaskFormat = {
 };
 
 /** How a load reads: a folder that is asked for again at once is not read again, and one is held at a time. */
-type Reading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
+type RowReading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
 
-function rereading(): Reading["read"] {
+function rereading(): RowReading["read"] {
   let last: { folder: string; files: Promise<TreeFile[]> } | null = null;
   return (folder) => {
     if (last?.folder !== folder) last = { folder, files: readFolder(folder) };
@@ -117,15 +117,15 @@ function rereading(): Reading["read"] {
   };
 }
 
-async function readRows(path: string): Promise<{ row: Row; where: string }[]> {
+async function readRows(path: string): Promise<{ row: SweRow; where: string }[]> {
   const text = await readFile(path, "utf8");
   const values = path.endsWith(".jsonl") ? linesOf(text, path) : listOf(text, path);
-  return values.map(({ value, where }) => ({ row: parseTask(Row, value, where), where }));
+  return values.map(({ value, where }) => ({ row: parseTask(SweRow, value, where), where }));
 }
 
-type Found = { value: unknown; where: string };
+type LocatedValue = { value: unknown; where: string };
 
-function linesOf(text: string, path: string): Found[] {
+function linesOf(text: string, path: string): LocatedValue[] {
   return text
     .split("\n")
     .flatMap((line, index) =>
@@ -133,7 +133,7 @@ function linesOf(text: string, path: string): Found[] {
     );
 }
 
-function listOf(text: string, path: string): Found[] {
+function listOf(text: string, path: string): LocatedValue[] {
   const list = parseTask(z.array(z.unknown()), parseJson(text, path), path);
   return list.map((value, index) => ({ value, where: `${path}[${index}]` }));
 }
@@ -146,7 +146,7 @@ function parseJson(text: string, where: string): unknown {
   }
 }
 
-async function toTask(row: Row, path: string, where: string, options: Reading): Promise<Task> {
+async function toTask(row: SweRow, path: string, where: string, options: RowReading): Promise<Task> {
   const trees = row.source.kind === "npm" ? await npmTrees(row.source, options) : await folderTrees(row.source, row, path, where, options);
   const environment = await environmentOf(row.source, trees.base, path, where, options);
   return {
@@ -174,7 +174,7 @@ async function toTask(row: Row, path: string, where: string, options: Reading): 
 /** Folders on the host. */
 type Trees = { base: string; tests: string; gold: string | null };
 
-async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: Reading): Promise<Trees> {
+async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: RowReading): Promise<Trees> {
   const base = await packageSource(source.package, source.base.version, source.base.integrity, options);
   const fixed = await options.read(await packageSource(source.package, source.fixed.version, source.fixed.integrity, options));
   const isTest = (file: TreeFile) => matchesAny(file.path, source.tests);
@@ -183,10 +183,10 @@ async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: Readi
 
 async function folderTrees(
   source: Extract<Source, { kind: "folder" }>,
-  row: Row,
+  row: SweRow,
   path: string,
   where: string,
-  { read }: Reading,
+  { read }: RowReading,
 ): Promise<Trees> {
   const base = await folderBelow(dirname(path), source.path, where, "source.path");
   const files = await read(base);

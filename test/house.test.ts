@@ -126,6 +126,16 @@ test("a file that is named by its place beside the one that names it is there", 
       if (/^[./].*\.\w+$/.test(name)) assert.ok(existsSync(join(root, dirname(path), name)), `${path} names ${name}`);
 });
 
+test("a type has one name and a name one type: none is declared in two files", () => {
+  const declared = new Map<string, string[]>();
+  for (const path of production.filter((path) => !path.startsWith("examples/")))
+    for (const name of declaredTypes(readFileSync(join(root, path), "utf8"))) declared.set(name, [...(declared.get(name) ?? []), path]);
+  assert.deepEqual(
+    [...declared].filter(([, paths]) => paths.length > 1),
+    [],
+  );
+});
+
 test("no string names a .ts file: the published package has .js there", async () => {
   for (const path of production.filter((path) => !path.startsWith("examples/"))) {
     const lines = (await readFile(join(root, path), "utf8")).split("\n");
@@ -264,6 +274,12 @@ function wordLookups(source: string): string[] {
     .split("\n")
     .filter((line) => !/\bObject\.hasOwn\(|\bfor \(const \w+ in /.test(line))
     .flatMap((line) => [...line.matchAll(lookup)].map((match) => match[0]));
+}
+
+/** Types, interfaces, classes and enums at the top level of a source, exported or not. */
+function declaredTypes(source: string): Set<string> {
+  const found = source.matchAll(/^(?:export )?(?:default )?(?:declare )?(?:abstract )?(?:type|interface|class|enum) (\w+)/gm);
+  return new Set([...found].map((match) => match[1] ?? ""));
 }
 
 /** Bare package names of a source's imports. */

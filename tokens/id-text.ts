@@ -10,7 +10,7 @@ const comma = 44;
 const maxId = 0x7fff_ffff;
 
 /** The first ids of a text: how many they are, and how many bytes (without the comma behind them). */
-export type Head = { ids: number; bytes: number };
+export type TextHead = { ids: number; bytes: number };
 
 /** Holds only what it adds to another text, or the calls of a session would hold its whole context once each. */
 export class IdText {
@@ -22,7 +22,7 @@ export class IdText {
   #whole: Buffer | null = null;
 
   /** `own` is a copy: what it comes from may be as large as a read of the socket. It begins with a comma behind a base. */
-  private constructor(base: { text: IdText; head: Head } | null, own: Buffer, count: number) {
+  private constructor(base: { text: IdText; head: TextHead } | null, own: Buffer, count: number) {
     this.#base = base && { text: base.text, bytes: base.head.bytes };
     this.#own = own;
     this.length = (base?.head.ids ?? 0) + count;
@@ -38,12 +38,12 @@ export class IdText {
   }
 
   /** The head of this text, then `ids`. */
-  extend(head: Head, ids: ArrayLike<number>): IdText {
+  extend(head: TextHead, ids: ArrayLike<number>): IdText {
     return this.extendText(head, toBytes(ids), ids.length);
   }
 
   /** The head of this text, then a text of `count` ids. */
-  extendText(head: Head, text: Uint8Array, count: number): IdText {
+  extendText(head: TextHead, text: Uint8Array, count: number): IdText {
     if (head.ids === 0) return IdText.ofText(text, count);
     return new IdText({ text: this, head }, keptBytes(Buffer.from(count === 0 ? "" : ","), text), count);
   }
@@ -80,7 +80,7 @@ export class IdText {
   }
 
   /** At most the first `ids` of them. */
-  head(ids: number): Head {
+  head(ids: number): TextHead {
     if (ids >= this.length) return { ids: this.length, bytes: this.bytes.length };
     let at = 0;
     for (let left = ids; left > 0; at++) if (this.bytes[at] === comma) left--;
@@ -88,7 +88,7 @@ export class IdText {
   }
 
   /** What this text and another both begin with. */
-  commonHead(text: Buffer): Head {
+  commonHead(text: Buffer): TextHead {
     // Nearly always the other one goes on from all of this: that is seen without putting it together.
     if (this.#isHeadOf(text)) return { ids: this.length, bytes: this.#byteLength };
     const ours = this.bytes;

@@ -19,7 +19,7 @@ const mostBytesKept = 96 * 1024 * 1024;
 const none: readonly string[] = [];
 
 /** A body that was read. */
-type Known = {
+type KnownBody = {
   /** Up to the end of the last item, and room for more. */
   bytes: Buffer;
   field: string;
@@ -45,7 +45,7 @@ export function readWhole(bytes: Buffer, field: string, keys: readonly string[] 
 
 export class GrowingJson {
   /** The one that was read last comes last. One that another continues is gone: its bytes may be the other's. */
-  #known: Known[] = [];
+  #known: KnownBody[] = [];
   /** What the body that was read last had that no body before it had. */
   fresh = { bytes: 0, values: 0 };
 
@@ -80,8 +80,8 @@ export class GrowingJson {
   }
 
   /** The one with which this body has most items in common. */
-  #nearest(bytes: Buffer, field: string, keys: readonly string[]): { known: Known | null; shared: number } {
-    let nearest: { known: Known | null; shared: number } = { known: null, shared: 0 };
+  #nearest(bytes: Buffer, field: string, keys: readonly string[]): { known: KnownBody | null; shared: number } {
+    let nearest: { known: KnownBody | null; shared: number } = { known: null, shared: 0 };
     for (const known of this.#known) {
       // Another dialect's conversation may lie in a list of the same name.
       const shared = known.field === field && known.keys === keys ? sharedItems(known, bytes) : 0;
@@ -90,14 +90,14 @@ export class GrowingJson {
     return nearest;
   }
 
-  #keep(known: Known, instead: Known | null): void {
+  #keep(known: KnownBody, instead: KnownBody | null): void {
     this.#known = [...this.#known.filter((one) => one !== instead), known].slice(-conversationsKept);
     while (this.#known.length > 1 && this.#known.reduce((sum, { bytes }) => sum + bytes.length, 0) > mostBytesKept) this.#known.shift();
   }
 }
 
 /** How many items of the list both bodies begin with. */
-function sharedItems({ bytes: before, ends }: Known, bytes: Buffer): number {
+function sharedItems({ bytes: before, ends }: KnownBody, bytes: Buffer): number {
   // All of them, nearly always; where not, the last one is looked for by halves.
   let [same, different] = [0, ends.length + 1];
   for (let tried = ends.length; different - same > 1; tried = (same + different) >> 1) {
@@ -111,11 +111,11 @@ function sharedItems({ bytes: before, ends }: Known, bytes: Buffer): number {
 
 /** Null where the rest is not as simple as it should be. */
 function goOn(
-  before: Known,
+  before: KnownBody,
   shared: number,
   bytes: Buffer,
   maxValues?: number,
-): { known: Known; instead: Known | null; value: unknown } | null {
+): { known: KnownBody; instead: KnownBody | null; value: unknown } | null {
   let rest = skipSpace(bytes, before.ends[shared - 1] as number);
   if (bytes[rest] === comma) {
     rest = skipSpace(bytes, rest + 1);
@@ -149,7 +149,7 @@ function goOn(
  * The body up to `end`, in the memory of the one that it continues while there is room: a buffer for each body that lives
  * until the next one comes is what makes a garbage collector walk through the whole heap.
  */
-function memoryFor(bytes: Buffer, end: number, before: Known | null): Buffer {
+function memoryFor(bytes: Buffer, end: number, before: KnownBody | null): Buffer {
   if (before && end <= before.bytes.length) {
     const same = before.ends.at(-1) as number;
     bytes.copy(before.bytes, same, same, end);

@@ -2,18 +2,18 @@
 import type { Tool } from "../schema/message.ts";
 import { parseAsWritten, writtenText } from "./written-numbers.ts";
 
-type Schema = Pick<Tool, "parameters" | "parameters_source">;
+type ToolSchema = Pick<Tool, "parameters" | "parameters_source">;
 
 /** Of a tool that takes no arguments, where a wire has no way to say that none were declared. */
 export const noArguments = { type: "object", properties: {} };
 
 /** `value`: the very object that stood in the body. */
-export function toolSchema(value: unknown): Schema {
+export function toolSchema(value: unknown): ToolSchema {
   const text = writtenText(value);
   return { parameters: (value as Tool["parameters"] | undefined) ?? null, ...(text !== undefined && { parameters_source: text }) };
 }
 
 /** The schema for JSON.stringify alone, which writes its numbers as the harness did: a template prints them to the model. */
-export function schemaAsWritten({ parameters, parameters_source }: Schema): Tool["parameters"] {
+export function schemaAsWritten({ parameters, parameters_source }: ToolSchema): Tool["parameters"] {
   return parameters_source === undefined ? parameters : (parseAsWritten(parameters_source) as Tool["parameters"]);
 }

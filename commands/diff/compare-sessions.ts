@@ -8,15 +8,15 @@ import { alignTokens, type Stretch } from "../../tokens/align.ts";
 import { commonPrefix } from "../../tokens/prefix.ts";
 import { whyTheyPart, withoutIds } from "./why-they-part.ts";
 
-export type Lengths = { a: number; b: number; shared: number };
+export type SessionLengths = { a: number; b: number; shared: number };
 
 export type PairedCall = {
   /** From 1; null: the other session has no such call. */
   turn_a: number | null;
   turn_b: number | null;
   /** null where one of them has no token ids. */
-  prompt: Lengths | null;
-  sample: Lengths | null;
+  prompt: SessionLengths | null;
+  sample: SessionLengths | null;
   /** Tokens where both have them, else messages. */
   same: boolean;
 };
@@ -125,11 +125,11 @@ function compareCalls(a: CallRecord | null, b: CallRecord | null, left: Side, ri
   return { ...turns, prompt, sample, same: same && saysSame };
 }
 
-function lengthsOf(a: number[] | null, b: number[] | null): Lengths | null {
+function lengthsOf(a: number[] | null, b: number[] | null): SessionLengths | null {
   return a === null || b === null ? null : { a: a.length, b: b.length, shared: commonPrefix(a, b) };
 }
 
-const isSame = ({ a, b, shared }: Lengths): boolean => shared === a && shared === b;
+const isSame = ({ a, b, shared }: SessionLengths): boolean => shared === a && shared === b;
 
 function sameMessages(a: (string | null)[], b: (string | null)[], left: Side, right: Side): boolean {
   const words = (id: string | null | undefined, side: Side): string | null => {

@@ -1,7 +1,7 @@
 /** A comparison of two sessions for a person. */
 import { table } from "../command-line.ts";
 import { visibleText } from "../show/visible-text.ts";
-import type { Lengths, PairedCall, SessionDiff } from "./compare-sessions.ts";
+import type { PairedCall, SessionDiff, SessionLengths } from "./compare-sessions.ts";
 
 /** Stretches that are listed; two sessions that part early differ in too many to read. */
 const mostListed = 40;
@@ -29,7 +29,7 @@ function howCompared(calls: PairedCall[]): string {
     : `token by token, ${inWords} of them by their messages (no token ids)`;
 }
 
-function positionOf(lengths: Lengths | null): string {
+function positionOf(lengths: SessionLengths | null): string {
   return lengths === null ? "" : ` at token ${lengths.shared.toLocaleString("en")}`;
 }
 
@@ -37,7 +37,7 @@ function toRow({ turn_a, turn_b, prompt, sample }: PairedCall): (string | number
   return [turn_a, turn_b, ...[prompt, sample].map(describeLengths)];
 }
 
-function describeLengths(lengths: Lengths | null): string {
+function describeLengths(lengths: SessionLengths | null): string {
   if (lengths === null) return "no token ids";
   const { a, b, shared } = lengths;
   if (a === b && b === shared) return `same, ${a.toLocaleString("en")}`;

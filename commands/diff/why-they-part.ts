@@ -3,12 +3,12 @@ import { canonicalJson } from "../../schema/ids.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 
-export type Why = { why: string; a: string | null; b: string | null };
+export type Parting = { why: string; a: string | null; b: string | null };
 
 /** Characters shown before the first one that differs, and in all. */
 const window = { before: 30, length: 120 };
 
-export function whyTheyPart(a: CallRecord, b: CallRecord, where: "prompt" | "sample", left: Trajectory, right: Trajectory): Why {
+export function whyTheyPart(a: CallRecord, b: CallRecord, where: "prompt" | "sample", left: Trajectory, right: Trajectory): Parting {
   const [own, other] = where === "prompt" ? [a.input, b.input] : [[a.output], [b.output]];
   const messagesA = own.map((id) => (id === null ? undefined : left.messages[id]));
   const messagesB = other.map((id) => (id === null ? undefined : right.messages[id]));
@@ -39,7 +39,7 @@ function roles(a: Message | undefined, b: Message | undefined): string {
   return a.role === b.role ? a.role : `${a.role}, ${b.role}`;
 }
 
-function sides(a: Message | undefined, b: Message | undefined): Pick<Why, "a" | "b"> {
+function sides(a: Message | undefined, b: Message | undefined): Pick<Parting, "a" | "b"> {
   const [textA, textB] = [a && wordsOf(a), b && wordsOf(b)];
   let at = 0;
   while (textA !== undefined && textB !== undefined && at < textA.length && textA[at] === textB[at]) at++;

@@ -1,6 +1,6 @@
 /** The words in which a session is told, in the terminal and on the page alike. */
 import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { BlockView, BranchView, SessionView, SpanView, TokenCounts, TraceView, TurnView } from "./session-view.ts";
+import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
 /** Who speaks, in front of what is said. */
 export const blockLabels: Record<BlockView["kind"], string> = {
@@ -119,7 +119,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
 }
 
 /** `prompt 812, sampled 40: 31 trainable, 9 forced`. */
-export function describeTokens({ prompt, sampled, uncounted, trainable, forced, reason }: TokenCounts): string {
+export function describeTokens({ prompt, sampled, uncounted, trainable, forced, reason }: TurnTokens): string {
   const more =
     uncounted === null ? "" : `, an unknown number sampled${sampled === null ? "" : " more"} (${uncounted.replaceAll("_", " ")})`;
   if (prompt === null && sampled === null) return `no token ids${more}`;

@@ -21,10 +21,10 @@ export type TurnView = {
   repeated: number;
   added: BlockView[];
   output: BlockView[];
-  tokens: TokenCounts;
+  tokens: TurnTokens;
 };
 
-export type TokenCounts = {
+export type TurnTokens = {
   prompt: number | null;
   sampled: number | null;
   /** Why it sampled an unknown number more than that; null where that is all. */
@@ -65,16 +65,16 @@ export function toSessionView(trajectory: Trajectory): SessionView {
   return { trajectory, turns, branches: toBranches(turns), traces: toTraces(trajectory, numbers) };
 }
 
-type Context = {
+type ViewContext = {
   trajectory: Trajectory;
   numbers: Map<string, number>;
   calls: Map<string, CallRecord>;
-  counts: Map<string, Pick<TokenCounts, "trainable" | "forced" | "reason">>;
+  counts: Map<string, Pick<TurnTokens, "trainable" | "forced" | "reason">>;
   /** Agent and message ids of a request -> the first turn that asked it. */
   requests: Map<string, number>;
 };
 
-function toTurn(call: CallRecord, context: Context): TurnView {
+function toTurn(call: CallRecord, context: ViewContext): TurnView {
   const { trajectory, numbers, calls, counts } = context;
   const number = numbers.get(call.call_id) ?? 0;
   const same_request = takeRequest(call, number, context.requests);
@@ -108,8 +108,8 @@ function takeRequest(call: CallRecord, number: number, requests: Map<string, num
   return first ?? null;
 }
 
-function countTokens(nodes: TreeNode[]): Context["counts"] {
-  const counts: Context["counts"] = new Map();
+function countTokens(nodes: TreeNode[]): ViewContext["counts"] {
+  const counts: ViewContext["counts"] = new Map();
   for (const node of nodes) {
     if (node.kind !== "sampled") continue;
     const count = counts.get(node.call_id) ?? { trainable: 0, forced: 0, reason: node.reason };

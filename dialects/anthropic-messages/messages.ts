@@ -1,13 +1,12 @@
 /** The messages of a Messages request: blocks in order, tool results as messages of their own. */
+
 import { z } from "zod";
-import type { Message, Part } from "../../schema/message.ts";
+import type { ContentPart, Message, Part } from "../../schema/message.ts";
 import { checked, invalid, isObject } from "../edge.ts";
 
-type ContentPart = Extract<Part, { type: "text" | "image" }>;
-
 const WireMessage = z.looseObject({ role: z.enum(["user", "assistant", "system"]) });
-const Block = z.looseObject({ type: z.string() });
-type Block = z.output<typeof Block>;
+const WireBlock = z.looseObject({ type: z.string() });
+type WireBlock = z.output<typeof WireBlock>;
 const Text = z.looseObject({ text: z.string() });
 const Thinking = z.looseObject({ thinking: z.string(), signature: z.string().nullish() });
 const Redacted = z.looseObject({ data: z.string() });
@@ -65,15 +64,15 @@ function withoutBillingHeader(text: string): string {
   return text.replace(/^x-anthropic-billing-header:[^\n]*\n*/i, "");
 }
 
-function blocksOf(content: unknown, at: string): Block[] {
+function blocksOf(content: unknown, at: string): WireBlock[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   if (!Array.isArray(content))
     throw invalid(at, `expected a string or a list of blocks, received ${content === null ? "null" : typeof content}`);
-  return content.map((block: unknown, index) => checked(Block, block, `${at}[${index}]`));
+  return content.map((block: unknown, index) => checked(WireBlock, block, `${at}[${index}]`));
 }
 
 /** A user message may hold several tool results and then text: each result is a message, the rest stays around it in order. */
-function parseUser(blocks: Block[], at: string, parsed: ParsedMessages): Message[] {
+function parseUser(blocks: WireBlock[], at: string, parsed: ParsedMessages): Message[] {
   const messages: Message[] = [];
   let parts: Part[] = [];
   const flush = (): void => {
@@ -92,14 +91,14 @@ function parseUser(blocks: Block[], at: string, parsed: ParsedMessages): Message
   return messages.length > 0 ? messages : [{ role: "user", parts: [] }];
 }
 
-function parseResult(block: Block, at: string, parsed: ParsedMessages): Message {
+function parseResult(block: WireBlock, at: string, parsed: ParsedMessages): Message {
   const result = checked(ToolResult, block, at);
   const blocks = result.content === null || result.content === undefined ? [] : blocksOf(result.content, `${at}.content`);
   const content = blocks.flatMap((inner, index) => parseContentBlock(inner, `${at}.content[${index}]`, parsed));
   return { role: "tool", parts: [{ type: "tool_result", call_id: result.tool_use_id, content, is_error: result.is_error ?? false }] };
 }
 
-function parseContentBlock(block: Block, at: string, parsed: ParsedMessages): ContentPart[] {
+function parseContentBlock(block: WireBlock, at: string, parsed: ParsedMessages): ContentPart[] {
   switch (block.type) {
     case "text":
       return textParts(checked(Text, block, at).text);
@@ -124,7 +123,7 @@ function parseContentBlock(block: Block, at: string, parsed: ParsedMessages): Co
   }
 }
 
-function parseAssistantBlock(block: Block, at: string, parsed: ParsedMessages): Part[] {
+function parseAssistantBlock(block: WireBlock, at: string, parsed: ParsedMessages): Part[] {
   switch (block.type) {
     case "text":
       return textParts(checked(Text, block, at).text);
@@ -145,7 +144,7 @@ function parseAssistantBlock(block: Block, at: string, parsed: ParsedMessages): 
   }
 }
 
-function parseDocument(block: Block, at: string, parsed: ParsedMessages): ContentPart[] {
+function parseDocument(block: WireBlock, at: string, parsed: ParsedMessages): ContentPart[] {
   const source = checked(Source, block.source, `${at}.source`);
   const title = typeof block.title === "string" && block.title !== "" ? textParts(`${block.title}\n`) : [];
   if (source.type === "text") return [...title, ...textParts(checked(Base64, source, `${at}.source`).data)];

@@ -1,13 +1,13 @@
 /** A message, event by event or whole. */
+
 import type { AlidadeError } from "../../errors.ts";
-import type { Usage } from "../../schema/message.ts";
+import type { JsonObject, Usage } from "../../schema/message.ts";
 import { answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { toolInput } from "../tool-input.ts";
 import { anthropicErrorBody } from "./error.ts";
 
-type Fields = Record<string, unknown>;
 type OpenBlock = { type: "text" | "thinking"; text: string };
 
 /** Builds the stream's events, and the same answer as one body: they cannot differ. */
@@ -15,11 +15,11 @@ export class MessagesWriter implements StreamWriter {
   readonly #context: AnswerContext;
   #opened = false;
   #open: OpenBlock | null = null;
-  #content: Fields[] = [];
+  #content: JsonObject[] = [];
   #malformed: { index: number; name: string }[] = [];
   #calls = 0;
-  #end: Fields = { stop_reason: null, stop_sequence: null };
-  #usage: Fields = unknownUsage;
+  #end: JsonObject = { stop_reason: null, stop_sequence: null };
+  #usage: JsonObject = unknownUsage;
 
   constructor(context: AnswerContext) {
     this.#context = context;
@@ -44,7 +44,7 @@ export class MessagesWriter implements StreamWriter {
   }
 
   /** The answer as one body, once the end was written. */
-  body(): Fields {
+  body(): JsonObject {
     return { ...this.#message({ content: this.#content }), ...this.#flag() };
   }
 
@@ -104,7 +104,7 @@ export class MessagesWriter implements StreamWriter {
     return [...this.#close(), frame("message_delta", { delta: this.#end, usage: this.#usage, ...this.#flag() }), frame("message_stop", {})];
   }
 
-  #stopReason(event: Extract<TurnEvent, { type: "end" }>): Fields {
+  #stopReason(event: Extract<TurnEvent, { type: "end" }>): JsonObject {
     const reason = answerable(event.finish_reason);
     if (reason === "length") return { stop_reason: "max_tokens", stop_sequence: null };
     if (reason === "content_filter") return { stop_reason: "refusal", stop_sequence: null };
@@ -116,29 +116,29 @@ export class MessagesWriter implements StreamWriter {
   }
 
   /** Tool calls that went out as text, by the index of their block: outside the content, so that no harness sends it back. */
-  #flag(): Fields {
+  #flag(): JsonObject {
     return this.#malformed.length === 0 ? {} : { alidade: { malformed_tool_calls: this.#malformed } };
   }
 
-  #message(fields: Fields): Fields {
+  #message(fields: JsonObject): JsonObject {
     const { call_id, model } = this.#context;
     return { id: `msg_${call_id}`, type: "message", role: "assistant", model, ...fields, ...this.#end, usage: this.#usage };
   }
 
-  #blockStart(block: Fields): SseFrame {
+  #blockStart(block: JsonObject): SseFrame {
     return frame("content_block_start", { index: this.#content.length, content_block: block });
   }
 
-  #delta(delta: Fields): SseFrame {
+  #delta(delta: JsonObject): SseFrame {
     return frame("content_block_delta", { index: this.#content.length, delta });
   }
 
-  #stop(block: Fields): SseFrame[] {
+  #stop(block: JsonObject): SseFrame[] {
     return [frame("content_block_stop", { index: this.#content.push(block) - 1 })];
   }
 }
 
-function frame(type: string, fields: Fields): SseFrame {
+function frame(type: string, fields: JsonObject): SseFrame {
   return { event: type, data: JSON.stringify({ type, ...fields }) };
 }
 
@@ -147,7 +147,7 @@ function frame(type: string, fields: Fields): SseFrame {
  * count. 0 stands for "not known" there: the counts of `message_delta` replace those of `message_start`, in the
  * vendor's SDK and in Claude Code, and null stays on the record.
  */
-const unknownUsage: Fields = {
+const unknownUsage: JsonObject = {
   input_tokens: 0,
   cache_creation_input_tokens: null,
   cache_read_input_tokens: null,
@@ -155,7 +155,7 @@ const unknownUsage: Fields = {
 };
 
 /** Input here excludes what was read from the cache. */
-function usageOf(usage: Usage): Fields {
+function usageOf(usage: Usage): JsonObject {
   return {
     ...unknownUsage,
     ...(usage.prompt_tokens !== null && { input_tokens: usage.prompt_tokens - (usage.cached_tokens ?? 0) }),

@@ -1,13 +1,11 @@
 /** The contents of a generateContent request: parts in order, function responses as messages of their own. */
+
 import { z } from "zod";
 import { fromToolCallId, mintToolCallId } from "../../schema/ids.ts";
-import type { Message, Part, ToolCallPart } from "../../schema/message.ts";
+import type { ContentPart, Message, Part, ToolCallPart } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
 import { AnyObject, checked, invalid, isObject, JsonObject, MaybeText } from "../edge.ts";
 import { camelKeys } from "./wire.ts";
-
-type ContentPart = Extract<Part, { type: "text" | "image" }>;
-type Fields = Record<string, unknown>;
 
 const Content = z.looseObject({ role: z.enum(["user", "model", "function", "system"]).nullish(), parts: z.array(z.unknown()).nullish() });
 const FunctionCall = z.looseObject({ id: z.string().nullish(), name: z.string(), args: JsonObject.nullish() });
@@ -51,12 +49,12 @@ export function parseSystem(value: unknown, at: string): Message[] {
   return texts.length === 0 ? [] : [{ role: "system", parts: texts }];
 }
 
-function partOf(value: unknown, at: string): Fields {
+function partOf(value: unknown, at: string): JsonObject {
   if (typeof value === "string") return { text: value };
   return camelKeys(checked(AnyObject, value, at));
 }
 
-function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]): Message {
+function parseModel(parts: JsonObject[], at: string, calls: Calls, omitted: string[]): Message {
   const out: Part[] = [];
   const carried = new Set<string>();
   const counts = new Map<string, number>();
@@ -79,7 +77,7 @@ function parseModel(parts: Fields[], at: string, calls: Calls, omitted: string[]
 }
 
 /** One content may hold several function responses and other parts: each response is a message, the rest stays around it in order. */
-function parseUser(role: "user" | "system", parts: Fields[], at: string, calls: Calls, omitted: string[]): Message[] {
+function parseUser(role: "user" | "system", parts: JsonObject[], at: string, calls: Calls, omitted: string[]): Message[] {
   const messages: Message[] = [];
   let rest: Part[] = [];
   const flush = (): void => {
@@ -105,7 +103,7 @@ const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""
  * Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts.
  * It counts as well where it says more than that one: what stands beside it is a result too.
  */
-function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[]): Message {
+function parseResponse(value: JsonObject, at: string, calls: Calls, omitted: string[]): Message {
   const answer = checked(FunctionResponse, camelKeys(value), at);
   const response = answer.response ?? {};
   const error = JSON.stringify(response.error);
@@ -118,7 +116,7 @@ function parseResponse(value: Fields, at: string, calls: Calls, omitted: string[
   return { role: "tool", parts: [{ type: "tool_result", call_id: calls.take(answer.id ?? "", answer.name), content, is_error: isError }] };
 }
 
-function outputOf(response: Fields, isError: boolean): unknown {
+function outputOf(response: JsonObject, isError: boolean): unknown {
   const [only, ...more] = Object.keys(response);
   if (only === undefined) return "";
   if (more.length > 0) return response;
@@ -129,7 +127,7 @@ function outputOf(response: Fields, isError: boolean): unknown {
 /** Kinds that only Google's own tools write, at Google. */
 const hosted = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
-function parseContentPart(part: Fields, at: string, omitted: string[]): ContentPart[] {
+function parseContentPart(part: JsonObject, at: string, omitted: string[]): ContentPart[] {
   if (typeof part.text === "string") return textParts(part.text);
   if (part.inlineData !== undefined) {
     const { mimeType, data } = checked(
@@ -160,7 +158,7 @@ function imageOfFile(value: unknown, at: string): ContentPart {
   return { type: "image", url: file.fileUri };
 }
 
-function textOf(part: Fields, at: string): string {
+function textOf(part: JsonObject, at: string): string {
   return checked(MaybeText, part.text, `${at}.text`) ?? "";
 }
 

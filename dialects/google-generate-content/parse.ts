@@ -15,7 +15,7 @@ const Body = z.looseObject({
   generationConfig: z.looseObject({}).nullish(),
 });
 
-const Config = z.looseObject({
+const GenerationConfig = z.looseObject({
   temperature: z.number().nullish(),
   topP: z.number().nullish(),
   topK: z.number().nullish(),
@@ -29,7 +29,7 @@ const Config = z.looseObject({
   responseModalities: z.array(z.string()).nullish(),
   thinkingConfig: z.looseObject({}).nullish(),
 });
-type Config = z.output<typeof Config>;
+type GenerationConfig = z.output<typeof GenerationConfig>;
 
 const mapped = ["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generateContentRequest"];
 
@@ -38,7 +38,7 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
   const body = checked(Body, camelKeys(unwrapped(sent)));
   // What a cache holds is at Google: without it the prompt would be another one.
   if (body.cachedContent) throw invalid("cachedContent", "nothing is cached here; send the contents themselves");
-  const config = checked(Config, camelKeys(body.generationConfig ?? {}), "generationConfig");
+  const config = checked(GenerationConfig, camelKeys(body.generationConfig ?? {}), "generationConfig");
   refuseUnsupported(config);
   const { messages, omitted } = parseContents(body.contents, "contents");
   if (kind !== "count_tokens") refusePrefill(messages);
@@ -72,7 +72,7 @@ function unwrapped(body: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** What would change the meaning of the answer, with what is understood. */
-function refuseUnsupported(config: Config): void {
+function refuseUnsupported(config: GenerationConfig): void {
   if (config.candidateCount != null && config.candidateCount !== 1)
     throw invalid(
       "generationConfig.candidateCount",
@@ -87,7 +87,7 @@ function refuseUnsupported(config: Config): void {
     );
 }
 
-function parseSampling(config: Config): Sampling {
+function parseSampling(config: GenerationConfig): Sampling {
   return present({
     temperature: config.temperature,
     top_p: config.topP,
@@ -104,7 +104,7 @@ function parseSampling(config: Config): Sampling {
 }
 
 /** In the shape that engines take, which wants a name. */
-function responseFormat(config: Config): unknown {
+function responseFormat(config: GenerationConfig): unknown {
   const schema = config.responseJsonSchema ?? (isObject(config.responseSchema) ? toJsonSchema(config.responseSchema) : undefined);
   if (isObject(schema)) return { type: "json_schema", json_schema: { name: "output", schema } };
   return config.responseMimeType === "application/json" ? { type: "json_object" } : undefined;

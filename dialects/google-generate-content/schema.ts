@@ -2,7 +2,7 @@
 import { isObject } from "../edge.ts";
 import { camelKeys } from "./wire.ts";
 
-type Schema = Record<string, unknown>;
+type JsonSchema = Record<string, unknown>;
 
 /** 64-bit limits, which Google's JSON writes as strings. */
 const limits = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
@@ -10,10 +10,10 @@ const limits = ["minItems", "maxItems", "minLength", "maxLength", "minProperties
 /** What is no JSON Schema, or is said here in another way. */
 const replaced = ["type", "nullable", "propertyOrdering", ...limits];
 
-export function toJsonSchema(value: unknown): Schema {
+export function toJsonSchema(value: unknown): JsonSchema {
   if (!isObject(value)) return {};
   const schema = camelKeys(value);
-  const out: Schema = { ...typed(schema), ...Object.fromEntries(Object.entries(schema).filter(([key]) => !replaced.includes(key))) };
+  const out: JsonSchema = { ...typed(schema), ...Object.fromEntries(Object.entries(schema).filter(([key]) => !replaced.includes(key))) };
   for (const key of limits) if (schema[key] !== undefined && schema[key] !== null) out[key] = Number(schema[key]);
   if (out.format === "enum") delete out.format;
   if (schema.nullable === true && Array.isArray(schema.enum) && !schema.enum.includes(null)) out.enum = [...schema.enum, null];
@@ -26,7 +26,7 @@ export function toJsonSchema(value: unknown): Schema {
   return out;
 }
 
-function typed({ type, nullable }: Schema): Schema {
+function typed({ type, nullable }: JsonSchema): JsonSchema {
   const names = (Array.isArray(type) ? type : [type])
     .filter((one) => typeof one === "string" && one !== "TYPE_UNSPECIFIED")
     .map((one) => String(one).toLowerCase());
@@ -35,7 +35,7 @@ function typed({ type, nullable }: Schema): Schema {
 }
 
 /** In the order that was asked for: it is the order in which a model writes them. */
-function properties(schemas: Schema, ordering: unknown): Schema {
+function properties(schemas: JsonSchema, ordering: unknown): JsonSchema {
   const first = Array.isArray(ordering)
     ? ordering.filter((name): name is string => typeof name === "string" && Object.hasOwn(schemas, name))
     : [];

@@ -1,6 +1,7 @@
 /** A generateContent response, piece by piece or whole: on this wire every piece is a whole response object. */
+
 import type { AlidadeError } from "../../errors.ts";
-import type { Usage } from "../../schema/message.ts";
+import type { JsonObject, Usage } from "../../schema/message.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
@@ -8,8 +9,6 @@ import { isObject } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
 import { googleErrorBody } from "./error.ts";
 import { camelKeys } from "./wire.ts";
-
-type Fields = Record<string, unknown>;
 
 /** Calls end a turn with STOP like words do. */
 const finishReasons: Record<AnswerableFinish, string> = {
@@ -23,12 +22,12 @@ const finishReasons: Record<AnswerableFinish, string> = {
 export class GenerateContentWriter implements StreamWriter {
   readonly #context: AnswerContext;
   readonly #showsThoughts: boolean;
-  #parts: Fields[] = [];
+  #parts: JsonObject[] = [];
   #malformed: { part: number; name: string }[] = [];
   /** A thought was sampled, and no call has carried its signature. */
   #owesSignature = false;
   #finish: string | null = null;
-  #usage: Fields | null = null;
+  #usage: JsonObject | null = null;
 
   constructor(context: AnswerContext) {
     this.#context = context;
@@ -70,11 +69,11 @@ export class GenerateContentWriter implements StreamWriter {
   }
 
   /** The answer as one body, once the end was written. */
-  body(): Fields {
+  body(): JsonObject {
     return this.#response(this.#parts);
   }
 
-  #add(part: Fields | null): SseFrame[] {
+  #add(part: JsonObject | null): SseFrame[] {
     if (part === null) return [];
     const last = this.#parts.at(-1);
     // Pieces of one text are one part of the whole.
@@ -85,7 +84,7 @@ export class GenerateContentWriter implements StreamWriter {
   }
 
   /** This wire wants an object: arguments that are none go out as text, never as `{}`. */
-  #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): Fields {
+  #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): JsonObject {
     const args = toolInput(event.arguments);
     if (args !== null) {
       this.#owesSignature = false;
@@ -100,11 +99,11 @@ export class GenerateContentWriter implements StreamWriter {
     return carrierOf(this.#context.call_id);
   }
 
-  #piece(parts: Fields[]): SseFrame {
+  #piece(parts: JsonObject[]): SseFrame {
     return { data: JSON.stringify(this.#response(parts)) };
   }
 
-  #response(parts: Fields[]): Fields {
+  #response(parts: JsonObject[]): JsonObject {
     const { call_id, created, model } = this.#context;
     const candidate = { content: { role: "model", parts }, ...(this.#finish !== null && { finishReason: this.#finish }), index: 0 };
     return {
@@ -119,7 +118,7 @@ export class GenerateContentWriter implements StreamWriter {
   }
 }
 
-function isText(part: Fields): boolean {
+function isText(part: JsonObject): boolean {
   return typeof part.text === "string";
 }
 
@@ -129,7 +128,7 @@ function wantsThoughts(config: unknown): boolean {
 }
 
 /** Candidates exclude thoughts here. What the engine did not count is left out, as this API allows. */
-function usageOf(usage: Usage): Fields | null {
+function usageOf(usage: Usage): JsonObject | null {
   const { prompt_tokens, cached_tokens, sampled_tokens, reasoning_tokens } = usage;
   if (prompt_tokens === null || sampled_tokens === null) return null;
   return {

@@ -1,8 +1,8 @@
 /** The messages of a chat completions request, in order, whoever wrote them. */
 import { z } from "zod";
-import type { Message, ToolCallPart } from "../../schema/message.ts";
+import type { ContentPart, Message, ToolCallPart } from "../../schema/message.ts";
 import { checked, isObject } from "../edge.ts";
-import { type ContentPart, parseContent, textParts } from "../openai-content.ts";
+import { parseContent, textParts } from "../openai-content.ts";
 
 const WireMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),

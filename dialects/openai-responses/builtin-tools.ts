@@ -3,25 +3,25 @@
  * only, so each is shown as one, and a call goes out in the tool's own form. What does not fit that form goes out as the
  * function call that it was: the client answers what it makes of it, and nothing is lost or made up.
  */
+
 import { z } from "zod";
 import { canonicalJson, fromToolCallId } from "../../schema/ids.ts";
+import type { JsonObject } from "../../schema/message.ts";
 import { type Tool, toolCallsOf } from "../../schema/message.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { AnyObject, AnyText, checked, isObject, MaybeText, present } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
 import type { ItemKind } from "./item-id.ts";
 
-type Fields = Record<string, unknown>;
-
 type BuiltinTool = {
   description: string;
-  parameters: Fields;
+  parameters: JsonObject;
   idKind: ItemKind;
   /** The item's field that holds what the model asked for. */
   field: "action" | "operation";
   /** The field's value, or null where the arguments do not fit. */
-  toWire(args: Fields): Fields | null;
-  fromWire(value: Fields): Fields;
+  toWire(args: JsonObject): JsonObject | null;
+  fromWire(value: JsonObject): JsonObject;
 };
 
 const text = { type: "string" };
@@ -89,7 +89,7 @@ export function builtinTool(type: string, name: string): Tool {
 }
 
 /** A call as an item of the tool's own type; null where the sampled arguments do not fit it. */
-export function builtinCall(type: string, rawArguments: string): { idKind: ItemKind; fields: Fields } | null {
+export function builtinCall(type: string, rawArguments: string): { idKind: ItemKind; fields: JsonObject } | null {
   const tool = builtinTools.get(type);
   const args = toolInput(rawArguments);
   const value = args && (tool?.toWire(args) ?? null);
@@ -102,7 +102,7 @@ const CallItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().n
 /** A call item of the history: its call's id, and what it asked for as a function's arguments. */
 export function fromBuiltinCall(
   type: string,
-  item: Fields,
+  item: JsonObject,
   at: string,
   record: SessionRecord | undefined,
 ): { call_id: string; arguments: string } {
@@ -117,7 +117,7 @@ export function fromBuiltinCall(
  * The arguments that were sampled for a call of ours whose item came back as it was given. They cannot be read off the
  * item: a default that the model spelled out looks like one that the form filled in. Null where it asks for another thing.
  */
-function sampledArguments(type: string, callId: string, received: Fields, record: SessionRecord | undefined): string | null {
+function sampledArguments(type: string, callId: string, received: JsonObject, record: SessionRecord | undefined): string | null {
   const ours = fromToolCallId(callId);
   const turn = ours && record?.turn(ours.call_id);
   const sampled = turn && toolCallsOf(turn.message)[ours.index]?.arguments;
@@ -125,7 +125,7 @@ function sampledArguments(type: string, callId: string, received: Fields, record
   if (!sampled || given === null) return null;
   const { field, fromWire } = builtinTools.get(type) as BuiltinTool;
   // As clients read it: the numbers in it are their text until it is written.
-  const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, Fields>;
+  const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, JsonObject>;
   return value && canonicalJson(fromWire(value)) === canonicalJson(received) ? sampled : null;
 }
 
@@ -134,7 +134,7 @@ const Outcome = z.looseObject({ type: z.string(), exit_code: z.number().nullish(
 const ShellOutput = z.looseObject({ stdout: z.string().nullish(), stderr: z.string().nullish(), outcome: Outcome.nullish() });
 
 /** What a tool's own output item says, as the text that the model reads. */
-export function fromBuiltinOutput(item: Fields, at: string): { call_id: string; text: string; is_error: boolean } {
+export function fromBuiltinOutput(item: JsonObject, at: string): { call_id: string; text: string; is_error: boolean } {
   const { call_id, id, status } = checked(OutputItem, item, at);
   const output = item.output;
   return {

@@ -12,8 +12,8 @@ import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";
 
-const Item = z.looseObject({ type: z.string().nullish(), role: z.string().nullish(), id: z.string().nullish() });
-type Item = z.output<typeof Item>;
+const WireItem = z.looseObject({ type: z.string().nullish(), role: z.string().nullish(), id: z.string().nullish() });
+type WireItem = z.output<typeof WireItem>;
 const MessageItem = z.looseObject({ role: z.enum(["system", "developer", "user", "assistant"]) });
 const Reasoning = z.looseObject({
   summary: z.array(z.looseObject({ text: z.string() })).nullish(),
@@ -33,7 +33,7 @@ export function parseItems(
   const omitted: string[] = [];
   for (const [index, value] of values.entries()) {
     const at = `input[${index}]`;
-    const item = checked(Item, value, at);
+    const item = checked(WireItem, value, at);
     switch (item.type ?? "message") {
       case "message":
         addMessage(item, at, turns);
@@ -86,7 +86,7 @@ export function parseItems(
   return { messages: turns.messages, omitted };
 }
 
-function addMessage(item: Item, at: string, turns: TurnBuilder): void {
+function addMessage(item: WireItem, at: string, turns: TurnBuilder): void {
   const { role } = checked(MessageItem, item, at);
   const parts = parseContent(item.content, `${at}.content`);
   if (role !== "assistant") turns.push({ role, parts });
@@ -94,7 +94,7 @@ function addMessage(item: Item, at: string, turns: TurnBuilder): void {
 }
 
 /** The text itself where it was given; a summary is all that other vendors let out. An item's id of ours names the thought too. */
-function addReasoning(item: Item, at: string, turns: TurnBuilder): void {
+function addReasoning(item: WireItem, at: string, turns: TurnBuilder): void {
   const reasoning = checked(Reasoning, item, at);
   const texts = reasoning.content?.length ? reasoning.content : (reasoning.summary ?? []);
   const named = callOfItem(item.id);

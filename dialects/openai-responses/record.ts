@@ -12,9 +12,9 @@ import { toItems } from "./to-items.ts";
 import { ToolList } from "./tools.ts";
 
 type Body = Record<string, unknown>;
-type Answer = (request: RecordRequest, record: SessionRecord) => Promise<Body> | Body;
+type RecordAnswer = (request: RecordRequest, record: SessionRecord) => Promise<Body> | Body;
 
-const answers = new Map<string, Answer>(
+const answers = new Map<string, RecordAnswer>(
   Object.entries({
     "GET /v1/responses/:id": ({ id, query }, record) => {
       if (query.stream === "true") throw invalid("stream", "a response that was given is answered in one piece; leave it out");
@@ -50,7 +50,7 @@ const answers = new Map<string, Answer>(
       await record.delete(storedConversation(id, record).conversation_id);
       return { id, object: "conversation.deleted", deleted: true };
     },
-  } satisfies Record<string, Answer>),
+  } satisfies Record<string, RecordAnswer>),
 );
 
 const NewConversation = z.looseObject({ items: z.array(z.unknown()).nullish(), metadata: JsonObject.nullish() });
@@ -88,13 +88,13 @@ function conversationBody({ conversation_id, created, metadata }: StoredConversa
   return { id: conversationId(conversation_id), object: "conversation", created_at: created, metadata };
 }
 
-type Item = ReturnType<typeof toItems>[number];
+type ShownItem = ReturnType<typeof toItems>[number];
 
 /** `said`: the call whose turn is the last of them, from item `first` on. */
 function conversationItems(
   conversation: StoredConversation,
   record: SessionRecord,
-): { items: Item[]; answer: { call_id: string; first: number } | null } {
+): { items: ShownItem[]; answer: { call_id: string; first: number } | null } {
   const latest = conversation.latest_call_id === null ? null : record.call(conversation.latest_call_id);
   if (!latest?.turn) {
     const context = { call_id: conversation.conversation_id, created: 0, model: "", native: {}, custom_tools: new Set<string>() };
@@ -107,7 +107,7 @@ function conversationItems(
 }
 
 /** Newest first and 20 at once, unless asked otherwise: the API's own defaults. */
-function page(items: readonly Item[], query: Record<string, string>): Body & { data: Item[] } {
+function page(items: readonly ShownItem[], query: Record<string, string>): Body & { data: ShownItem[] } {
   const ordered = query.order === "asc" ? items : items.toReversed();
   const after = query.after === undefined ? -1 : ordered.findIndex((item) => item.id === query.after);
   if (query.after !== undefined && after === -1) throw invalid("after", `no item is named "${query.after}"`);

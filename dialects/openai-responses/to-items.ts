@@ -3,10 +3,10 @@ import type { Message, Part } from "../../schema/message.ts";
 import type { AnswerContext } from "../dialect.ts";
 import { callItem } from "./call-item.ts";
 
-type Item = Record<string, unknown> & { id: string };
+type AnswerItem = Record<string, unknown> & { id: string };
 
 /** Ids name the place in this call's conversation; they are no answer's own. */
-export function toItems(messages: Message[], context: AnswerContext): Item[] {
+export function toItems(messages: Message[], context: AnswerContext): AnswerItem[] {
   const items = messages.flatMap((message) => itemsOf(message, context));
   return items.map((item, index) => ({ id: `item_${context.call_id}n${index}`, ...item }));
 }

@@ -1,5 +1,7 @@
 /** A response, event by event or whole. */
+
 import type { AlidadeError } from "../../errors.ts";
+import type { JsonObject } from "../../schema/message.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
@@ -9,16 +11,15 @@ import { failure, responseObject, usageOf } from "./response-object.ts";
 
 /** The item that deltas go to. A tool call is never one: it comes whole. */
 type OpenItem = { kind: "msg" | "rs"; id: string; text: string };
-type Fields = Record<string, unknown>;
 
 /** What differs between a text and a reasoning item: the same events under other names. */
 const forms = {
   msg: {
     event: "response.output_text",
-    part: (text: string): Fields => ({ type: "output_text", text, annotations: [], logprobs: [] }),
+    part: (text: string): JsonObject => ({ type: "output_text", text, annotations: [], logprobs: [] }),
     extra: { logprobs: [] as unknown[] },
   },
-  rs: { event: "response.reasoning_text", part: (text: string): Fields => ({ type: "reasoning_text", text }), extra: {} },
+  rs: { event: "response.reasoning_text", part: (text: string): JsonObject => ({ type: "reasoning_text", text }), extra: {} },
 };
 
 /** Builds the stream's events, and the same answer as one body: they cannot differ. */
@@ -28,9 +29,9 @@ export class ResponsesWriter implements StreamWriter {
   #opened = false;
   #open: OpenItem | null = null;
   /** The call that came last: only what follows says whether it was cut off. */
-  #call: Fields | null = null;
-  #output: Fields[] = [];
-  #final: Fields | null = null;
+  #call: JsonObject | null = null;
+  #output: JsonObject[] = [];
+  #final: JsonObject | null = null;
 
   constructor(context: AnswerContext) {
     this.#context = context;
@@ -63,7 +64,7 @@ export class ResponsesWriter implements StreamWriter {
   }
 
   /** The answer as one body, once the end was written. */
-  body(): Fields {
+  body(): JsonObject {
     return this.#final ?? this.#response("in_progress");
   }
 
@@ -114,7 +115,7 @@ export class ResponsesWriter implements StreamWriter {
     return [...frames, this.#done(this.#item(open, status, [part]))];
   }
 
-  #item(open: OpenItem, status: string, content: Fields[]): Fields {
+  #item(open: OpenItem, status: string, content: JsonObject[]): JsonObject {
     if (open.kind === "msg") return { id: open.id, type: "message", status, role: "assistant", content };
     return { id: open.id, type: "reasoning", status, summary: [], content, encrypted_content: carrierOf(this.#context.call_id) };
   }
@@ -136,7 +137,7 @@ export class ResponsesWriter implements StreamWriter {
     ];
   }
 
-  #done(item: Fields): SseFrame {
+  #done(item: JsonObject): SseFrame {
     const frame = this.#frame("response.output_item.done", { output_index: this.#output.length, item });
     this.#output.push(item);
     return frame;
@@ -151,16 +152,16 @@ export class ResponsesWriter implements StreamWriter {
     return [...frames, this.#frame(`response.${status}`, { response: this.#final })];
   }
 
-  #place(open: OpenItem): Fields {
+  #place(open: OpenItem): JsonObject {
     return { item_id: open.id, output_index: this.#output.length, content_index: 0 };
   }
 
-  #response(status: string, fields: Fields = {}): Fields {
+  #response(status: string, fields: JsonObject = {}): JsonObject {
     const output = this.#call === null ? [...this.#output] : [...this.#output, this.#call];
     return responseObject(this.#context, { status, output, ...fields });
   }
 
-  #frame(type: string, fields: Fields): SseFrame {
+  #frame(type: string, fields: JsonObject): SseFrame {
     return { event: type, data: JSON.stringify({ type, sequence_number: this.#sequence++, ...fields }) };
   }
 }

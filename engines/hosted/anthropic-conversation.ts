@@ -9,7 +9,7 @@ import type { Message, Part, Tool } from "../../schema/message.ts";
 import { schemaAsWritten } from "../../wire/tool-schema.ts";
 import { readImageUrl } from "../chat/data-url.ts";
 
-type Block = Anthropic.ContentBlockParam;
+type ContentBlock = Anthropic.ContentBlockParam;
 type Shown = { type: "text"; text: string } | Anthropic.ImageBlockParam;
 
 /** `system` is empty where there is none. Turns of one side that follow each other are one message, as the API has it. */
@@ -18,7 +18,7 @@ export function toAnthropicMessages(messages: Message[]): { system: string; mess
   const head = begins === -1 ? messages : messages.slice(0, begins);
   const system = head.map((message) => textOf(message.parts)).join("\n\n");
   const sentAsText = new Set<string>();
-  const out: { role: "user" | "assistant"; content: Block[] }[] = [];
+  const out: { role: "user" | "assistant"; content: ContentBlock[] }[] = [];
   for (const message of messages.slice(head.length)) {
     const role = message.role === "assistant" ? "assistant" : "user";
     const content = message.parts.flatMap((part) => toBlocks(part, sentAsText));
@@ -40,7 +40,7 @@ export function toAnthropicTools(tools: Tool[]): Anthropic.Tool[] {
 }
 
 /** `unsaid` gathers the ids of calls that went out as text. */
-function toBlocks(part: Part, sentAsText: Set<string>): Block[] {
+function toBlocks(part: Part, sentAsText: Set<string>): ContentBlock[] {
   switch (part.type) {
     case "text":
       return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];

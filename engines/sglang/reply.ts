@@ -2,12 +2,13 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { FinishReason } from "../../schema/message.ts";
+import type { WeightSpan } from "../../schema/session-log.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";
 import { messageEvents, ReplyMessage } from "../chat/reply.ts";
-import type { SampleEvent, SampleRequest, WeightSpan } from "../engine.ts";
+import type { SampleEvent, SampleRequest } from "../engine.ts";
 
 /** Throws `engine_error` for what is not of SGLang's shape. */
 export function replyEvents(baseUrl: string, text: string, request: SampleRequest): Generator<SampleEvent> {
@@ -22,13 +23,13 @@ export function replyEvents(baseUrl: string, text: string, request: SampleReques
   } catch (error) {
     throw notOurs(messageOf(error));
   }
-  const parsed = request.prompt ? GenerateReply.transform(toChatReply).safeParse(value) : ChatReply.safeParse(value);
+  const parsed = request.prompt ? GenerateReply.transform(toChatReply).safeParse(value) : SglangReply.safeParse(value);
   if (parsed.success) return toEvents(parsed.data, request);
   const issue = parsed.error.issues[0];
   throw notOurs(`${issue?.path.join(".")}: ${issue?.message}`);
 }
 
-function toChatReply({ text, output_ids, prompt_token_ids, meta_info }: z.infer<typeof GenerateReply>): ChatReply {
+function toChatReply({ text, output_ids, prompt_token_ids, meta_info }: z.infer<typeof GenerateReply>): SglangReply {
   const choice = {
     message: { content: text },
     finish_reason: meta_info.finish_reason?.type ?? null,
@@ -39,7 +40,7 @@ function toChatReply({ text, output_ids, prompt_token_ids, meta_info }: z.infer<
   return { choices: [choice], usage: { prompt_tokens: meta_info.prompt_tokens, completion_tokens: meta_info.completion_tokens } };
 }
 
-function* toEvents(reply: ChatReply, request: SampleRequest): Generator<SampleEvent> {
+function* toEvents(reply: SglangReply, request: SampleRequest): Generator<SampleEvent> {
   const [choice] = reply.choices;
   const meta = choice.meta_info ?? null;
   if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
@@ -102,7 +103,7 @@ function stopOf(choice: Choice): string | number | null {
   return choice.meta_info?.finish_reason?.matched ?? choice.matched_stop ?? null;
 }
 
-function weightsOf(reply: ChatReply, count: number): WeightSpan[] | null {
+function weightsOf(reply: SglangReply, count: number): WeightSpan[] | null {
   const reported = reply.metadata ?? reply.choices[0]?.meta_info ?? null;
   const spans = reported?.weight_versions?.flatMap(({ version, start, end }) => ({ version, start, end: end ?? null }));
   if (spans?.length) return spans;
@@ -139,7 +140,7 @@ const Choice = z.looseObject({
 });
 type Choice = z.infer<typeof Choice>;
 /** A chat's answer. */
-export const ChatReply = z.looseObject({
+export const SglangReply = z.looseObject({
   model: z.string().nullish(),
   choices: z.tuple([Choice], Choice),
   usage: z
@@ -152,7 +153,7 @@ export const ChatReply = z.looseObject({
     .nullish(),
   metadata: z.looseObject(Weights).nullish(),
 });
-type ChatReply = z.infer<typeof ChatReply>;
+type SglangReply = z.infer<typeof SglangReply>;
 
 /** What `/generate` answers: a text that no parser has seen. */
 const GenerateReply = z.looseObject({

@@ -2,9 +2,10 @@
  * Chunks of vLLM's stream in, events out. There are hundreds of them a call, so they are checked by hand: a schema
  * costs more than all else that is done to a chunk, and 30 000 prompt ids through one cost milliseconds.
  */
+
 import { AlidadeError } from "../../errors.ts";
 import { argumentsObject } from "../../schema/arguments.ts";
-import type { FinishReason, Usage } from "../../schema/message.ts";
+import type { FinishReason, JsonObject, Usage } from "../../schema/message.ts";
 import { isIds, parseIds } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
@@ -12,7 +13,6 @@ import type { SampleEvent } from "../engine.ts";
 import { refusal } from "../http/refusal.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
 
-type Fields = Record<string, unknown>;
 /** `behind`: text that came while the call was written. */
 type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
 
@@ -107,7 +107,7 @@ export class ChunkReader {
     };
   }
 
-  #parse(text: string): Fields {
+  #parse(text: string): JsonObject {
     let value: unknown;
     try {
       const cut = cutLogprobs(text);
@@ -127,7 +127,7 @@ export class ChunkReader {
     );
   }
 
-  #take(chunk: Fields, events: SampleEvent[]): void {
+  #take(chunk: JsonObject, events: SampleEvent[]): void {
     this.#model ??= optional(chunk, "model", isString);
     this.#takePrompt(chunk, events);
     const usage = optional(chunk, "usage", isFields);
@@ -150,7 +150,7 @@ export class ChunkReader {
     }
   }
 
-  #takePrompt(fields: Fields, events: SampleEvent[]): void {
+  #takePrompt(fields: JsonObject, events: SampleEvent[]): void {
     const prompt = this.#sawPrompt ? null : optional(fields, "prompt_token_ids", isIds);
     if (!prompt?.length) return;
     this.#sawPrompt = true;
@@ -163,7 +163,7 @@ export class ChunkReader {
     else this.#say(kind, text, events);
   }
 
-  #takeDelta(delta: Fields, events: SampleEvent[]): void {
+  #takeDelta(delta: JsonObject, events: SampleEvent[]): void {
     this.#say("reasoning", optional(delta, "reasoning", isString) ?? optional(delta, "reasoning_content", isString), events);
     this.#say("text", optional(delta, "content", isString), events);
     for (const fragment of optional(delta, "tool_calls", Array.isArray) ?? []) this.#takeFragment(fragment, events);
@@ -262,7 +262,7 @@ function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | nul
 }
 
 /** One logprob for each id of the chunk; all null where the engine gave another number of them. */
-function toLogprobs(choice: Fields, cut: (number | null)[] | null, count: number): (number | null)[] {
+function toLogprobs(choice: JsonObject, cut: (number | null)[] | null, count: number): (number | null)[] {
   if (cut?.length === count) return cut;
   const logprobs = optional(choice, "logprobs", isFields);
   const content: unknown[] | null =
@@ -274,7 +274,7 @@ function toLogprobs(choice: Fields, cut: (number | null)[] | null, count: number
   });
 }
 
-function toUsage(usage: Fields): Usage {
+function toUsage(usage: JsonObject): Usage {
   const prompt = optional(usage, "prompt_tokens_details", isFields) ?? {};
   const completion = optional(usage, "completion_tokens_details", isFields) ?? {};
   return {
@@ -289,7 +289,7 @@ function toUsage(usage: Fields): Usage {
 class WrongShape extends Error {}
 
 /** The field's value, null where it is null or not there. */
-function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T): T | null {
+function optional<T>(fields: JsonObject, name: string, is: (value: unknown) => value is T): T | null {
   const value = fields[name];
   if (value === undefined || value === null) return null;
   if (!is(value)) throw new WrongShape(name);
@@ -300,4 +300,4 @@ const isString = (value: unknown): value is string => typeof value === "string";
 const isNumber = (value: unknown): value is number => typeof value === "number";
 const isStringOrNumber = (value: unknown): value is string | number => isString(value) || isNumber(value);
 const isNatural = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isFields = (value: unknown): value is Fields => value !== null && typeof value === "object" && !Array.isArray(value);
+const isFields = (value: unknown): value is JsonObject => value !== null && typeof value === "object" && !Array.isArray(value);

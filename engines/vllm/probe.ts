@@ -14,7 +14,7 @@ export const ProbeAnswer = z.looseObject({
   ),
 });
 
-export type Probed = {
+export type VllmProbe = {
   accepted: boolean;
   refusal: string | null;
   prompt_ids: boolean;
@@ -41,11 +41,11 @@ export function probeBody(model: string, temperature: number): Record<string, un
 }
 
 /** The server refuses the fields that ask for ids. */
-export function refused(refusal: string): Probed {
+export function refused(refusal: string): VllmProbe {
   return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null };
 }
 
-export function toProbed(body: unknown): Probed {
+export function toProbed(body: unknown): VllmProbe {
   const answer = ProbeAnswer.safeParse(body);
   const choice = answer.data?.choices[0];
   const first = choice?.logprobs?.content?.[0];
@@ -60,7 +60,7 @@ export function toProbed(body: unknown): Probed {
 }
 
 /** What keeps the engine at `baseUrl` from being trained on, and what to do about it. */
-export function whyNotTrainable(baseUrl: string, probed: Probed): string | null {
+export function whyNotTrainable(baseUrl: string, probed: VllmProbe): string | null {
   if (!probed.accepted)
     return `the server at ${baseUrl} refuses "return_token_ids" and so is not vLLM's wire: ${probed.refusal}. Serve the model with vLLM (tested with 0.32), or name the server that it is with --kind`;
   if (probed.prompt_ids && probed.token_ids && probed.logprob !== null) return null;

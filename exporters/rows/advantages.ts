@@ -18,12 +18,12 @@ import { rowsOf } from "./rows.ts";
 export const advantageOption = (own: AdvantageMethod) =>
   z.enum(advantageMethods).default(own).describe("how a rollout is compared with its group");
 
-type Options = ExportOptions<{ advantage: AdvantageMethod }>;
+type AdvantageOptions = ExportOptions<{ advantage: AdvantageMethod }>;
 
 /** No dummy rows: a rollout that trains nothing has been counted in the baseline. `over` as in `rowsOf`. */
 export async function* rowsWithAdvantage(
   source: TrajectorySource,
-  options: Options,
+  options: AdvantageOptions,
   report: ExportReport,
   over: Partial<SelectOptions> = {},
 ): AsyncIterable<{ row: FlatRow; advantage: number; trajectory: Trajectory }> {
@@ -39,7 +39,7 @@ export async function* rowsWithAdvantage(
 }
 
 /** One for each member, under the rules of the export; null where the rollout has none, which is in the report with its reason. */
-function advantagesOf(group: TrajectoryGroup, { own, ...rules }: Options, report: ExportReport): (number | null)[] {
+function advantagesOf(group: TrajectoryGroup, { own, ...rules }: AdvantageOptions, report: ExportReport): (number | null)[] {
   const members = group.members.map((member) => {
     const { reward, in_loss, in_baseline } = standingOf(member, rules);
     return { rollout_id: member.rollout_id ?? member.trajectory_id, reward, in_loss, in_baseline };

@@ -12,10 +12,14 @@ import { numberIds } from "./numbering.ts";
 import { policyStepsOf } from "./policy-steps.ts";
 import { callsOfRow, inputOf } from "./row-calls.ts";
 
-type Sample = Record<string, unknown>;
+type TrainingSample = Record<string, unknown>;
 
 /** Samples, the rollouts of a group one after the other and the rows of a rollout too. */
-export async function* samplesOf(source: TrajectorySource, options: ExportOptions<unknown>, report: ExportReport): AsyncIterable<Sample> {
+export async function* samplesOf(
+  source: TrajectorySource,
+  options: ExportOptions<unknown>,
+  report: ExportReport,
+): AsyncIterable<TrainingSample> {
   const rolloutNumber = numberIds();
   let group_index = -1;
   let index = 0;
@@ -33,7 +37,11 @@ export async function* samplesOf(source: TrajectorySource, options: ExportOption
   }
 }
 
-function toSample(row: FlatRow, trajectory: Trajectory, numbers: { group_index: number; index: number; rollout_id: number }): Sample {
+function toSample(
+  row: FlatRow,
+  trajectory: Trajectory,
+  numbers: { group_index: number; index: number; rollout_id: number },
+): TrainingSample {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   const calls = callsOfRow(row, trajectory);
   const first = calls[0] ?? trajectory.calls[0];

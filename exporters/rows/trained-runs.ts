@@ -1,7 +1,7 @@
 /** A row turn by turn, for formats in which whatever a turn says is trained: they know no mask inside a turn. */
-import { type FlatRow, type Turn, turnsOf } from "../../reconstruct/index.ts";
+import { type FlatRow, type RowTurn, turnsOf } from "../../reconstruct/index.ts";
 
-export type TrainedRun = Omit<Turn, "mask" | "logprobs"> & { logprobs: number[] };
+export type TrainedRun = Omit<RowTurn, "mask" | "logprobs"> & { logprobs: number[] };
 
 /**
  * The longest stretches of trained tokens, each with everything before it as its prompt. A turn is one of them, unless

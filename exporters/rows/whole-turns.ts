@@ -1,9 +1,9 @@
 /** The calls of a trajectory whose samples are trained whole, for formats that have neither rows nor masks. */
-import { type FlatRow, type Turn, turnsOf } from "../../reconstruct/index.ts";
+import { type FlatRow, type RowTurn, turnsOf } from "../../reconstruct/index.ts";
 import type { ExportReport } from "../exporter.ts";
 import { addLeftOut } from "../shapes/left-out.ts";
 
-export type WholeTurn = Omit<Turn, "mask" | "logprobs"> & { logprobs: number[] };
+export type WholeTurn = Omit<RowTurn, "mask" | "logprobs"> & { logprobs: number[] };
 
 /** By call id. A call that is trained in part (a grammar forced the rest) is left out, for no mask could say so. */
 export function wholeTurns(rows: Iterable<FlatRow>, report: ExportReport): Map<string, WholeTurn> {

@@ -3,7 +3,7 @@ import type { Message, Part, Tool } from "../../schema/message.ts";
 import { joinedText, resultContent } from "../../schema/message-text.ts";
 import { schemaAsWritten } from "../../wire/tool-schema.ts";
 
-export type ChatMessage = {
+export type RowMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool";
   /** Who speaks within the role. */
   name?: string;
@@ -22,11 +22,11 @@ type ChatToolCall =
   | { id: string; type: "custom"; custom: { name: string; input: string } };
 
 /** One neutral message may be several: each tool result is a message of its own. */
-export function toChatMessages(message: Message): ChatMessage[] {
+export function toChatMessages(message: Message): RowMessage[] {
   if (message.role === "assistant") return [toAssistant(message)];
   const results = message.parts.filter((part) => part.type === "tool_result");
   const rest = message.parts.filter((part) => part.type !== "tool_result");
-  const messages: ChatMessage[] = results.map((part) => ({
+  const messages: RowMessage[] = results.map((part) => ({
     role: "tool",
     tool_call_id: part.call_id,
     content: toContent(resultContent(part)),
@@ -38,8 +38,8 @@ export function toChatMessages(message: Message): ChatMessage[] {
   return messages;
 }
 
-function toAssistant(message: Message): ChatMessage {
-  const chat: ChatMessage = { role: "assistant", content: null };
+function toAssistant(message: Message): RowMessage {
+  const chat: RowMessage = { role: "assistant", content: null };
   const content = toContent(message.parts);
   if (content !== "") chat.content = content;
   const reasoning = message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");

@@ -21,7 +21,7 @@ export const groupSize = z
   .optional()
   .describe("rollouts of a group that the trainer expects; of more the first are taken (default: as many as the group was asked for)");
 
-export type Place = {
+export type SamplePlace = {
   /** From 0, counting the groups that are written. */
   group_index: number;
   /** From 0, in the group. */
@@ -44,7 +44,7 @@ export type Positional<Line> = {
   promptOf?: PromptOf;
   /** Which calls the format cannot say; default: those of another temperature. */
   refuse?: (trajectory: Trajectory) => (call: CallRecord) => string | null;
-  toLine(row: FlatRow, trajectory: Trajectory, place: Place): Line;
+  toLine(row: FlatRow, trajectory: Trajectory, place: SamplePlace): Line;
 };
 
 type Candidate = { row: FlatRow; trajectory: Trajectory; reward: number | null };
@@ -69,7 +69,7 @@ export async function* positionalGroups<Line>(
   }
 }
 
-type Context<Line> = {
+type BatchContext<Line> = {
   size: number;
   group_index: number;
   options: ExportOptions<unknown>;
@@ -78,9 +78,9 @@ type Context<Line> = {
 };
 
 /** The context for one group, with the hash of its first prompt; null where the trainer does not look. */
-type GroupContext<Line> = Context<Line> & { prompt: string | null };
+type GroupContext<Line> = BatchContext<Line> & { prompt: string | null };
 
-async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: Context<Line>): Promise<string | null> {
+async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: BatchContext<Line>): Promise<string | null> {
   const { promptOf } = context.positional;
   if (promptOf === undefined) return null;
   // What is left out is told by the pass that writes.
@@ -95,7 +95,7 @@ async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: Contex
 }
 
 /** The group's lines, or why it has none. */
-async function linesOf<Line>(group: TrajectoryGroup, context: Context<Line>): Promise<Line[] | string> {
+async function linesOf<Line>(group: TrajectoryGroup, context: BatchContext<Line>): Promise<Line[] | string> {
   const { size, group_index, positional, report } = context;
   const inGroup = { ...context, prompt: await promptOfGroup(group, context) };
   const lines: Line[] = [];
@@ -141,7 +141,7 @@ function toCandidate<Line>(trajectory: Trajectory, context: GroupContext<Line>):
   return whyUnscored(row) ?? (fits(row) ? { row, trajectory, reward: row.reward } : "prompts_differ");
 }
 
-function rowsOfRollout<Line>(trajectory: Trajectory, { options, report, positional }: Context<Line>): Iterable<FlatRow> {
+function rowsOfRollout<Line>(trajectory: Trajectory, { options, report, positional }: BatchContext<Line>): Iterable<FlatRow> {
   const over = positional.refuse === undefined ? {} : { refuse: positional.refuse(trajectory) };
   return rowsOf(trajectory, options, report, over);
 }

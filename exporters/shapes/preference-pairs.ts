@@ -6,7 +6,7 @@ import { type ChatRow, toConversations } from "../chat.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { inputOf, toolsOf } from "../rows/row-calls.ts";
 import type { GroupMember, TrajectoryGroup } from "../source/source.ts";
-import { type ChatMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
+import { type RowMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
 import { addOne } from "./left-out.ts";
 
 export const pairOptions = z.strictObject({
@@ -17,26 +17,26 @@ export const pairOptions = z.strictObject({
   min_gap: z.number().nonnegative().default(0).describe("rewards of a pair differ by more than this"),
 });
 
-export type Answer = {
+export type RankedAnswer = {
   trajectory: Trajectory;
   /** Under the cut-off rules. */
   reward: number;
   /** What the rollout was asked, before its first turn. */
-  prompt: ChatMessage[];
+  prompt: RowMessage[];
   /** Its turns and what came back, up to the end or to a compaction. */
-  messages: ChatMessage[];
+  messages: RowMessage[];
   tools: Record<string, unknown>[];
   row: ChatRow;
 };
 
-export type Pair = { chosen: Answer; rejected: Answer };
+export type PreferencePair = { chosen: RankedAnswer; rejected: RankedAnswer };
 
 /** Reads two trajectories at a time. What gives no pair is in the report. */
 export async function* pairsOf(
   group: TrajectoryGroup,
   { own: { pairs, min_gap }, ...rules }: ExportOptions<z.infer<typeof pairOptions>>,
   report: ExportReport,
-): AsyncIterable<Pair> {
+): AsyncIterable<PreferencePair> {
   const measured = group.members.flatMap((member): Ranked[] => {
     const { reward, in_loss } = standingOf(member, rules);
     return reward === null || !in_loss ? [] : [{ member, reward }];
@@ -63,21 +63,21 @@ function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
 }
 
 /** The pair of each agent that was given the task, or why the two cannot be compared. */
-async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(Pair | string)[]> {
+async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(PreferencePair | string)[]> {
   const read = async ({ member }: Ranked) => underRules(await member.read(), rules);
   const [chosen, rejected] = [await read(better), await read(worse)];
   const agents = new Set([...chosen.lead_agents, ...rejected.lead_agents]);
   return Array.from(agents, (agent) => toPair(answerOf(chosen, better.reward, agent), answerOf(rejected, worse.reward, agent)));
 }
 
-function toPair(chosen: Answer | null, rejected: Answer | null): Pair | string {
+function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): PreferencePair | string {
   if (chosen === null || rejected === null) return "no_answer";
-  const question = ({ prompt, tools }: Answer): string => JSON.stringify([prompt, tools]);
+  const question = ({ prompt, tools }: RankedAnswer): string => JSON.stringify([prompt, tools]);
   return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
 }
 
 /** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
-function answerOf(trajectory: Trajectory, reward: number, lead: string): Answer | null {
+function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedAnswer | null {
   const { purpose, in_loss, train_classes } = trajectory;
   const first = trajectory.calls.find(
     (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
@@ -99,7 +99,7 @@ function answerOf(trajectory: Trajectory, reward: number, lead: string): Answer 
 }
 
 /** What a pair says of its two rollouts, whatever the format. */
-export function pairFacts({ chosen, rejected }: Pair): Record<string, unknown> {
+export function pairFacts({ chosen, rejected }: PreferencePair): Record<string, unknown> {
   return {
     chosen_reward: chosen.reward,
     rejected_reward: rejected.reward,

@@ -5,11 +5,11 @@ import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt
 
 export type DifferentPrompts = { task_id: string | null; groups: number; of_groups: number };
 
-type Rollout = { attempt: number; prompts: Set<string> };
+type PromptedRollout = { attempt: number; prompts: Set<string> };
 
 export class GroupPrompts {
   /** Task -> group -> rollout, its last attempt. */
-  readonly #tasks = new Map<string | null, Map<string | null, Map<string, Rollout>>>();
+  readonly #tasks = new Map<string | null, Map<string | null, Map<string, PromptedRollout>>>();
 
   /** Attempts that are not in the loss say nothing: they may have ended before their first prompt. */
   add(trajectory: Trajectory): void {
@@ -18,9 +18,9 @@ export class GroupPrompts {
     if (!standing.in_loss) return;
     const prompts = new Set<string>();
     for (const row of rows) prompts.add(hashOfPrompt(firstPromptOf(row)));
-    const groups = this.#tasks.get(task.id) ?? new Map<string | null, Map<string, Rollout>>();
+    const groups = this.#tasks.get(task.id) ?? new Map<string | null, Map<string, PromptedRollout>>();
     this.#tasks.set(task.id, groups);
-    const rollouts = groups.get(group.id) ?? new Map<string, Rollout>();
+    const rollouts = groups.get(group.id) ?? new Map<string, PromptedRollout>();
     groups.set(group.id, rollouts);
     const name = rollout_id ?? session_id;
     if (prompts.size > 0 && (rollouts.get(name)?.attempt ?? 0) <= attempt) rollouts.set(name, { attempt, prompts });
@@ -37,7 +37,7 @@ export class GroupPrompts {
 }
 
 /** By the rule of the exporters: each rollout has a row with the prompt that most have. */
-function doDiffer(rollouts: Rollout[]): boolean {
+function doDiffer(rollouts: PromptedRollout[]): boolean {
   const common = mostCommon(rollouts.map(({ prompts }) => prompts));
   return common !== null && rollouts.some(({ prompts }) => !prompts.has(common));
 }

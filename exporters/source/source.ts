@@ -47,7 +47,7 @@ export function toSource(
   };
 }
 
-type Place = { group: string | null; size: number | null; member: Omit<GroupMember, "read">; span: Span };
+type GroupPlace = { group: string | null; size: number | null; member: Omit<GroupMember, "read">; span: Span };
 
 async function* readGroups(
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
@@ -55,13 +55,13 @@ async function* readGroups(
   onSuperseded: (() => void) | undefined,
 ): AsyncIterable<TrajectoryGroup> {
   await using file = new ScratchFile(scratch);
-  const last = new LastAttempts<{ place: Place; isMember: boolean }>();
+  const last = new LastAttempts<{ place: GroupPlace; isMember: boolean }>();
   let superseded = 0;
   for await (const trajectory of trajectories) {
     last.add(trajectory, { place: toPlace(trajectory, await file.write(trajectory)), isMember: trajectory.member !== null });
     superseded++;
   }
-  const places: Place[] = [];
+  const places: GroupPlace[] = [];
   for (const sessions of last.all()) {
     superseded -= sessions.length;
     const isTeam = sessions.length > 1 || sessions.some(({ isMember }) => isMember);
@@ -71,7 +71,7 @@ async function* readGroups(
             file,
             sessions.map(({ place }) => place.span),
           )
-        : (sessions[0] as { place: Place }).place,
+        : (sessions[0] as { place: GroupPlace }).place,
     );
   }
   for (; superseded > 0; superseded--) onSuperseded?.();
@@ -79,7 +79,7 @@ async function* readGroups(
   for (const members of groups.values()) yield toGroup(members, file);
 }
 
-async function joined(file: ScratchFile, spans: Span[]): Promise<Place> {
+async function joined(file: ScratchFile, spans: Span[]): Promise<GroupPlace> {
   const rollout = await readTeam(file, spans);
   return toPlace(rollout, await file.write(rollout));
 }
@@ -98,13 +98,13 @@ const remembered = [
   "in_baseline",
 ] as const satisfies (keyof Trajectory)[];
 
-function toPlace(trajectory: Trajectory, span: Span): Place {
+function toPlace(trajectory: Trajectory, span: Span): GroupPlace {
   const { group } = trajectory;
   const facts = Object.fromEntries(remembered.map((name) => [name, trajectory[name]])) as Pick<Trajectory, (typeof remembered)[number]>;
   return { group: group.id, size: group.size, member: { ...facts, sample_index: group.sample_index }, span };
 }
 
-function toGroup(places: Place[], file: ScratchFile): TrajectoryGroup {
+function toGroup(places: GroupPlace[], file: ScratchFile): TrajectoryGroup {
   // Stable: rollouts that have no sample index stay in the order of the run, after the others.
   const last = Number.POSITIVE_INFINITY;
   const sorted = places.toSorted((a, b) => (a.member.sample_index ?? last) - (b.member.sample_index ?? last) || 0);

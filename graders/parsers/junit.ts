@@ -2,7 +2,7 @@
  * JUnit XML, written by the command to the file `{report}`. A small subset of XML is read: elements, attributes,
  * comments, CDATA and the predefined entities. A document type is refused, for it could define others.
  */
-import { addOutcome, type Outcome, type Report, type ReportParser } from "./report-parser.ts";
+import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 
 export const junit: ReportParser = {
   name: "junit",
@@ -16,10 +16,10 @@ export const junit: ReportParser = {
 /** Deeper than any writer nests suites. */
 const deepest = 100;
 
-type Case = { name: string; outcome: Outcome };
+type Case = { name: string; outcome: TestOutcome };
 
 function parseJunit(text: string): Report {
-  const outcomes = new Map<string, Outcome>();
+  const outcomes = new Map<string, TestOutcome>();
   const broken = (problem: string): Report => ({ outcomes, complete: false, begun: null, problem });
   const open: string[] = [];
   let current: Case | null = null;

@@ -2,11 +2,11 @@
 import type { GraderSpec } from "../../schema/task.ts";
 
 /** XFAIL and a failed TODO count as passed, as their frameworks say; a skipped test has shown nothing. */
-export type Outcome = "passed" | "failed" | "skipped";
+export type TestOutcome = "passed" | "failed" | "skipped";
 
 export type Report = {
   /** Full test name -> outcome. The same name with two outcomes is failed. */
-  outcomes: Map<string, Outcome>;
+  outcomes: Map<string, TestOutcome>;
   /** The test command said itself that this is all: a plan that was kept, a closing tag, a last row. */
   complete: boolean;
   /** A sealed report's runner has spoken: the command itself could be started. null: this parser cannot know. */
@@ -29,7 +29,7 @@ export interface ReportParser {
 }
 
 /** Adds an outcome; a name that has another one already is failed, whichever came first. */
-export function addOutcome(outcomes: Map<string, Outcome>, name: string, outcome: Outcome): void {
+export function addOutcome(outcomes: Map<string, TestOutcome>, name: string, outcome: TestOutcome): void {
   const earlier = outcomes.get(name);
   outcomes.set(name, earlier === undefined || earlier === outcome ? outcome : "failed");
 }

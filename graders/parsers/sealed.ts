@@ -1,7 +1,7 @@
 /** Reports of our own runners (graders/runners/): rows with a seal, see sealed-report.ts there for what it stops. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { addOutcome, type Outcome, type Report, type ReportParser } from "./report-parser.ts";
+import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 
 export const tape: ReportParser = {
   name: "tape",
@@ -29,7 +29,7 @@ const Row = z.discriminatedUnion("kind", [
 
 /** Rows without a valid seal are what the work printed: ignored. A gap or a repetition among valid ones breaks the report. */
 function parseSealed(text: string, key: string): Report {
-  const outcomes = new Map<string, Outcome>();
+  const outcomes = new Map<string, TestOutcome>();
   const report: Report = { outcomes, complete: false, begun: false, problem: null };
   let sequence = 0;
   for (const line of text.split("\n")) {

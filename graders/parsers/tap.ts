@@ -6,7 +6,7 @@
  * make the report incomplete; a work that prints a whole report of its own and ends the process is not noticed. The
  * sealed parsers are for tests that must not be fooled by that.
  */
-import { addOutcome, fullName, type Outcome, type Report, type ReportParser } from "./report-parser.ts";
+import { addOutcome, fullName, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 
 export const tap: ReportParser = {
   name: "tap",
@@ -34,7 +34,7 @@ const mostNames = 64_000_000;
 type Level = { count: number; plan: number | null };
 
 class TapReader {
-  readonly #outcomes = new Map<string, Outcome>();
+  readonly #outcomes = new Map<string, TestOutcome>();
   readonly #names: string[] = [];
   readonly #levels: Level[] = [{ count: 0, plan: null }];
   #nameCharacters = 0;
@@ -94,12 +94,12 @@ class TapReader {
     if (number !== undefined && Number(number) !== level.count) this.#complain(`test point ${number} came where ${level.count} was due`);
     this.#closeLevel(depth + 1);
     const { name, directive } = readDescription(text);
-    const outcome: Outcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
+    const outcome: TestOutcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
     if (this.#nested || this.#group === null) this.#add([...this.#names.slice(0, depth), name], outcome);
     else if (outcome === "failed") this.#groupFailed = true;
   }
 
-  #add(path: string[], outcome: Outcome): void {
+  #add(path: string[], outcome: TestOutcome): void {
     this.#nameCharacters += path.reduce((sum, name) => sum + name.length, 0);
     if (this.#nameCharacters > mostNames) this.#complain(`the names of the tests have more than ${mostNames} characters`);
     else addOutcome(this.#outcomes, fullName(path), outcome);

@@ -17,12 +17,12 @@ const wait = Atomics.wait;
 const exit = process.exit.bind(process);
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
-export type Outcome = "passed" | "failed" | "skipped";
+export type SealedOutcome = "passed" | "failed" | "skipped";
 
 export type SealedReport = {
   /** Files that were delivered or are the grader's own, as paths from the workdir: no other is a test of ours. */
   files: string[];
-  test(name: string, outcome: Outcome): void;
+  test(name: string, outcome: SealedOutcome): void;
   /**
    * The last row: without it a report counts as cut off. It ends the process, for a timer that the work left running
    * would keep it until the grader's limit, and the tests are done.

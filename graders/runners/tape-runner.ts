@@ -8,18 +8,18 @@ import { delimiter, join } from "node:path";
 import { openReport } from "./sealed-report.ts";
 import { testFiles } from "./test-files.ts";
 
-type Row =
+type TapeRow =
   | { type: "test"; id: number; name: string; parent?: number; skip?: boolean; todo?: boolean }
   | { type: "assert"; test: number; ok: boolean; skip?: unknown; todo?: unknown }
   | { type: "end"; test: number };
-type Stream = { on(event: "data", listener: (row: Row) => void): Stream; on(event: "end", listener: () => void): Stream };
+type TapeStream = { on(event: "data", listener: (row: TapeRow) => void): TapeStream; on(event: "end", listener: () => void): TapeStream };
 type Open = { name: string; failed: boolean; skipped: boolean };
 
 const report = openReport();
 const dependencies = process.env.NODE_PATH?.split(delimiter)[0];
 if (!dependencies) throw new Error("NODE_PATH must name the folder that holds tape");
 const require = createRequire(join(dependencies, "runner.cjs"));
-const tape = require("tape") as { createStream(options: { objectMode: true }): Stream };
+const tape = require("tape") as { createStream(options: { objectMode: true }): TapeStream };
 
 const open = new Map<number, Open>();
 tape

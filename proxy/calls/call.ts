@@ -14,13 +14,13 @@ import type { Generation } from "./generation.ts";
 export type Delivery = "none" | "complete" | "cut" | "error";
 
 /** What is kept of how a call ended: its ids are in `idText`, and the log has all of it. */
-export type Outcome = Omit<CallFinished, "prompt_ids" | "sampled_ids" | "logprobs">;
+export type FinishedFacts = Omit<CallFinished, "prompt_ids" | "sampled_ids" | "logprobs">;
 
 export class Call {
   readonly begun: CallBegun;
   /** The whole conversation as the engine gets it; shares its objects with the calls before it. */
   readonly messages: Message[];
-  finished: Outcome | null = null;
+  finished: FinishedFacts | null = null;
   /** Why it failed, as long as this process lives: the record keeps less of it. */
   failure: AlidadeError | null = null;
   /** prompt ids ‖ sampled ids; null where the engine gave none. */

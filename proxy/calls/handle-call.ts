@@ -68,10 +68,10 @@ export async function waitedFor(session: Session, answering: Promise<void>): Pro
 }
 
 /** How far a request got. */
-type Known = { call: Call | null; labels: CallLabels | null; parent: Call | null };
+type KnownRequest = { call: Call | null; labels: CallLabels | null; parent: Call | null };
 
 async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  const known: Known = { call: null, labels: null, parent: null };
+  const known: KnownRequest = { call: null, labels: null, parent: null };
   try {
     session.assertOpen();
     assertLogHasRoom(session);
@@ -110,14 +110,14 @@ async function admitted(session: Session, exchange: Exchange, { network }: CallS
 }
 
 type ParsedRequest = { request: NeutralRequest; labels: CallLabels; restored: RestoreResult };
-type Found = { call: Call; replayed: boolean };
+type FoundCall = { call: Call; replayed: boolean };
 
 async function findOrBegin(
   session: Session,
   exchange: Exchange,
   { request, labels, restored }: ParsedRequest,
   around: CallSurroundings,
-): Promise<Found> {
+): Promise<FoundCall> {
   const passed = withoutGrammar(session.spec, request);
   const { tools, hash: toolsHash } = await session.rememberTools(passed.tools);
   const fingerprint = fingerprintOf({
@@ -316,7 +316,7 @@ const lastWordsBytes = 64 * 1024;
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
 async function refuse(
   session: Session,
-  { call, labels, parent }: Known,
+  { call, labels, parent }: KnownRequest,
   exchange: Exchange,
   thrown: unknown,
   around: CallSurroundings,

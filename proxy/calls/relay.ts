@@ -43,7 +43,7 @@ export async function relay(
     exchange.openStream();
     exchange.write(writer.open());
     using _ = keepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
-    const stream: Stream = { exchange, writer, settled };
+    const stream: RelayStream = { exchange, writer, settled };
     if (options.relay === "live") await relayLive(session, call, stream);
     else await relayBuffered(call, stream);
   } catch (error) {
@@ -57,7 +57,7 @@ export async function relay(
   return exchange.delivered ? "complete" : "cut";
 }
 
-type Stream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void> };
+type RelayStream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void> };
 
 /** All that shapes an answer beside the turn, read from the record. */
 export function contextOf(session: Session, call: Call): AnswerContext {
@@ -97,14 +97,14 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   if (generation.isOver && !generation.isAccepted) await settled;
 }
 
-async function relayBuffered(call: Call, { exchange, writer, settled }: Stream): Promise<void> {
+async function relayBuffered(call: Call, { exchange, writer, settled }: RelayStream): Promise<void> {
   await Promise.race([settled, exchange.closed]);
   if (exchange.isClosed) return;
   const frames = [...toEvents(turnOf(call), (index) => mintToolCallId(call.id, index))].flatMap((event) => writer.event(event));
   await exchange.endStream(frames);
 }
 
-async function relayLive(session: Session, call: Call, stream: Stream): Promise<void> {
+async function relayLive(session: Session, call: Call, stream: RelayStream): Promise<void> {
   const { exchange, writer, settled } = stream;
   if (!call.generation) return relayBuffered(call, stream);
   const live = new LiveEvents(call, exchange, writer);

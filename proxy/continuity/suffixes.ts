@@ -29,7 +29,7 @@ export type SuffixRequest = {
 };
 
 /** `ids`: the template prints call ids, so that each turn needs an anchor of its own. */
-type Found = { type: "head" | "ids"; head: number[]; closing: number[]; where: Where } | NoAnchor;
+type FoundShape = { type: "head" | "ids"; head: number[]; closing: number[]; where: Where } | NoAnchor;
 type Where = "arguments" | "text";
 
 export class Suffixes {
@@ -90,7 +90,7 @@ export class Suffixes {
 }
 
 /** The mark stands in a call's arguments where there is a call, else, or where they are not printed, in the text. */
-async function findShape({ renderer, shape, close }: SuffixRequest): Promise<Found> {
+async function findShape({ renderer, shape, close }: SuffixRequest): Promise<FoundShape> {
   let refused: NoAnchor = "no_suffix";
   for (const where of shape.calls.length > 0 ? (["arguments", "text"] as const) : (["text"] as const)) {
     const place = { shape, where, tools: dummyTools(shape), close };
@@ -113,7 +113,7 @@ async function isSameWithTools({ renderer, shape, tools, close }: SuffixRequest,
 }
 
 /** Does the template print the same behind a turn, whatever came before it? There are some that number calls or results. */
-async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: Place): Promise<boolean> {
+async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: AnchorPlace): Promise<boolean> {
   for (const past of ["talk", "loop", "exchanges"] as const) {
     // What the template refuses to render was never rendered before a turn either.
     const other = await anchorOf(renderer, place, past).catch((error: unknown) => {
@@ -130,9 +130,9 @@ export function wasRefused(error: unknown): boolean {
   return error instanceof AlidadeError && error.status >= 400 && error.status < 500 && error.status !== 429;
 }
 
-type Place = { shape: Shape; where: Where; tools: Tool[]; close: Close };
+type AnchorPlace = { shape: Shape; where: Where; tools: Tool[]; close: Close };
 
-function anchorOf(renderer: Renderer, { shape, where, tools, close }: Place, past: Past = "none"): Promise<Anchor | NoAnchor> {
+function anchorOf(renderer: Renderer, { shape, where, tools, close }: AnchorPlace, past: Past = "none"): Promise<Anchor | NoAnchor> {
   return findAnchor(renderer, {
     conversation: dummyConversation(shape, where, { past }),
     appended: dummyAppended(shape),

@@ -8,13 +8,13 @@ import { withJoined } from "../../wire/joined.ts";
 import { parseJson } from "../../wire/json.ts";
 import { RequestBytes } from "../http/request-bytes.ts";
 
-export type Env = { Bindings: HttpBindings };
+export type ControlEnv = { Bindings: HttpBindings };
 
 /** A trainer's own requests are a few kilobytes. */
 const maxBytes = 64 * 1024 * 1024;
 
 /** No body is an empty object. Throws `request_invalid` with `param`. */
-export async function body<T extends z.ZodType>(context: Context<Env>, schema: T): Promise<z.infer<T>> {
+export async function body<T extends z.ZodType>(context: Context<ControlEnv>, schema: T): Promise<z.infer<T>> {
   const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read({ limit: maxBytes }), (bytes) =>
     bytes.length === 0 ? {} : parseJson(bytes),
   );

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { engineNamed, whyNoEngineUrl } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { Policy } from "../../schema/session-log.ts";
-import { body, type Env } from "./control-body.ts";
+import { body, type ControlEnv } from "./control-body.ts";
 import type { Controlled } from "./controlled.ts";
 
 /** A day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
@@ -57,7 +57,7 @@ const SetPolicy = Policy.extend({
 });
 const Resume = z.strictObject({ fence: z.string() });
 
-export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
+export function engineRoutes(app: Hono<ControlEnv>, proxy: Controlled): void {
   const { pool, fences } = proxy;
   app.get("/engines", (context) => context.json({ engines: pool.slots.map((slot) => slot.describe()) }));
   app.post("/engines", async (context) => {
@@ -113,7 +113,7 @@ export function engineRoutes(app: Hono<Env>, proxy: Controlled): void {
 }
 
 /** Aborted when whoever asked has left before the answer did. */
-function clientOf(context: Context<Env>): AbortSignal {
+function clientOf(context: Context<ControlEnv>): AbortSignal {
   const { outgoing } = context.env as { incoming: IncomingMessage; outgoing: NodeJS.WritableStream & { writableFinished: boolean } };
   const left = new AbortController();
   outgoing.once("close", () => {

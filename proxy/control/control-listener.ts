@@ -16,7 +16,7 @@ import { RewardComponent } from "../../schema/reward-component.ts";
 import { NewSession } from "../../schema/session-spec.ts";
 import { closeListener, listenOn } from "../http/listen.ts";
 import type { Session } from "../session/session.ts";
-import { body, type Env } from "./control-body.ts";
+import { body, type ControlEnv } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
 import type { Controlled } from "./controlled.ts";
 
@@ -50,9 +50,9 @@ export class ControlListener implements AsyncDisposable {
     return closeListener(this.#server);
   }
 
-  #app(): Hono<Env> {
+  #app(): Hono<ControlEnv> {
     const proxy = this.#proxy;
-    const app = new Hono<Env>();
+    const app = new Hono<ControlEnv>();
     app.use(async (context, next) => {
       if (!this.#mayEnter(context.req.header("authorization")))
         throw new AlidadeError("unauthorized", "the control listener wants its token as `Authorization: Bearer …`");
@@ -144,6 +144,6 @@ function describe(session: Session) {
   };
 }
 
-function answerError(context: Context<Env>, error: AlidadeError): Response {
+function answerError(context: Context<ControlEnv>, error: AlidadeError): Response {
   return context.json({ error: error.toJSON() }, error.status as 400);
 }

@@ -16,7 +16,7 @@ import type { Brought, Gate } from "./gate.ts";
 const largeBytes = 256 * 1024;
 
 export type Question = { id: number; bytes: ArrayBuffer; field: string; keys: readonly string[] | undefined; maxValues: number };
-export type Answer = {
+export type ReadAnswer = {
   id: number;
   bytes: ArrayBuffer;
   /** Null: it is in order, and to be parsed by who asked. */
@@ -25,9 +25,9 @@ export type Answer = {
 };
 
 /** Where a body's conversation stands (`GrowingJson.parse`); no bodies: each is read whole. */
-export type Shape = { bodies: GrowingJson | null; field: string; keys?: readonly string[] | undefined };
+export type BodyShape = { bodies: GrowingJson | null; field: string; keys?: readonly string[] | undefined };
 
-type Waiting = { resolve(answer: Answer): void; reject(error: Error): void };
+type Waiting = { resolve(answer: ReadAnswer): void; reject(error: Error): void };
 
 export class BodyReader implements AsyncDisposable {
   readonly #gate: Gate;
@@ -41,7 +41,7 @@ export class BodyReader implements AsyncDisposable {
   }
 
   /** The value of a body. Throws what `parseJson` throws, and `too_many_requests` where the session brings too much that is new. */
-  async read(session: Session, pieces: readonly Buffer[], shape: Shape, signal: AbortSignal): Promise<unknown> {
+  async read(session: Session, pieces: readonly Buffer[], shape: BodyShape, signal: AbortSignal): Promise<unknown> {
     const gate = this.#gate;
     const { bodies, field, keys } = shape;
     const maxValues = gate.boundsOf(session).body_values;
@@ -61,7 +61,13 @@ export class BodyReader implements AsyncDisposable {
   }
 
   /** On the other thread; one of each session at a time, and the sessions in turn. */
-  async #readLarge(session: Session, pieces: readonly Buffer[], shape: Shape, maxValues: number, signal: AbortSignal): Promise<unknown> {
+  async #readLarge(
+    session: Session,
+    pieces: readonly Buffer[],
+    shape: BodyShape,
+    maxValues: number,
+    signal: AbortSignal,
+  ): Promise<unknown> {
     const end = this.#turns.takeNow(session, 1) ?? (await this.#turns.take(session, 1, signal));
     try {
       const { bodies, field, keys } = shape;
@@ -83,10 +89,10 @@ export class BodyReader implements AsyncDisposable {
     await this.#worker?.terminate();
   }
 
-  #ask(question: Omit<Question, "id">): Promise<Answer> {
+  #ask(question: Omit<Question, "id">): Promise<ReadAnswer> {
     const id = this.#requests++;
     this.#worker ??= this.#start();
-    const answer = new Promise<Answer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    const answer = new Promise<ReadAnswer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
     this.#worker.postMessage({ id, ...question } satisfies Question, [question.bytes]);
     return answer;
   }
@@ -95,7 +101,7 @@ export class BodyReader implements AsyncDisposable {
     const file = new URL(`./body-worker${extname(fileURLToPath(import.meta.url))}`, import.meta.url);
     const worker = new Worker(file, { execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 512 } });
     worker.unref();
-    worker.on("message", (answer: Answer) => {
+    worker.on("message", (answer: ReadAnswer) => {
       this.#waiting.get(answer.id)?.resolve(answer);
       this.#waiting.delete(answer.id);
     });

@@ -7,18 +7,18 @@ import { parentPort } from "node:worker_threads";
 import { asAlidadeError } from "../../errors.ts";
 import { readWhole } from "../../wire/growing-json.ts";
 import { mayHaveWrittenNumbers } from "../../wire/written-numbers.ts";
-import type { Answer, Question } from "./body-reader.ts";
+import type { Question, ReadAnswer } from "./body-reader.ts";
 
 // Behind the thread that serves everybody. Elsewhere this would be the whole process.
 if (process.platform === "linux") setPriority(10);
 
 parentPort?.on("message", (question: Question) => {
   const bytes = Buffer.from(question.bytes);
-  const answer: Answer = { id: question.id, bytes: question.bytes, ...read(bytes, question) };
+  const answer: ReadAnswer = { id: question.id, bytes: question.bytes, ...read(bytes, question) };
   parentPort?.postMessage(answer, [question.bytes]);
 });
 
-function read(bytes: Buffer, { field, keys, maxValues }: Question): Pick<Answer, "read" | "error"> {
+function read(bytes: Buffer, { field, keys, maxValues }: Question): Pick<ReadAnswer, "read" | "error"> {
   try {
     const whole = readWhole(bytes, field, keys, maxValues);
     return mayHaveWrittenNumbers(bytes.toString("latin1")) ? { read: null } : { read: whole };

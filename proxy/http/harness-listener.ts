@@ -21,7 +21,7 @@ import { withoutGrammar } from "../sandboxed/without-grammar.ts";
 import type { Session } from "../session/session.ts";
 import { sessionRecord } from "../session/session-record.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { BodyReader, type Shape } from "./body-reader.ts";
+import { BodyReader, type BodyShape } from "./body-reader.ts";
 import type { Bounds } from "./bounds.ts";
 import { Doors } from "./doors.ts";
 import { Exchange } from "./exchange.ts";
@@ -40,7 +40,7 @@ export type ClientTimeouts = {
 };
 const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000, silentMs: 60_000 };
 
-type Env = { Bindings: HttpBindings };
+type HarnessEnv = { Bindings: HttpBindings };
 
 export class HarnessListener implements AsyncDisposable {
   readonly #server: Server;
@@ -85,8 +85,8 @@ export class HarnessListener implements AsyncDisposable {
     await this.#bodies[Symbol.asyncDispose]();
   }
 
-  #app(): Hono<Env> {
-    const app = new Hono<Env>();
+  #app(): Hono<HarnessEnv> {
+    const app = new Hono<HarnessEnv>();
     for (const base of ["", "/s/:key"]) {
       for (const dialect of dialects)
         for (const route of dialect.routes) app.on(route.method, base + route.path, (context) => this.#serve(context, dialect, route));
@@ -112,7 +112,7 @@ export class HarnessListener implements AsyncDisposable {
     return app;
   }
 
-  async #serve(context: Context<Env>, owner: Dialect, route: Route): Promise<Response> {
+  async #serve(context: Context<HarnessEnv>, owner: Dialect, route: Route): Promise<Response> {
     const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
     const headers = flatten(incoming);
     const asker = route.kind === "models" || route.kind === "model" ? dialectByKey(headers) : undefined;
@@ -164,7 +164,7 @@ export class HarnessListener implements AsyncDisposable {
     return isObject(body) ? { ...body, ...fields } : body;
   }
 
-  async #read(session: Session, exchange: Exchange, shape: Shape): Promise<unknown> {
+  async #read(session: Session, exchange: Exchange, shape: BodyShape): Promise<unknown> {
     const pieces = await this.#gate.read(session, exchange);
     await this.#gate.turn(session, exchange.signal);
     return this.#bodies.read(session, pieces, shape, exchange.signal);

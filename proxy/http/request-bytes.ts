@@ -6,7 +6,7 @@ import { AlidadeError } from "../../errors.ts";
 import type { BodySeen } from "../../schema/session-log.ts";
 import type { Pace } from "./pace.ts";
 
-export type Reading = {
+export type ReadLimits = {
   limit: number;
   /** How fast they may come; absent: as fast as they do. */
   pace?: Pace;
@@ -36,7 +36,7 @@ export class RequestBytes {
   }
 
   /** All of them. Throws `request_invalid` (413, 408), and when the client goes away in the middle. */
-  async read({ limit, pace, withinMs = null }: Reading): Promise<readonly Buffer[]> {
+  async read({ limit, pace, withinMs = null }: ReadLimits): Promise<readonly Buffer[]> {
     this.assertAtMost(limit);
     const late = withinMs === null ? undefined : setTimeout(() => this.#incoming.destroy(tooSlow(withinMs)), withinMs);
     try {

@@ -3,12 +3,12 @@ import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { nameOfPolicy, samePolicy } from "../../schema/same-policy.ts";
 import type { Policy } from "../../schema/session-log.ts";
-import type { EngineSlot, Running } from "./engine-slot.ts";
+import type { EngineSlot, RunningCall } from "./engine-slot.ts";
 
 /** A span of time that no budget is charged with; `to` is null while it lasts. */
 export type OpenPause = { from: number; to: number | null };
 
-export class EngineLease implements Running {
+export class EngineLease implements RunningCall {
   readonly slot: EngineSlot;
   /** What the engine is asked for: its own name of the model. */
   readonly model: string;

@@ -14,7 +14,7 @@ import { askCanary, type EngineState } from "./canary.ts";
 import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type OpenPause } from "./engine-lease.ts";
-import { assertTrainable, EngineSlot, type EngineSpec, type Running } from "./engine-slot.ts";
+import { assertTrainable, EngineSlot, type EngineSpec, type RunningCall } from "./engine-slot.ts";
 import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
 import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
 import { probeEngine } from "./probe-engine.ts";
@@ -31,7 +31,11 @@ export type EnterOptions = {
   onCancel: (error: AlidadeError) => void;
 };
 
-export type PoolOptions = { routes?: readonly EngineRoute[]; pauseWaitSeconds?: number; onError: (error: unknown, what: string) => void };
+export type EnginePoolOptions = {
+  routes?: readonly EngineRoute[];
+  pauseWaitSeconds?: number;
+  onError: (error: unknown, what: string) => void;
+};
 
 /** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
 const defaultPauseWaitSeconds = 300;
@@ -42,7 +46,7 @@ export class EnginePool implements AsyncDisposable {
   readonly slots: EngineSlot[] = [];
   readonly pauseWaitSeconds: number;
   readonly #routes: readonly EngineRoute[];
-  readonly #onError: PoolOptions["onError"];
+  readonly #onError: EnginePoolOptions["onError"];
   readonly #closing = new AbortController();
   /** A gate, a policy or the list of engines changed. */
   #changed = Promise.withResolvers<void>();
@@ -52,7 +56,7 @@ export class EnginePool implements AsyncDisposable {
   #waiting = 0;
   #leases = 0;
 
-  constructor(options: PoolOptions) {
+  constructor(options: EnginePoolOptions) {
     this.#routes = options.routes ?? [];
     this.pauseWaitSeconds = options.pauseWaitSeconds ?? defaultPauseWaitSeconds;
     this.#onError = options.onError;
@@ -218,7 +222,7 @@ export class EnginePool implements AsyncDisposable {
       if (!this.slots.includes(slot)) return "fails";
       const fenced = new AbortController();
       // A fence waits for it, or cancels it, as for any call.
-      const running: Running = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
+      const running: RunningCall = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
       slot.inFlight.add(running);
       try {
         return await askCanary(slot.engine, model, AbortSignal.any([signal, fenced.signal]));

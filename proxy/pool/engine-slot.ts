@@ -23,10 +23,10 @@ export type EngineSpec = {
 };
 
 /** Why calls wait instead of being sampled: a weight update. */
-export type Gate = { fence: string; since: number };
+export type FenceHold = { fence: string; since: number };
 
 /** A call at an engine, as the engine's keeper needs it. */
-export interface Running {
+export interface RunningCall {
   cancel(error: AlidadeError): void;
   /** The engine's policy was named anew: it may be another one now. */
   policyChanged(): void;
@@ -55,11 +55,11 @@ export class EngineSlot {
   /** Takes no new call; what runs goes on. */
   isDraining = false;
   /** Shut during a weight update; null when calls flow. */
-  gate: Gate | null = null;
+  gate: FenceHold | null = null;
   readonly breaker = new CircuitBreaker();
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;
-  readonly inFlight = new Set<Running>();
+  readonly inFlight = new Set<RunningCall>();
 
   constructor(spec: EngineSpec, facts: EngineFacts, isOwned: boolean) {
     this.name = spec.name;

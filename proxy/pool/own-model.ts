@@ -25,10 +25,10 @@ export type Placed = {
 export type Wish = RouteQuestion & { session: Placed };
 
 /** What decides where a call goes: the model as it counts here, the rule for it, and the engines that there are for it. */
-export type Place = { model: string; route: EngineRoute | null; among: readonly EngineSlot[] };
+export type ModelPlace = { model: string; route: EngineRoute | null; among: readonly EngineSlot[] };
 
 /** Throws `model_unknown` where a sandboxed client names a model that is there and not its own. */
-export function placeOf(all: readonly EngineSlot[], routes: readonly EngineRoute[], { session, ...question }: Wish): Place {
+export function placeOf(all: readonly EngineSlot[], routes: readonly EngineRoute[], { session, ...question }: Wish): ModelPlace {
   if (!session.spec.sandboxed) return { model: question.model, route: routeFor(routes, question), among: all };
   const open = routeFor(
     routes.filter(({ sandboxed }) => sandboxed),

@@ -127,14 +127,14 @@ function isPromoted(emittedReasoning: string, sentReasoning: string, emitted: Me
   return reasoning !== "" && sentReasoning === "" && textOf(sent).includes(reasoning) && !textOf(emitted).includes(reasoning);
 }
 
-type Pair = { index: number; emitted: ToolCallPart; sent: ToolCallPart };
+type CallPair = { index: number; emitted: ToolCallPart; sent: ToolCallPart };
 
 /** Each call that came back with the one that was said: by our id, where it kept one, else by its place. Null where they do not fit. */
-function pair(callId: string, emitted: Message, view: Message, sentCalls: ToolCallPart[]): Pair[] | null {
+function pair(callId: string, emitted: Message, view: Message, sentCalls: ToolCallPart[]): CallPair[] | null {
   const all = toolCallsOf(emitted);
   const shown = toolCallsOf(view);
   const taken = new Set<number>();
-  const pairs: Pair[] = [];
+  const pairs: CallPair[] = [];
   for (const [place, sent] of sentCalls.entries()) {
     const own = ownId(sent.id);
     if (own !== null && own.call_id !== callId) return null;

@@ -7,15 +7,15 @@ import type { NeutralRequest, Sampling } from "../../schema/message.ts";
 import type { CallBegun } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
 
-type Bounds = Pick<SessionSpec, "sandboxed" | "purpose" | "allow_fields">;
+type RequestLimits = Pick<SessionSpec, "sandboxed" | "purpose" | "allow_fields">;
 type PassedOn = Pick<NeutralRequest, "tools" | "tool_choice"> & Pick<CallBegun, "withheld">;
 
-function isWithheld(field: string, { sandboxed, purpose, allow_fields }: Bounds): boolean {
+function isWithheld(field: string, { sandboxed, purpose, allow_fields }: RequestLimits): boolean {
   return sandboxed && purpose === "train" && !allow_fields.includes(field);
 }
 
 /** Tools and choice as the engine gets them, and what of them it does not get: absent where that is nothing. */
-export function withoutGrammar(spec: Bounds, { tools, tool_choice }: Pick<NeutralRequest, "tools" | "tool_choice">): PassedOn {
+export function withoutGrammar(spec: RequestLimits, { tools, tool_choice }: Pick<NeutralRequest, "tools" | "tool_choice">): PassedOn {
   const isForced = tool_choice !== null && tool_choice !== "auto" && tool_choice !== "none";
   const choice = isForced && isWithheld("tool_choice", spec) ? tool_choice : null;
   const strict = isWithheld("strict", spec) ? tools.flatMap((tool) => (tool.strict === true ? [tool.name] : [])) : [];
@@ -28,7 +28,7 @@ export function withoutGrammar(spec: Bounds, { tools, tool_choice }: Pick<Neutra
 }
 
 /** Undefined for each parameter of the request that is not passed on. */
-export function grammarWithheld(spec: Bounds, { response_format, parallel_tool_calls }: Sampling): Sampling {
+export function grammarWithheld(spec: RequestLimits, { response_format, parallel_tool_calls }: Sampling): Sampling {
   return {
     ...(response_format !== undefined && isWithheld("response_format", spec) && { response_format: undefined }),
     ...(parallel_tool_calls === false && isWithheld("parallel_tool_calls", spec) && { parallel_tool_calls: undefined }),

@@ -1,5 +1,5 @@
 /** A prompt's ids beside those of an earlier call: what is new of them is parsed and stored, the rest is a reference. */
-import { type Head, IdText, parseIds, textOfIds } from "../../tokens/id-text.ts";
+import { IdText, parseIds, type TextHead, textOfIds } from "../../tokens/id-text.ts";
 
 /** A list as the log stores it: the head of an earlier call's, and what is new. */
 export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
@@ -27,8 +27,8 @@ export function promptTokens(bases: readonly TokenBase[], prompt: { readonly tok
   };
 }
 
-function longestHead(bases: readonly TokenBase[], text: Buffer): { call: TokenBase; known: IdText; head: Head } | null {
-  let best: { call: TokenBase; known: IdText; head: Head } | null = null;
+function longestHead(bases: readonly TokenBase[], text: Buffer): { call: TokenBase; known: IdText; head: TextHead } | null {
+  let best: { call: TokenBase; known: IdText; head: TextHead } | null = null;
   for (const call of bases) {
     const known = call.idText;
     const head = known?.commonHead(text);

@@ -2,20 +2,20 @@
 import { AlidadeError } from "../../errors.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
 
-type Rollout = Pick<SessionSpec, "task_id" | "group_id" | "rollout_id" | "member">;
+type RolloutKey = Pick<SessionSpec, "task_id" | "group_id" | "rollout_id" | "member">;
 
 /** One session's place; a rollout has a few of them. */
-type Place = { session_id: string; attempt: number; member: string | null };
+type AttemptPlace = { session_id: string; attempt: number; member: string | null };
 
 export class RolloutAttempts {
   /** Also of sessions that were sealed or deleted: their logs are exported. */
-  readonly #places = new Map<string, Place[]>();
+  readonly #places = new Map<string, AttemptPlace[]>();
 
   /**
    * Takes a place for the session, at once, so that two that come together get two. Without `attempt` it is the last
    * attempt where the member is not in it yet, else the next one. Throws `request_invalid` (409) where the place is taken.
    */
-  take(session_id: string, rollout: Rollout, attempt: number | undefined): number {
+  take(session_id: string, rollout: RolloutKey, attempt: number | undefined): number {
     if (rollout.rollout_id === null) return attempt ?? 1;
     const { member } = rollout;
     const places = this.#of(rollout);
@@ -29,18 +29,18 @@ export class RolloutAttempts {
   }
 
   /** A session that the store has. */
-  add(session_id: string, spec: Rollout & Pick<SessionSpec, "attempt">): void {
+  add(session_id: string, spec: RolloutKey & Pick<SessionSpec, "attempt">): void {
     if (spec.rollout_id !== null) this.#of(spec).push({ session_id, attempt: spec.attempt, member: spec.member });
   }
 
   /** The session could not be written down. */
-  release(session_id: string, rollout: Rollout): void {
+  release(session_id: string, rollout: RolloutKey): void {
     const left = this.#of(rollout).filter((place) => place.session_id !== session_id);
     if (left.length > 0) this.#places.set(keyOf(rollout), left);
     else this.#places.delete(keyOf(rollout));
   }
 
-  #of(rollout: Rollout): Place[] {
+  #of(rollout: RolloutKey): AttemptPlace[] {
     const key = keyOf(rollout);
     const places = this.#places.get(key) ?? [];
     this.#places.set(key, places);
@@ -48,11 +48,11 @@ export class RolloutAttempts {
   }
 }
 
-function keyOf({ task_id, group_id, rollout_id }: Rollout): string {
+function keyOf({ task_id, group_id, rollout_id }: RolloutKey): string {
   return JSON.stringify([task_id, group_id, rollout_id]);
 }
 
-function alreadyThere({ rollout_id, member }: Rollout, { session_id, attempt }: Place): AlidadeError {
+function alreadyThere({ rollout_id, member }: RolloutKey, { session_id, attempt }: AttemptPlace): AlidadeError {
   const what = member === null ? "" : ` as its member ${member}`;
   return new AlidadeError(
     "request_invalid",

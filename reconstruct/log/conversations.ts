@@ -6,7 +6,7 @@ import type { Message } from "../../schema/message.ts";
 import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
 import type { CallHistory } from "./read-log.ts";
 
-export type Place = TrieNode<CallHistory>;
+export type TriePlace = TrieNode<CallHistory>;
 
 export type Conversations = {
   /** Message ids in order of first appearance; `index` is the item that stands for it in the message trie. */
@@ -14,10 +14,10 @@ export type Conversations = {
   message_trie: SequenceTrie<CallHistory>;
   token_trie: SequenceTrie<CallHistory>;
   /** By call id. Absent where the log cannot say: no ids from the engine. */
-  input: Map<string, Place>;
-  prompt: Map<string, Place>;
+  input: Map<string, TriePlace>;
+  prompt: Map<string, TriePlace>;
   /** End of prompt and sample; only where both are known. */
-  full: Map<string, Place>;
+  full: Map<string, TriePlace>;
   /** Index of the message that the call sampled. */
   output: Map<string, number>;
 };
@@ -53,7 +53,7 @@ export function layOut(calls: CallHistory[]): Conversations {
   };
 }
 
-function markEnds(calls: CallHistory[], input: Map<string, Place>, full: Map<string, Place>): void {
+function markEnds(calls: CallHistory[], input: Map<string, TriePlace>, full: Map<string, TriePlace>): void {
   for (const call of calls) {
     if (call.finished === null) continue;
     input.get(call.call_id)?.marks.push(call);
@@ -67,9 +67,9 @@ type Stored = { list: { base_call_id: string | null; base_len: number; new: numb
 
 type Entered = {
   /** Where each input ends. */
-  input: Map<string, Place>;
+  input: Map<string, TriePlace>;
   /** Where each input ‖ output ends; only where both are known. */
-  full: Map<string, Place>;
+  full: Map<string, TriePlace>;
 };
 
 /** Enters every call's list after the list it is stored against, wherever that stands in the log. */

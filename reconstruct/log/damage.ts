@@ -13,7 +13,7 @@ export type Lost = Fidelity["damaged"][number];
 type Whole = { parts: ReadonlyMap<string, CallParts>; damaged: readonly DamagedLine[]; tools: ReadonlyMap<string, Tool[]> };
 
 /** How much of a kept call a later one may be stored after: its messages with its own, and its tokens; null where it has none. */
-type Lengths = { messages: number; tokens: number | null };
+type StoredLengths = { messages: number; tokens: number | null };
 
 /** `calls` in the order in which they were begun: a list is stored after an earlier one. */
 export function withoutDamage(calls: CallHistory[], { parts, damaged, tools }: Whole): { calls: CallHistory[]; lost: Lost[] } {
@@ -28,7 +28,7 @@ export function withoutDamage(calls: CallHistory[], { parts, damaged, tools }: W
         sampled_tokens: finished?.sampled_ids?.length ?? null,
       });
   const kept: CallHistory[] = [];
-  const lengths = new Map<string, Lengths>();
+  const lengths = new Map<string, StoredLengths>();
   for (const call of calls) {
     const { call_id, begun } = call;
     const reason = whyCut(begun.messages, (base) => lengths.get(base)?.messages);
@@ -47,7 +47,7 @@ export function withoutDamage(calls: CallHistory[], { parts, damaged, tools }: W
 }
 
 /** A prompt that goes on from tokens that are lost is unknown; what was said and sampled is not. */
-function keepWhatIsWhole(call: CallHistory, lengths: ReadonlyMap<string, Lengths>): void {
+function keepWhatIsWhole(call: CallHistory, lengths: ReadonlyMap<string, StoredLengths>): void {
   const { finished } = call;
   const reason = finished?.prompt_ids ? whyCut(finished.prompt_ids, (base) => lengths.get(base)?.tokens ?? undefined) : null;
   if (!finished || reason === null) return;
@@ -63,7 +63,7 @@ function whyCut(
   return `it goes on from ${base_len} entries of call ${base_call_id}, which the log does not hold`;
 }
 
-function lengthsOf({ begun, finished }: CallHistory): Lengths {
+function lengthsOf({ begun, finished }: CallHistory): StoredLengths {
   const prompt = finished?.prompt_ids;
   return {
     messages: begun.messages.base_len + begun.messages.new.length + (finished?.message ? 1 : 0),

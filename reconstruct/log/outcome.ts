@@ -1,15 +1,12 @@
 /** Whether a call's turn reached its harness: a fact of its own, apart from how the next prompt renders it. */
 
-import type { z } from "zod";
 import type { Restored } from "../../schema/session-log.ts";
 import type { CallOutcome } from "../../schema/trajectory.ts";
 import type { Conversations } from "./conversations.ts";
 import type { CallHistory } from "./read-log.ts";
 
-export type Outcome = z.infer<typeof CallOutcome>;
-
 /** What later requests prove of a call by ids or carriers that only its answer can have brought. */
-export type Evidence = "used" | "edited" | "cut";
+export type AnswerUse = "used" | "edited" | "cut";
 
 /**
  * Call id -> what later requests prove. Text and tool calls travel with their ids in one answer, so one recognised id
@@ -17,8 +14,8 @@ export type Evidence = "used" | "edited" | "cut";
  * read. A turn whose first part alone came back, in its very place, was read as far as that, unless it came back whole
  * too: a command inside a sandbox can send any part of a turn, and its harness goes on with all of it.
  */
-export function findEvidence(calls: CallHistory[], places: Conversations): Map<string, Evidence> {
-  const evidence = new Map<string, Evidence>();
+export function findEvidence(calls: CallHistory[], places: Conversations): Map<string, AnswerUse> {
+  const evidence = new Map<string, AnswerUse>();
   const whole = new Set<string>();
   const byId = new Map(calls.map((call) => [call.call_id, call]));
   for (const call of calls)
@@ -46,7 +43,7 @@ function isWordForWord(
   call: CallHistory,
   earlier: CallHistory,
   places: Conversations,
-  evidence: Map<string, Evidence>,
+  evidence: Map<string, AnswerUse>,
 ): boolean {
   if (status === "edited") return false;
   const before = places.input.get(earlier.call_id);
@@ -58,7 +55,7 @@ function isWordForWord(
   return twins.every((twin) => !twin.complete && evidence.get(twin.call_id) !== "used");
 }
 
-export function outcomeOf(call: CallHistory, evidence: Evidence | undefined): Outcome {
+export function outcomeOf(call: CallHistory, evidence: AnswerUse | undefined): CallOutcome {
   const { finished, answered } = call;
   // Its end cannot be read, and the line behind it says that the answer arrived.
   if (finished === null && call.damage !== null && call.complete) return "delivered";

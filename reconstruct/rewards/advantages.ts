@@ -14,7 +14,7 @@ export const advantageMethods = ["grpo", "dr_grpo", "rloo", "leave_one_out"] as 
 export type AdvantageMethod = (typeof advantageMethods)[number];
 
 /** One rollout, or one of its rows: those with equal `rollout_id` are one entry. */
-export type GroupMember = {
+export type BaselineEntry = {
   rollout_id: string;
   /** null: nothing was measured; it is in no baseline and gets no advantage. */
   reward: number | null;
@@ -35,7 +35,7 @@ export type GroupAdvantages = {
 const defaultEpsilon = 1e-6;
 
 /** Throws `request_invalid` where rows of one rollout disagree about it: then its reward is no rollout's. */
-export function groupAdvantages(members: GroupMember[], method: AdvantageMethod, epsilon = defaultEpsilon): GroupAdvantages {
+export function groupAdvantages(members: BaselineEntry[], method: AdvantageMethod, epsilon = defaultEpsilon): GroupAdvantages {
   const rollouts = oneEach(members);
   const entries = [...rollouts.values()].flatMap(({ reward, in_baseline }) => (in_baseline && reward !== null ? [reward] : []));
   const baseline = toBaseline(entries);
@@ -49,8 +49,8 @@ export function groupAdvantages(members: GroupMember[], method: AdvantageMethod,
   };
 }
 
-function oneEach(members: GroupMember[]): Map<string, GroupMember> {
-  const rollouts = new Map<string, GroupMember>();
+function oneEach(members: BaselineEntry[]): Map<string, BaselineEntry> {
+  const rollouts = new Map<string, BaselineEntry>();
   for (const member of members) {
     const known = rollouts.get(member.rollout_id);
     if (known === undefined) rollouts.set(member.rollout_id, member);
@@ -74,7 +74,7 @@ function toBaseline(entries: number[]): GroupAdvantages["baseline"] {
 type Around = GroupAdvantages["baseline"] & { zero_variance: boolean; epsilon: number };
 type Result = number | Exclude<GroupAdvantages["reasons"][number], null>;
 
-function advantageOf(member: GroupMember, entries: number[], around: Around, method: AdvantageMethod): Result {
+function advantageOf(member: BaselineEntry, entries: number[], around: Around, method: AdvantageMethod): Result {
   const { reward, in_loss, in_baseline } = member;
   if (reward === null) return "no_reward";
   if (!in_loss) return "not_in_loss";

@@ -49,7 +49,7 @@ export function shifted(row: FlatRow, options: Filler = {}): Aligned & { input_i
 }
 
 /** One generation of a row: everything before it, and what was sampled. */
-export type Turn = {
+export type RowTurn = {
   call_id: string;
   agent: string;
   prompt_ids: number[];
@@ -62,7 +62,7 @@ export type Turn = {
 };
 
 /** A row turn by turn. A sample that the tree splits is one turn again; its policy is that of its first token. */
-export function turnsOf(row: FlatRow): Turn[] {
+export function turnsOf(row: FlatRow): RowTurn[] {
   refusePacked(row);
   const turns: { first: FlatSegment; end: number }[] = [];
   for (const segment of row.segments) {

@@ -1,10 +1,10 @@
 /** Which paths share a row, and in which order their tokens stand in it. */
-import type { Path, Piece } from "../selection/selection.ts";
+import type { Path, RowPiece } from "../selection/selection.ts";
 
 export type Plan = {
   /** The paths whose tokens it trains; a tree packs several. */
   paths: Set<Path>;
-  pieces: Piece[];
+  pieces: RowPiece[];
   /** Of a packed tree, one for each piece: the piece before it on its path, or -1. null: the one before it in the row. */
   parents: number[] | null;
 };
@@ -16,11 +16,11 @@ export function planRows(paths: Path[]): Plan[] {
 
 /** As many paths a row as its limit allows, in their order; what they share is there once. */
 export function planPacked(paths: Path[], maxTokens: number | null): Plan[] {
-  const packs: Pack[] = [];
+  const packs: RowPack[] = [];
   for (const path of paths) {
     let pack = packs.at(-1);
     if (pack === undefined || (maxTokens !== null && pack.lengthWith(path) > maxTokens)) {
-      pack = new Pack();
+      pack = new RowPack();
       packs.push(pack);
     }
     pack.add(path);
@@ -28,9 +28,9 @@ export function planPacked(paths: Path[], maxTokens: number | null): Plan[] {
   return packs.map(({ paths: inside, pieces, parents }) => ({ paths: inside, pieces, parents }));
 }
 
-class Pack {
+class RowPack {
   readonly paths = new Set<Path>();
-  readonly pieces: Piece[] = [];
+  readonly pieces: RowPiece[] = [];
   readonly parents: number[] = [];
   readonly #places = new Map<string, number>();
   #length = 0;

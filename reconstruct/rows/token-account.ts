@@ -1,6 +1,6 @@
 /** Where every sampled token of a rollout went: into a row, or under the reason why not. */
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
-import type { Path, Piece } from "../selection/selection.ts";
+import type { Path, RowPiece } from "../selection/selection.ts";
 import type { Judge } from "../trained/judge.ts";
 import { exclusionOfCall } from "../trained/trainable.ts";
 
@@ -29,7 +29,7 @@ export type Accountable = {
   /** Before the limit on tokens. */
   selected: Path[];
   owners: Map<string, Path>;
-  rows: { pieces: Piece[] }[];
+  rows: { pieces: RowPiece[] }[];
   judge: Judge;
 };
 

@@ -2,7 +2,7 @@
 import type { Policy } from "../../schema/session-log.ts";
 import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
-import { type Path, type Piece, pieceLength } from "../selection/selection.ts";
+import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
 import type { Judge } from "../trained/judge.ts";
 import type { Standing } from "../trained/loss-rules.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
@@ -99,7 +99,7 @@ export class RowWriter {
   }
 
   /** Writes the piece's tokens, which begin at `start`, and describes them. */
-  #fill(row: FlatRow, start: number, { node, from, to, context }: Piece, plan: Plan): FlatSegment {
+  #fill(row: FlatRow, start: number, { node, from, to, context }: RowPiece, plan: Plan): FlatSegment {
     const { kind, call_id, node_id, policy_version } = node;
     const whyNot = kind === "sampled" ? this.#whyNotHere(node, plan) : undefined;
     let trained = 0;
@@ -141,7 +141,7 @@ export class RowWriter {
 }
 
 /** Position and parent of each token of the piece; `parent` is the row's index of the token before its first one. */
-function place(row: FlatRow, start: number, { from, to }: Piece, parent: number): void {
+function place(row: FlatRow, start: number, { from, to }: RowPiece, parent: number): void {
   const { position_ids, parent_index } = row;
   if (position_ids === null || parent_index === null) return;
   const depth = parent < 0 ? 0 : (position_ids[parent] as number) + 1;
@@ -151,8 +151,8 @@ function place(row: FlatRow, start: number, { from, to }: Piece, parent: number)
   }
 }
 
-function firstTokens(pieces: Piece[], limit: number): Piece[] {
-  const out: Piece[] = [];
+function firstTokens(pieces: RowPiece[], limit: number): RowPiece[] {
+  const out: RowPiece[] = [];
   let left = limit;
   for (const piece of pieces) {
     if (left <= 0) break;

@@ -15,12 +15,12 @@ export interface Selection {
 }
 
 /** Tokens `from` to `to` (exclusive) of a node. */
-export type Piece = { node: TreeNode; from: number; to: number; context: "exact" | "same_text" };
+export type RowPiece = { node: TreeNode; from: number; to: number; context: "exact" | "same_text" };
 
 export type Path = {
   trace_id: string;
   agent: string;
-  pieces: Piece[];
+  pieces: RowPiece[];
   /** May this path train these sampled tokens? */
   trains: (node: TreeNode) => boolean;
   /** Paths that train different things never make each other needless. */
@@ -28,6 +28,6 @@ export type Path = {
   cut: boolean;
 };
 
-export const wholeNode = (node: TreeNode): Piece => ({ node, from: 0, to: node.token_ids.length, context: "exact" });
+export const wholeNode = (node: TreeNode): RowPiece => ({ node, from: 0, to: node.token_ids.length, context: "exact" });
 
-export const pieceLength = (pieces: Piece[]): number => pieces.reduce((length, { from, to }) => length + to - from, 0);
+export const pieceLength = (pieces: RowPiece[]): number => pieces.reduce((length, { from, to }) => length + to - from, 0);

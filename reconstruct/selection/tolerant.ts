@@ -6,7 +6,7 @@
  */
 import type { CallRecord, TreeNode } from "../../schema/trajectory.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
-import type { Path, Piece, Selection } from "./selection.ts";
+import type { Path, RowPiece, Selection } from "./selection.ts";
 import { wholeNode } from "./selection.ts";
 import { strictPaths } from "./strict.ts";
 
@@ -70,8 +70,8 @@ function tokensAfter(path: TreeNode[], from: number): number[] {
 }
 
 /** The path's tokens after the first `from`. */
-function piecesAfter(path: TreeNode[], from: number): Piece[] {
-  const pieces: Piece[] = [];
+function piecesAfter(path: TreeNode[], from: number): RowPiece[] {
+  const pieces: RowPiece[] = [];
   let depth = 0;
   for (const node of path) {
     const start = Math.max(0, from - depth);
@@ -82,7 +82,7 @@ function piecesAfter(path: TreeNode[], from: number): Piece[] {
 }
 
 /** From the call at which this conversation's tokens begin down to this one's sample; null where it joins nothing. */
-function joinedPieces(last: CallRecord, joints: Map<string, Joint>, tree: TreeIndex): Piece[] | null {
+function joinedPieces(last: CallRecord, joints: Map<string, Joint>, tree: TreeIndex): RowPiece[] | null {
   const chain: { call: CallRecord; joint: Joint }[] = [];
   let first = last;
   for (let joint = joints.get(last.call_id); joint !== undefined; joint = joints.get(first.call_id)) {
@@ -92,7 +92,7 @@ function joinedPieces(last: CallRecord, joints: Map<string, Joint>, tree: TreeIn
   if (chain.every(({ joint }) => joint.exact)) return null;
   const begin = tree.sample(first.call_id).at(-1) as TreeNode;
   const pieces = tree.path(begin.node_id).map(wholeNode);
-  let context: Piece["context"] = "exact";
+  let context: RowPiece["context"] = "exact";
   for (const { call, joint } of chain.reverse()) {
     if (!joint.exact) context = "same_text";
     const appended = piecesAfter(tree.path(call.prompt_node_id as string), joint.at);

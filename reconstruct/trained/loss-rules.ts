@@ -47,9 +47,9 @@ const noWork: ReadonlySet<string> = new Set(["cancelled", "interrupted", "no_cal
 export type Standing = { in_loss: boolean; in_baseline: boolean; reward: number | null; rule: CutOffRule | null };
 
 /** What the rules look at; an exporter remembers it of every rollout of a group. */
-export type Outcome = Pick<Trajectory, "purpose" | "status" | "mask_reason" | "stop_reason" | "in_loss" | "in_baseline" | "reward">;
+export type LossFacts = Pick<Trajectory, "purpose" | "status" | "mask_reason" | "stop_reason" | "in_loss" | "in_baseline" | "reward">;
 
-export function standingOf(trajectory: Outcome, { cutOff, unmeasured }: StandingRules): Standing {
+export function standingOf(trajectory: LossFacts, { cutOff, unmeasured }: StandingRules): Standing {
   const { in_loss, in_baseline, reward } = trajectory;
   if (unmeasured === "zero" && isUnmeasured(trajectory) && trajectory.purpose !== "eval")
     return { in_loss: true, in_baseline: true, reward: 0, rule: { action: "zero" } };
@@ -71,12 +71,16 @@ export function underRules(trajectory: Trajectory, rules: StandingRules): Trajec
 }
 
 /** Its work ended, and nothing was measured of it. */
-export function isUnmeasured({ status, mask_reason, reward }: Pick<Outcome, "status" | "mask_reason" | "reward">): boolean {
+export function isUnmeasured({ status, mask_reason, reward }: Pick<LossFacts, "status" | "mask_reason" | "reward">): boolean {
   return status === "failed" && reward === null && mask_reason !== null && !noWork.has(mask_reason);
 }
 
 /** Why the rollout was cut off; null where it was not. */
-export function cutOffCause({ status, mask_reason, stop_reason }: Pick<Outcome, "status" | "mask_reason" | "stop_reason">): string | null {
+export function cutOffCause({
+  status,
+  mask_reason,
+  stop_reason,
+}: Pick<LossFacts, "status" | "mask_reason" | "stop_reason">): string | null {
   return status === "cut" ? (mask_reason ?? stop_reason) : null;
 }
 

@@ -11,9 +11,8 @@ import type { z } from "zod";
 import { samePolicy } from "../../schema/same-policy.ts";
 import type { Policy, WeightSpan } from "../../schema/session-log.ts";
 import type { Purpose, RequestClass } from "../../schema/session-spec.ts";
-import type { ExclusionReason } from "../../schema/trajectory.ts";
+import type { CallOutcome, ExclusionReason } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
-import type { Outcome } from "../log/outcome.ts";
 import type { CallHistory } from "../log/read-log.ts";
 
 export type Exclusion = z.infer<typeof ExclusionReason>;
@@ -21,7 +20,7 @@ export type Exclusion = z.infer<typeof ExclusionReason>;
 type Judged = {
   /** What the log holds no more of it. */
   damage: string | null;
-  outcome: Outcome;
+  outcome: CallOutcome;
   /** The call of another rollout whose sample this is. */
   replayed_from: string | null;
   /** A model sampled it that the session does not train. */

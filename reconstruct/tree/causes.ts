@@ -6,7 +6,7 @@ import { canonicalArguments } from "../../schema/arguments.ts";
 import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../../schema/message.ts";
 import type { Decoded, Restored } from "../../schema/session-log.ts";
 import { EdgeCause } from "../../schema/trajectory.ts";
-import type { Conversations, Place } from "../log/conversations.ts";
+import type { Conversations, TriePlace } from "../log/conversations.ts";
 import type { CallHistory } from "../log/read-log.ts";
 import type { Edge } from "./edge.ts";
 
@@ -21,9 +21,9 @@ type Facts = {
 };
 
 /** The facts, and the turn in which the difference lies: what was sampled, and the copy of it in this request. */
-type Evidence = Facts & { turn: CallHistory | null; sampled: Message | null; copy: Message | null };
+type EdgeEvidence = Facts & { turn: CallHistory | null; sampled: Message | null; copy: Message | null };
 
-const causes: [EdgeCause, (evidence: Evidence) => boolean][] = [
+const causes: [EdgeCause, (evidence: EdgeEvidence) => boolean][] = [
   // Where the texts agree to the end of the parent's turn, nothing of the conversation can have changed.
   ["retokenised", ({ decoded }) => decoded?.same_text === true],
   ["compacted", isCompacted],
@@ -82,14 +82,14 @@ function restoredFrom(call: CallHistory, callId: string): Restored | undefined {
 }
 
 /** The history became shorter than what its parent had: it was summarised, cut or rolled back. */
-function isCompacted({ call, parent, places }: Evidence): boolean {
+function isCompacted({ call, parent, places }: EdgeEvidence): boolean {
   if (parent.begun.request_class === "compaction") return true;
   const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
   return before !== undefined && after !== undefined && after.depth < before.depth;
 }
 
 /** Only the leading instructions: a reminder that is put in later is appended, not changed. */
-function isSystemChanged({ call, parent, places }: Evidence): boolean {
+function isSystemChanged({ call, parent, places }: EdgeEvidence): boolean {
   return instructionsOf(call, places) !== instructionsOf(parent, places);
 }
 
@@ -109,7 +109,7 @@ function instructionsOf(call: CallHistory, places: Conversations): string {
  * Something of the harness's own was put into what had been said before: a reminder inside an earlier message, or a
  * message between two of them. What stands behind the last turn is no injection, it is what came next.
  */
-function isInjected({ call, parent, places }: Evidence): boolean {
+function isInjected({ call, parent, places }: EdgeEvidence): boolean {
   const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
   if (before === undefined || after === undefined) return false;
   const shared = places.message_trie.shared(before, after);
@@ -122,7 +122,7 @@ function isInjected({ call, parent, places }: Evidence): boolean {
   return content !== "" && now.role === old.role && contentOf(now) !== contentOf(old) && contentOf(now).includes(content);
 }
 
-function messagesFrom(place: Place, from: number, places: Conversations): Message[] {
+function messagesFrom(place: TriePlace, from: number, places: Conversations): Message[] {
   return places.message_trie.items(place, from).map((index) => places.messages[index] as Message);
 }
 
@@ -132,7 +132,7 @@ function contentOf(message: Message): string {
 }
 
 /** All that came before the parent's turn is in this request, and the turn is not: its harness could not use it. */
-function isTurnDropped({ call, parent, places }: Evidence): boolean {
+function isTurnDropped({ call, parent, places }: EdgeEvidence): boolean {
   if (restoredFrom(call, parent.call_id) !== undefined) return false;
   const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
   if (before === undefined || after === undefined || places.message_trie.shared(before, after) < before.depth) return false;
@@ -141,7 +141,7 @@ function isTurnDropped({ call, parent, places }: Evidence): boolean {
 }
 
 /** A tool call came back with other arguments: a key was added, a path was made absolute. */
-function areArgumentsChanged({ call, turn, sampled, copy }: Evidence): boolean {
+function areArgumentsChanged({ call, turn, sampled, copy }: EdgeEvidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
   if (restored !== undefined) return restored.status === "edited" && restored.differences.includes("arguments");
   if (sampled === null || copy === null) return false;
@@ -155,7 +155,7 @@ function areArgumentsChanged({ call, turn, sampled, copy }: Evidence): boolean {
 }
 
 /** They came back as text, in another order, under another name, or fewer. */
-function areToolCallsChanged({ call, turn, sampled, copy }: Evidence): boolean {
+function areToolCallsChanged({ call, turn, sampled, copy }: EdgeEvidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
   if (restored?.differences.some((difference) => ["tool_calls", "tool_calls_cut", "tool_name", "order"].includes(difference))) return true;
   if (restored !== undefined || sampled === null || copy === null) return false;
@@ -176,7 +176,7 @@ function isSameArguments(a: string, b: string): boolean {
   return a === b || sameValue(a, b);
 }
 
-function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): boolean {
+function isEdited({ call, parent, turn, sampled, copy, places }: EdgeEvidence): boolean {
   if (turn === null) {
     // Before anything was sampled: did a message change that the parent had too?
     const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
@@ -188,7 +188,7 @@ function isEdited({ call, parent, turn, sampled, copy, places }: Evidence): bool
 }
 
 /** By the harness (its copy has none), or by the template (the copy has it, the tokens do not). */
-function isReasoningDropped({ call, turn, sampled, copy, decoded }: Evidence): boolean {
+function isReasoningDropped({ call, turn, sampled, copy, decoded }: EdgeEvidence): boolean {
   if (turn !== null && restoredFrom(call, turn.call_id)?.differences.includes("reasoning_dropped")) return true;
   if (sampled === null) return false;
   const reasoning = reasoningOf(sampled).trim();
@@ -205,7 +205,7 @@ function reasoningOf(message: Message): string {
 }
 
 /** The same arguments in another spelling, seen on the way in or in the copy itself. */
-function isReserialised({ call, turn, sampled, copy }: Evidence): boolean {
+function isReserialised({ call, turn, sampled, copy }: EdgeEvidence): boolean {
   const restored = turn === null ? undefined : restoredFrom(call, turn.call_id);
   if (restored?.differences.some((difference) => difference.startsWith("arguments"))) return true;
   if (sampled === null || copy === null) return false;

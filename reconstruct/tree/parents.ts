@@ -1,10 +1,10 @@
 /** Whose turn did this request continue? Recorded identity first, then tokens, then messages and time within the agent. */
-import type { Conversations, Place } from "../log/conversations.ts";
-import type { Outcome } from "../log/outcome.ts";
+import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { Conversations, TriePlace } from "../log/conversations.ts";
 import type { CallHistory } from "../log/read-log.ts";
 
 /** The parent of every call. `calls` in rank order; a parent was always begun before its child. */
-export function findParents(calls: CallHistory[], places: Conversations, outcomes: Map<string, Outcome>): Map<string, CallHistory> {
+export function findParents(calls: CallHistory[], places: Conversations, outcomes: Map<string, CallOutcome>): Map<string, CallHistory> {
   const byId = new Map(calls.map((call) => [call.call_id, call]));
   const parents = new Map<string, CallHistory>();
   const continued = new Set<string>();
@@ -65,10 +65,10 @@ function isBefore(earlier: CallHistory, call: CallHistory): boolean {
 
 class Finder {
   readonly #places: Conversations;
-  readonly #outcomes: Map<string, Outcome>;
+  readonly #outcomes: Map<string, CallOutcome>;
   readonly #continued: Set<string>;
 
-  constructor(places: Conversations, outcomes: Map<string, Outcome>, continued: Set<string>) {
+  constructor(places: Conversations, outcomes: Map<string, CallOutcome>, continued: Set<string>) {
     this.#places = places;
     this.#outcomes = outcomes;
     this.#continued = continued;
@@ -95,7 +95,7 @@ class Finder {
   byTokens(call: CallHistory): CallHistory | null {
     let other: CallHistory | null = null;
     const trie = this.#places.token_trie;
-    let place: Place | null = trie.marked(this.#places.prompt.get(call.call_id) ?? null);
+    let place: TriePlace | null = trie.marked(this.#places.prompt.get(call.call_id) ?? null);
     for (; place !== null; place = trie.marked(place.parent)) {
       const earlier = place.marks.filter((mark) => isBefore(mark, call));
       const own = this.#best(earlier.filter((mark) => mark.begun.agent === call.begun.agent));

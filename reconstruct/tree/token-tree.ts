@@ -4,7 +4,7 @@
  * through a sampled branch only along its own parent, so the path from the root to a sample is what the engine saw.
  */
 
-import type { Conversations, Place } from "../log/conversations.ts";
+import type { Conversations, TriePlace } from "../log/conversations.ts";
 import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
 import { weightSpansOf } from "../trained/trainable.ts";
 import type { Edge } from "./edge.ts";
@@ -52,7 +52,7 @@ class TreeBuilder {
   readonly tree: TokenTree = { root: newRoot(), otherRoots: [], promptEnd: new Map(), sampleEnd: new Map(), steps: 0 };
   readonly #roots = new Map<string, Branch>();
 
-  add(call: CallHistory, edge: Edge, prompt: Place, places: Conversations): void {
+  add(call: CallHistory, edge: Edge, prompt: TriePlace, places: Conversations): void {
     const from = this.#parting(edge) ?? this.#rootOf(call);
     const rest = places.token_trie.items(prompt, from.depth);
     const end = this.#follow(from, rest, call);

@@ -57,7 +57,7 @@ function writeError(error: unknown, folder: string): AlidadeError {
   return goneOr(error, `Writing files below ${folder}: `);
 }
 
-export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[] };
+export type FileBounds = { max_files?: number; max_bytes?: number; exclude?: string[] };
 
 /**
  * Regular files below `folder`, sorted by path. Links, devices and what lies below `skip` are left out. `disk`: bytes
@@ -66,7 +66,7 @@ export type Bounds = { max_files?: number; max_bytes?: number; exclude?: string[
 export async function getFiles(
   container: Docker.Container,
   folder: string,
-  bounds: Bounds,
+  bounds: FileBounds,
   skip: string[],
   disk: number,
 ): Promise<TreeFile[]> {

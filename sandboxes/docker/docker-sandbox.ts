@@ -11,7 +11,7 @@ import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec 
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { agentId, home, labels, type WritablePlace } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
-import { type Bounds, getFiles, putFiles } from "./container-files.ts";
+import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
 import { type Command, type Finished, runCommand } from "./exec.ts";
 
 /** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
@@ -155,7 +155,7 @@ export class DockerSandbox implements Sandbox {
     await this.#checkRunning(`files were written below ${folder}`);
   }
 
-  async readFiles(folder: string, bounds: Bounds = {}): Promise<TreeFile[]> {
+  async readFiles(folder: string, bounds: FileBounds = {}): Promise<TreeFile[]> {
     const inside = posix.resolve(this.#spec.workdir, folder);
     try {
       return await getFiles(this.#container, inside, bounds, Object.keys(this.#spec.mounts), this.#diskOf(inside));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChoiceGrammar } from "../../practice/choice-grammar.ts";
-import { type GeneratedToken, generate, newPolicy, type Policy, score } from "../../practice/generation.ts";
+import { type GeneratedToken, generate, newPolicy, type PracticePolicy, score } from "../../practice/generation.ts";
 import { logSoftmax } from "../../practice/sampler.ts";
 import { shape } from "../../practice/transformer.ts";
 import { decodeBytes, encode, endOfTurn, vocabularySize } from "../../practice/vocabulary.ts";
@@ -23,7 +23,11 @@ const longText = Array.from({ length: 60 }, (_, line) => `${line}: the tests of 
 
 type Options = { seed?: number; maxTokens?: number; choices?: string[]; temperature?: number; signal?: AbortSignal };
 
-async function sample(policy: Policy, promptIds: number[], options: Options = {}): Promise<{ tokens: GeneratedToken[]; cached: number }> {
+async function sample(
+  policy: PracticePolicy,
+  promptIds: number[],
+  options: Options = {},
+): Promise<{ tokens: GeneratedToken[]; cached: number }> {
   let cached = -1;
   const request = {
     promptIds,

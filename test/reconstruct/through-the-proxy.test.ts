@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Exchange, selections, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import { type EngineExchange, selections, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
@@ -101,7 +101,7 @@ function changed(turn: Chat, how: Move["how"]): Chat {
 }
 
 test("whatever a harness does with its turns, each path is what the engine saw, and no token is trained twice", async () => {
-  const exchanges: Exchange[] = [];
+  const exchanges: EngineExchange[] = [];
   await using at = await proxyAt((request: WireRequest, index) => {
     const reply = replyTo(index);
     const prompt_token_ids = render(request);

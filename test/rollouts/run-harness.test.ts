@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { commandHarness } from "../../harnesses/command.ts";
 import { currentOwner } from "../../host/owner.ts";
-import type { Prepared } from "../../rollouts/prepare.ts";
+import type { PreparedRollout } from "../../rollouts/prepare.ts";
 import { runHarness } from "../../rollouts/run-harness.ts";
 import type { RolloutPlan, RunSetup } from "../../rollouts/run-setup.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
@@ -93,7 +93,7 @@ async function begin(
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
   const plan = { task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
   // In an object: an async function would wait for it.
-  return { running: runHarness({ harness, proxy } as RunSetup, plan, { sandbox, session, launch } as Prepared, signal) };
+  return { running: runHarness({ harness, proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
 }
 
 test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {

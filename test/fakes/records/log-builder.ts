@@ -5,7 +5,7 @@
  */
 
 import type { z } from "zod";
-import type { Exchange } from "../../../reconstruct/verify.ts";
+import type { EngineExchange } from "../../../reconstruct/verify.ts";
 import { hashOf, mintToolCallId } from "../../../schema/ids.ts";
 import type { Message, Part, Tool } from "../../../schema/message.ts";
 import type { CallBegun, CallFinished, Decoded, LogEntry, Policy, Restored, WeightSpan } from "../../../schema/session-log.ts";
@@ -48,7 +48,7 @@ export const endOfTurn = 2;
 export class LogBuilder {
   readonly entries: LogEntry[] = [];
   /** By call id: what passed between proxy and engine, as an independent witness saw it. */
-  readonly exchanges = new Map<string, Exchange>();
+  readonly exchanges = new Map<string, EngineExchange>();
   readonly #vocabulary = new Map<string, number>();
   /** Input ‖ output of each call: what later lists are stored against. */
   readonly #lists = new Map<string, { tokens: number[]; messages: Message[] }>();

@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import fc from "fast-check";
-import type { Outcome } from "../../../graders/parsers/report-parser.ts";
+import type { TestOutcome } from "../../../graders/parsers/report-parser.ts";
 import { tap } from "../../../graders/parsers/tap.ts";
 
 const read = (text: string) => tap.parse(text, "");
 const outcomes = (text: string) => Object.fromEntries(read(text).outcomes);
 
-const cases: { title: string; text: string; outcomes: Record<string, Outcome>; problem: RegExp | null }[] = [
+const cases: { title: string; text: string; outcomes: Record<string, TestOutcome>; problem: RegExp | null }[] = [
   { title: "points", text: "TAP version 13\n1..2\nok 1 - a\nnot ok 2 - b\n", outcomes: { a: "passed", b: "failed" }, problem: null },
   { title: "no dash, no number", text: "ok a\nok\n1..2\n", outcomes: { a: "passed", "": "passed" }, problem: null },
   {
@@ -82,7 +82,7 @@ for (const { title, text, outcomes: expected, problem } of cases) {
 
 const name = fc.stringMatching(/^[a-z][a-z0-9 #\\-]{0,20}[a-z0-9]$/);
 const escapeTap = (text: string) => text.replace(/[\\#]/g, "\\$&");
-const results = fc.uniqueArray(fc.record({ name, outcome: fc.constantFrom<Outcome>("passed", "failed", "skipped") }), {
+const results = fc.uniqueArray(fc.record({ name, outcome: fc.constantFrom<TestOutcome>("passed", "failed", "skipped") }), {
   selector: (one) => one.name,
 });
 

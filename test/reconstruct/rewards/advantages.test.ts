@@ -1,9 +1,9 @@
 /** Against values worked out by hand. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type AdvantageMethod, type GroupMember, groupAdvantages } from "../../../reconstruct/index.ts";
+import { type AdvantageMethod, type BaselineEntry, groupAdvantages } from "../../../reconstruct/index.ts";
 
-const member = (rollout_id: string, reward: number | null, over: Partial<GroupMember> = {}): GroupMember => ({
+const member = (rollout_id: string, reward: number | null, over: Partial<BaselineEntry> = {}): BaselineEntry => ({
   rollout_id,
   reward,
   in_loss: true,
