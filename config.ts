@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
+import { dialects } from "./dialects/index.ts";
 import { engines } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
 import { harnesses, harnessNamed } from "./harnesses/index.ts";
@@ -87,6 +88,12 @@ export const Config = z.strictObject({
           .describe(
             "kinds of call that it makes beside its work, such as title or sub_agent; another one that a request claims is taken for work",
           ),
+        dialects: z
+          .array(z.enum(names(dialects)))
+          .min(1)
+          .nullable()
+          .default(null)
+          .describe("the dialects that it speaks, such as openai-chat; requests in another one are refused; null: all of them"),
       }),
     ])
     .default("pi")

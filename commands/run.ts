@@ -250,7 +250,12 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
 function harnessOf(config: Config): Harness {
   return typeof config.harness === "string"
     ? harnessNamed(config.harness)
-    : commandHarness({ argv: config.harness.command, env: config.harness.env, makes: config.harness.makes });
+    : commandHarness({
+        argv: config.harness.command,
+        env: config.harness.env,
+        makes: config.harness.makes,
+        dialects: config.harness.dialects,
+      });
 }
 
 export function printProgress(event: ProgressEvent): void {

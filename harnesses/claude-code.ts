@@ -22,7 +22,7 @@ const settings = ".alidade-settings.json";
 export const claudeCode: Harness = {
   name: "claude-code",
   title: "Claude Code",
-  dialect: "anthropic-messages",
+  dialects: ["anthropic-messages"],
   packages: { [packageName]: version },
   version,
   // Without the Agent tool there are no sub-agents, and it is told to compact nothing.

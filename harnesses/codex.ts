@@ -15,7 +15,7 @@ const keyVariable = "ALIDADE_API_KEY";
 export const codex: Harness = {
   name: "codex",
   title: "Codex",
-  dialect: "openai-responses",
+  dialects: ["openai-responses"],
   packages: { [packageName]: version },
   version,
   // Agents are turned off, and compaction is out of reach (below).

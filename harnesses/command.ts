@@ -19,11 +19,13 @@ export function commandHarness(options: {
   env?: Readonly<Record<string, string>>;
   name?: string;
   makes?: readonly RequestClass[];
+  /** null: all that there are. */
+  dialects?: readonly string[] | null;
 }): Harness {
   return {
     name: options.name ?? "command",
     title: "One's own command",
-    dialect: "any",
+    dialects: options.dialects ?? null,
     packages: {},
     version: null,
     makes: options.makes ?? [],

@@ -13,7 +13,7 @@ const version = "0.61.0";
 export const geminiCli: Harness = {
   name: "gemini-cli",
   title: "Gemini CLI",
-  dialect: "google-generate-content",
+  dialects: ["google-generate-content"],
   packages: { [packageName]: version },
   version,
   makes: ["sub_agent"],

@@ -36,8 +36,8 @@ export type HarnessEnd = { failed: boolean; message: string | null };
 export interface Harness {
   readonly name: string;
   readonly title: string;
-  /** The dialect it speaks here. */
-  readonly dialect: string;
+  /** Names of the dialects that it speaks here: its rollouts' sandboxes are answered in no other. null: any. */
+  readonly dialects: readonly string[] | null;
   /** npm packages of its pack, pinned. Empty: nothing to install (one's own command). */
   readonly packages: Readonly<Record<string, string>>;
   readonly version: string | null;

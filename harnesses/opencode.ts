@@ -18,7 +18,7 @@ const maxOutputTokens = 8192;
 export const opencode: Harness = {
   name: "opencode",
   title: "opencode",
-  dialect: "openai-chat",
+  dialects: ["openai-chat"],
   packages: { [packageName]: version },
   version,
   makes: ["sub_agent"],

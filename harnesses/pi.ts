@@ -17,7 +17,7 @@ const maxOutputTokens = 8192;
 export const pi: Harness = {
   name: "pi",
   title: "Pi",
-  dialect: "openai-chat",
+  dialects: ["openai-chat"],
   packages: { [packageName]: version },
   version,
   makes: [],

@@ -19,7 +19,7 @@ const patienceMs = 3_600_000;
 export const qwenCode: Harness = {
   name: "qwen-code",
   title: "Qwen Code",
-  dialect: "openai-chat",
+  dialects: ["openai-chat"],
   packages: { [packageName]: version },
   version,
   makes: ["sub_agent", "compaction"],

@@ -85,6 +85,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     harness: setup.harness.name,
     sandboxed: true,
     known_classes: [...setup.harness.makes],
+    dialects: setup.harness.dialects && [...setup.harness.dialects],
     budgets: { ...setup.session.budgets, ...budgetsOf(task) },
     relay: "buffered",
   });

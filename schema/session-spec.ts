@@ -115,6 +115,12 @@ export const SessionSpec = SessionOptions.extend({
   sandboxed: z.boolean().default(false),
   /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
   known_classes: z.array(RequestClass).nullable().default(null),
+  /** Names of the dialects in which its client may ask and be answered; another one is refused. null: all of them. */
+  dialects: z
+    .array(z.string().min(1, "give the name of a dialect"))
+    .min(1, "name a dialect, or give null for all")
+    .nullable()
+    .default(null),
   labels: z.record(z.string(), z.string()).default({}),
   relay: z.enum(["buffered", "live"]).default("buffered"),
 });

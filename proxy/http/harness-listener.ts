@@ -15,6 +15,7 @@ import { answerFromRecord } from "../calls/answer-from-record.ts";
 import { type CallSurroundings, handleCall, refuseCall, waitedFor } from "../calls/handle-call.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { restore } from "../restore/restore.ts";
+import { assertSpoken } from "../sandboxed/own-dialects.ts";
 import { assertImagesInside } from "../sandboxed/sandboxed-request.ts";
 import { assertReferencesInside } from "../sandboxed/schema-references.ts";
 import { withoutGrammar } from "../sandboxed/without-grammar.ts";
@@ -127,6 +128,7 @@ export class HarnessListener implements AsyncDisposable {
       const session = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
       known = session;
       using _ = session && (await this.#gate.enter(session, exchange.signal));
+      if (session) assertSpoken(session.spec, owner, route);
       if (route.kind === "hello") await exchange.sendEmpty();
       else if (session === null || route.kind === "websocket") throw noWebSocket(headers);
       else {

@@ -47,6 +47,12 @@ test("what is wrong in a body is named by its field", async () => {
     ["POST", "/sessions", { sample_index: "3" }, /"param":"sample_index"/],
     ["POST", "/sessions", { policy_mode: "pinned" }, /"param":"policy_mode"/],
     ["POST", "/sessions", { relay: 1 }, /"param":"relay"/],
+    [
+      "POST",
+      "/sessions",
+      { dialects: ["openai-chatt"] },
+      /dialects: ..openai-chatt.. is no dialect; there are: openai-chat,.*"param":"dialects"/,
+    ],
     ["POST", "/sessions", { attempt: 0 }, /"param":"attempt"/],
     ["POST", "/sessions", { tasc_id: "t" }, /tasc_id.. is no field of this request; there are: task_id, .*"param":"tasc_id"/],
     ["POST", "/sessions", { member: "a b" }, /member is ..a b..: 1 to 64 letters/],
