@@ -29,8 +29,10 @@ export async function beforeNextAttempt(
   note(`${failure.code}; attempt ${attempt} begins ${when}`);
   for (let waited = 0; ; next = Math.min(2 * next, longestPauseMs)) {
     await pause(next, signal).catch(() => undefined);
-    waited += next;
+    const asked = performance.now();
     if (signal.aborted || !isAway || (await proxy.pool.answers(signal))) return;
+    // A generator that hangs takes its time to be found.
+    waited += next + performance.now() - asked;
     if (waited < mostMinutes * 60_000) continue;
     note(`no engine answers after ${mostMinutes} minutes; attempt ${attempt} begins all the same`);
     return;

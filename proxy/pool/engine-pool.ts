@@ -235,12 +235,25 @@ export class EnginePool implements AsyncDisposable {
     }
   }
 
-  /** Does an engine that takes calls answer? Looked at now: of one that no call went to nothing else would be known. */
+  /**
+   * Does an engine that takes calls sample? Looked at now: of one that no call went to nothing else would be known. All
+   * who ask at once share one question to each engine. False also where the signal fires.
+   */
   async answers(signal: AbortSignal): Promise<boolean> {
+    const known = new AbortController();
+    const either = AbortSignal.any([signal, known.signal]);
     const open = this.slots.filter((slot) => !slot.isDraining);
-    const alive = await Promise.all(open.map((slot) => isAlive(slot.engine.baseUrl, signal)));
-    await this.recheck(signal);
-    return alive.includes(true);
+    const asked = open.map(async (slot) => {
+      if (!(await slot.question.join(either, (within) => this.#samples(slot, within)))) throw new Error(`${slot.name} does not sample`);
+      return true;
+    });
+    try {
+      return await Promise.any(asked);
+    } catch {
+      return false;
+    } finally {
+      known.abort();
+    }
   }
 
   /**
@@ -306,6 +319,16 @@ export class EnginePool implements AsyncDisposable {
   #freePlace(): void {
     this.#left.resolve();
     this.#left = Promise.withResolvers();
+  }
+
+  /** Its server's word first, for that costs nothing; then a canary, for a server may be well whose generator hangs. */
+  async #samples(slot: EngineSlot, signal: AbortSignal): Promise<boolean> {
+    if (!(await isAlive(slot.engine.baseUrl, signal))) return false;
+    await this.#recheck(slot, signal);
+    const [model] = slot.facts.models;
+    if (model === undefined) return true;
+    const state = await this.stateOf(slot, model, signal);
+    return state === "answers" || state === "slow";
   }
 
   /** Asks an engine at which calls failed how it is, and, where it fails, again until it does not; no call pays for that. */

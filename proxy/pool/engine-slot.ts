@@ -1,6 +1,7 @@
 /** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
+import { SharedWork } from "../../host/shared-work.ts";
 import { newId } from "../../schema/ids.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import type { Purpose } from "../../schema/session-spec.ts";
@@ -57,6 +58,8 @@ export class EngineSlot {
   /** Shut during a weight update; null when calls flow. */
   gate: FenceHold | null = null;
   readonly breaker = new CircuitBreaker();
+  /** Whether it samples, asked once for all rollouts that wait for it: hundreds may. */
+  readonly question = new SharedWork<boolean>();
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;
   readonly inFlight = new Set<RunningCall>();
