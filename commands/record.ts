@@ -10,7 +10,7 @@ import { harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
 import { currentOwner } from "../host/owner.ts";
 import { ownedFolder, temporary } from "../host/temporary-folder.ts";
-import { HarnessProxy } from "../proxy/index.ts";
+import { assertRoutes, HarnessProxy } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newId } from "../schema/ids.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
@@ -71,6 +71,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     version,
     signal,
   });
+  assertRoutes(proxy.pool.slots, config.routes);
   if (proxy.facts.missing !== null && config.purpose !== "train")
     say(`alidade: recording text only, nothing of it can be trained: ${proxy.facts.missing}`);
   for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);

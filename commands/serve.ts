@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig, sessionOptionsOf } from "../config.ts";
-import { HarnessProxy } from "../proxy/index.ts";
+import { HarnessProxy, strayRoutes } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
@@ -65,6 +65,8 @@ export function serve(program: Command): void {
       });
       for (const { facts } of proxy.pool.slots)
         if (facts.missing !== null) say(`alidade: recording text only, nothing of it can be trained: ${facts.missing}`);
+      for (const { message } of strayRoutes(proxy.pool.slots, config.routes))
+        say(`alidade: ${message}: calls that the rule leads there are refused until POST /engines adds it`);
       for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
       const { session, key } = await proxy.openSession({
         ...sessionOptionsOf(config),

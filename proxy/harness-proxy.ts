@@ -127,12 +127,13 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   /**
    * Without `attempt` the session is its rollout's next one. Throws `engine_without_token_ids` for a training session at an
-   * engine that gives no ids or logprobs, and `request_invalid` for a dialect that there is not, and (409)
-   where the rollout has this attempt (and member) already.
+   * engine that gives no ids or logprobs, and `request_invalid` for a dialect that there is not and a
+   * model that no engine serves, and (409) where the rollout has this attempt (and member) already.
    */
   async openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }> {
     if (spec.purpose === "train") this.assertTrainable();
     assertDialects(spec);
+    this.pool.assertServes(spec);
     return this.sessions.open(spec);
   }
 

@@ -2,7 +2,7 @@ export { neutralSampling } from "./calls/admit.ts";
 export { toErrorRecord } from "./calls/error-record.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { Bounds } from "./http/bounds.ts";
-export { assertServed } from "./pool/assert-served.ts";
+export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
 export type { EngineState } from "./pool/canary.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
 export { EngineRoute } from "./pool/routes.ts";

@@ -1,15 +1,16 @@
 /**
- * A run's engines are all there when it begins. A name that leads to none of them is a slip of the operator's, so it is
- * said before the first sandbox is made and not by every rollout.
+ * A name that leads to no engine is a slip of the operator's, so it is said before the first sandbox is made, or the
+ * session opened, and not by every call. Engines of `serve` come and go, so there a route may name one that is to come.
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError, type ErrorCode } from "../../errors.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, routeFor } from "./routes.ts";
 import { plainName, ruled } from "./serving.ts";
 
-/** Throws `config_invalid` naming the field. `model`: the one that sessions train; null where none is named. */
+/** Of a run: throws `config_invalid` naming the field. `model`: the one that sessions train; null where none is named. */
 export function assertServed(all: readonly EngineSlot[], routes: readonly EngineRoute[], model: string | null): void {
-  for (const [index, { engine }] of routes.entries()) assertNamed(all, index, engine);
+  assertRoutes(all, routes);
   const train = all.filter((slot) => slot.purpose === "train");
   if (train.length === 0 && !routes.some(({ sandboxed }) => sandboxed))
     throw new AlidadeError(
@@ -17,23 +18,49 @@ export function assertServed(all: readonly EngineSlot[], routes: readonly Engine
       `engines has no engine with purpose train (there are: ${all.map(({ name, purpose }) => `${name}, ${purpose}`).join("; ")}): set purpose: train at the one that serves the policy`,
       { param: "engines" },
     );
-  if (model === null) return;
-  const route = routeFor(routes, { model, agent: "main", request_class: "main" });
-  if (route?.engine_model !== undefined) return;
-  if (ruled(train, model, route).some((slot) => isFor(slot, model))) return;
-  const served = [...new Set(train.flatMap((slot) => slot.facts.models))];
-  throw new AlidadeError("config_invalid", `model is "${model}": no engine serves it; they serve ${served.join(", ")}`, { param: "model" });
+  if (model !== null) assertModel(train, routes, model, "config_invalid");
 }
 
-function assertNamed(all: readonly EngineSlot[], index: number, engine: EngineRoute["engine"]): void {
-  const unknown = [engine ?? []].flat().find((name) => all.every((slot) => slot.name !== name));
-  if (unknown === undefined) return;
-  const param = `routes.${index}.engine`;
-  throw new AlidadeError(
-    "config_invalid",
-    `${param} is "${unknown}": no engine has this name; there are: ${all.map(({ name }) => name).join(", ")}`,
-    { param },
-  );
+/** Throws `config_invalid` for a route to an engine that is not there. */
+export function assertRoutes(all: readonly EngineSlot[], routes: readonly EngineRoute[]): void {
+  const [stray] = strayRoutes(all, routes);
+  if (stray) throw new AlidadeError("config_invalid", stray.message, { param: stray.param });
+}
+
+/** The routes' names of engines that are not there. */
+export function strayRoutes(all: readonly EngineSlot[], routes: readonly EngineRoute[]): { param: string; message: string }[] {
+  const names = all.map(({ name }) => name);
+  return routes.flatMap(({ engine }, index) => {
+    const unknown = [engine ?? []].flat().filter((name) => !names.includes(name));
+    const param = `routes.${index}.engine`;
+    return unknown.map((name) => ({
+      param,
+      message: `${param} is "${name}": no engine has this name; there are: ${names.join(", ") || "none"}`,
+    }));
+  });
+}
+
+/** Throws `request_invalid` for a model that no engine of the session's serves. Where there is no engine at all they are to come. */
+export function assertModelOf(
+  { model, sandboxed }: Partial<Pick<SessionSpec, "model" | "sandboxed">>,
+  all: readonly EngineSlot[],
+  routes: readonly EngineRoute[],
+): void {
+  const own = sandboxed ? all.filter((slot) => slot.purpose === "train") : all;
+  if (model != null && own.length > 0) assertModel(own, routes, model, "request_invalid");
+}
+
+function assertModel(slots: readonly EngineSlot[], routes: readonly EngineRoute[], model: string, code: ErrorCode): void {
+  const route = routeFor(routes, { model, agent: "main", request_class: "main" });
+  if (route?.engine_model !== undefined) return;
+  if (ruled(slots, model, route).some((slot) => isFor(slot, model)) || isDraining(slots, model)) return;
+  const served = [...new Set(slots.flatMap((slot) => slot.facts.models))];
+  throw new AlidadeError(code, `model is "${model}": no engine serves it; they serve ${served.join(", ")}`, { param: "model" });
+}
+
+/** Its engine takes no call at the moment: calls say so. */
+function isDraining(slots: readonly EngineSlot[], model: string): boolean {
+  return slots.some((slot) => slot.isDraining && slot.takes(model) && isFor(slot, model));
 }
 
 /** By its name, by the operator's globs, or because the engine lists no models. */

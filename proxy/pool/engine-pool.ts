@@ -10,6 +10,7 @@ import { untilAborted } from "../../host/until-aborted.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
 import { conflict } from "../session/conflict.ts";
+import { assertModelOf } from "./assert-served.ts";
 import { askCanary, type EngineState } from "./canary.ts";
 import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
@@ -88,6 +89,11 @@ export class EnginePool implements AsyncDisposable {
   modelsFor(session: Placed): string[] {
     const own = session.spec.sandboxed ? ownModel(this.slots, session) : null;
     return own === null ? this.models : [own];
+  }
+
+  /** Throws `request_invalid` for a session whose model no engine serves. */
+  assertServes(spec: Parameters<typeof assertModelOf>[0]): void {
+    assertModelOf(spec, this.slots, this.#routes);
   }
 
   /** Throws `not_found` with the names that there are. */

@@ -158,6 +158,16 @@ test("an engine that is not there, an URL that is none and a server that is no e
   }
 });
 
+test("a route to an engine that is not there is refused before the program runs", async () => {
+  await using engine = await ScriptedEngine.start(talk);
+  const config = `${fresh()}.yaml`;
+  await writeFile(config, `engine: { url: "${engine.url}" }\nroutes: [{ agent: main, engine: nope }]\n`);
+  const result = await cli(["record", "--config", config, "--out", fresh(), "--json", "--", "true"]);
+  const { error } = jsonOf<{ error: { code: string; message: string } }>(result);
+  assert.deepEqual([result.code, error.code], [2, "config_invalid"]);
+  assert.equal(error.message, 'routes.0.engine is "nope": no engine has this name; there are: vllm');
+});
+
 async function webServer(): Promise<Served> {
   return served(createServer((_request, response) => response.setHeader("content-type", "text/html").end("<html>hello</html>")));
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -220,4 +221,23 @@ test("kill -9 between pause and resume leaves no gate shut: the fence is gone, a
   const resumed = await fetch(`${second.served.control_url}/resume`, { method: "POST", headers, body: JSON.stringify({ fence }) });
   assert.equal(resumed.status, 404);
   assert.match(await resumed.text(), /the proxy was restarted/);
+});
+
+test("serve says at its start which route leads to no engine, for one may come, and opens no session for a model that is not served", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
+  const flags = ["-o", fresh(), "-p", "0", "--control-port", "0", "--json"];
+  const config = join(scratch, "routes.yaml");
+  await writeFile(config, `engine: { url: "${engine.url}" }\nroutes: [{ model: judge, engine: nope }]\n`);
+  const running = startCli(["serve", "--config", config, ...flags]);
+  await using _running = running;
+  await running.until(() => running.stdout.includes("\n"));
+  assert.match(
+    running.stderr,
+    /^alidade: routes\.0\.engine is "nope": no engine has this name; there are: vllm: .* until POST \/engines adds it$/m,
+  );
+  await running.kill("SIGINT");
+  await writeFile(config, `engine: { url: "${engine.url}" }\nmodel: nope\n`);
+  const refused = await cli(["serve", "--config", config, ...flags]);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stdout, /model is \\"nope\\": no engine serves it; they serve scripted/);
 });

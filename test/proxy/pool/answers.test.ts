@@ -1,8 +1,8 @@
 /** Whether an engine samples again is asked by all rollouts that wait for it: one short question answers all of them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 import { until } from "../../fakes/machine/until.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const waiters = 50;
 
