@@ -5,6 +5,7 @@
  *     npm test -- reconstruct wire      the files whose path contains one of these
  *     npm test -- '!interop/consumers'  the files whose path does not contain it
  *     ALIDADE_TEST_ALL=1 npm test       what is left out is a failure (CI)
+ *     ALIDADE_TEST_AGAIN=1 npm test     also heavy suites that were green here and depend on nothing that has changed (green.ts)
  */
 import { globSync, readFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -13,6 +14,7 @@ import { run } from "node:test";
 import { inspect } from "node:util";
 import { messageOf } from "../errors.ts";
 import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
+import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
 
@@ -27,7 +29,6 @@ const HEARTBEAT_MS = 30_000;
 
 type Failure = { file: string; title: string; error: unknown };
 type Skip = { file: string; title: string; reason: string };
-type Counts = { passed: number; failed: number; skipped: number };
 
 // Each test file and each command of theirs loads hundreds of sources. Node keeps what it made of them here, by their
 // content, which more than halves what the start of a command costs (1.6 s of CPU without, 0.65 s with).
@@ -36,17 +37,25 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), `alidade-tests-${process.getui
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(filters: string[]): Promise<number> {
-  const files = chooseFiles(filters);
-  if (files.length === 0) {
+  const chosen = chooseFiles(filters);
+  if (chosen.length === 0) {
     console.error(`No test file's path contains ${filters.map((filter) => `"${filter}"`).join(" or ")}. All of them: ls test/**/*.test.ts`);
     return 1;
   }
+  const unchanged = await unchangedSuites(chosen);
+  const files = chosen.filter((file) => !unchanged.some((one) => one.files.includes(file)));
+  for (const one of unchanged) console.log(sayUnchanged(one));
+  if (files.length === 0) return 0;
+  const begun = beginSuites(files);
   console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
   await buildBaseImage(files);
   await using vllm = await sharedVllm(files);
   Object.assign(process.env, vllm?.env);
-  const { counts, failures, skips } = await runFiles(files);
-  return close(counts, failures, skips);
+  const { counts, failures, skips, results } = await runFiles(files);
+  noteGreen(results, begun);
+  const code = close(counts, failures, skips);
+  for (const one of unchanged) console.log(sayUnchanged(one));
+  return code;
 }
 
 function chooseFiles(filters: string[]): string[] {
@@ -81,10 +90,13 @@ async function sharedVllm(files: string[]): Promise<LaunchedVllm | undefined> {
   return await launchVllm();
 }
 
-async function runFiles(files: string[]): Promise<{ counts: Counts; failures: Failure[]; skips: Skip[] }> {
+async function runFiles(
+  files: string[],
+): Promise<{ counts: FileCounts; failures: Failure[]; skips: Skip[]; results: Map<string, FileCounts> }> {
   const failures: Failure[] = [];
   const skips: Skip[] = [];
-  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const results = new Map<string, FileCounts>();
+  const counts: FileCounts = { passed: 0, failed: 0, skipped: 0 };
   const output = new Map<string, string[]>();
   const running = new Map<string, number>();
   const seconds = new Map<string, number>();
@@ -118,7 +130,7 @@ async function runFiles(files: string[]): Promise<{ counts: Counts; failures: Fa
     }
   }
   clearInterval(heartbeat);
-  return { counts, failures, skips };
+  return { counts, failures, skips, results };
 
   /** Seconds of a file. Reports come in the order of the files, so it may have ended before its own is due. */
   function clock(file: string): number {
@@ -128,7 +140,9 @@ async function runFiles(files: string[]): Promise<{ counts: Counts; failures: Fa
     return seconds.get(file) ?? 0;
   }
 
-  function reportFile(file: string, { passed, failed, skipped }: Counts): void {
+  function reportFile(file: string, counted: FileCounts): void {
+    const { passed, failed, skipped } = counted;
+    results.set(file, counted);
     const parts = [`${passed} passed`, failed > 0 ? `${failed} failed` : "", skipped > 0 ? `${skipped} left out` : ""].filter(Boolean);
     console.log(`${failed > 0 ? "✖" : "✔"} ${file}  ${parts.join(", ")}  ${clock(file).toFixed(1)} s`);
     if (failed === 0) return;
@@ -155,7 +169,7 @@ function startHeartbeat(running: Map<string, number>): NodeJS.Timeout {
 }
 
 /** The closing lines; the last one is the count. Returns the exit code. */
-function close(counts: Counts, failures: Failure[], skips: Skip[]): number {
+function close(counts: FileCounts, failures: Failure[], skips: Skip[]): number {
   console.log("");
   for (const [reason, titles] of groupByReason(skips)) {
     const [what, add] = splitAtLast(reason, "; ");
