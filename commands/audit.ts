@@ -6,9 +6,10 @@ import { AlidadeError } from "../errors.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { print, say, stopSignal, table } from "./command-line.ts";
+import { print, say, table } from "./command-line.ts";
 import { findTrajectory, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 import { openEngines } from "./open-engine.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function audit(program: Command): void {
@@ -33,7 +34,7 @@ export function audit(program: Command): void {
       "\nExamples:\n  alidade audit --engine http://127.0.0.1:8000\n  alidade audit merge-ranges/0 --engine practice\n  alidade audit --gguf policy.gguf --json",
     )
     .action(async (rollout: string | undefined, flags: AuditFlags) => {
-      const signal = stopSignal();
+      const signal = terminal().stopSignal();
       const folder = await runFolderOf(flags.run);
       await using scorer = await openScorer(flags, signal);
       const options = { tolerance: flags.tolerance, policyVersion: flags.policy };
@@ -42,7 +43,7 @@ export function audit(program: Command): void {
       // What cannot be read was not compared: the audit has not passed.
       const onLeftOut = (message: string): void => {
         say(`alidade: ${message}`);
-        process.exitCode = 1;
+        terminal().exitCode = 1;
       };
       for await (const trajectory of rollout === undefined ? trajectoriesOf(folder, onLeftOut) : [await findTrajectory(folder, rollout)]) {
         signal.throwIfAborted();
@@ -59,7 +60,7 @@ export function audit(program: Command): void {
       }
       if (!flags.json) print(table(["rollout", "calls", "compared", "worst |Δ| nats", "wrong", "not comparable"], rows));
       say(verdict(totals, flags.tolerance));
-      if (totals.wrong > 0 || totals.compared === 0) process.exitCode = 1;
+      if (totals.wrong > 0 || totals.compared === 0) terminal().exitCode = 1;
     });
 }
 
@@ -83,6 +84,7 @@ async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Score
     return { of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };
   }
   const config = await loadConfig({
+    env: terminal().env,
     file: flags.config,
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
   });

@@ -8,7 +8,8 @@ import { fitOneByOne } from "../rollouts/index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
-import { print, say, stopSignal, table, toNumber } from "./command-line.ts";
+import { print, say, table, toNumber } from "./command-line.ts";
+import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
   program
@@ -24,7 +25,7 @@ export function check(program: Command): void {
     .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
     .action(
       async (paths: string[], flags: { times: number; sandbox: string; unsafeHost?: boolean; overcommit?: boolean; json?: boolean }) => {
-        const signal = stopSignal();
+        const signal = terminal().stopSignal();
         if (!Number.isInteger(flags.times) || flags.times < 1)
           throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
         const { backend, reason } = await pickBackend(flags.sandbox, signal);
@@ -64,7 +65,7 @@ export function check(program: Command): void {
               results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
             ),
           );
-        if (results.some((one) => !one.passed)) process.exitCode = 1;
+        if (results.some((one) => !one.passed)) terminal().exitCode = 1;
       },
     );
 }

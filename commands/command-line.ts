@@ -1,36 +1,18 @@
-/** What the verbs of the command line share: how they end, how they speak, and when they stop. */
+/** What the verbs of the command line share: how they end and how they speak. */
 import { asAlidadeError } from "../errors.ts";
 import { visibleText } from "./show/visible-text.ts";
-
-/** One Ctrl-C can arrive twice: from the terminal and from the launcher that passes it on. */
-const sameStopMs = 500;
-
-/** Aborted by the first Ctrl-C or SIGTERM; a second one ends the process at once. */
-export function stopSignal(): AbortSignal {
-  const controller = new AbortController();
-  let stoppedAt: number | null = null;
-  const stop = (): void => {
-    if (stoppedAt !== null && Date.now() - stoppedAt < sameStopMs) return;
-    if (stoppedAt !== null) process.exit(130);
-    stoppedAt = Date.now();
-    process.stderr.write("\nalidade: stopping; what is recorded stays (Ctrl-C again to end at once)\n");
-    controller.abort(new Error("stopped by a signal"));
-  };
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
-  return controller.signal;
-}
+import { terminal } from "./terminal.ts";
 
 /**
  * People read stderr; stdout is for the result, so that it can be piped. What is said may quote a grader, an engine or an
  * agent, so it is written out: it must not act on the terminal.
  */
 export function say(text: string): void {
-  process.stderr.write(`${visibleText(text)}\n`);
+  terminal().stderr.write(`${visibleText(text)}\n`);
 }
 
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  terminal().stdout.write(`${text}\n`);
 }
 
 /** One line for people, one JSON object for machines; 2 for a mistake of the user's, 1 for anything else. */
@@ -38,7 +20,7 @@ export function fail(error: unknown, json: boolean): number {
   const ours = asAlidadeError(error, "internal");
   if (json) print(JSON.stringify({ error: ours.toJSON() }));
   else say(`alidade: ${ours.message}`);
-  if (ours.code === "internal" && error instanceof Error && process.env.ALIDADE_DEBUG) say(error.stack ?? "");
+  if (ours.code === "internal" && error instanceof Error && terminal().env.ALIDADE_DEBUG) say(error.stack ?? "");
   return ours.owner === "user" ? 2 : 1;
 }
 

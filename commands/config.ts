@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { stringify } from "yaml";
 import { configSchema, loadConfig, scalarPaths } from "../config.ts";
 import { print } from "./command-line.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function config(program: Command): void {
@@ -31,7 +32,7 @@ export function config(program: Command): void {
         return;
       }
       if (flags.schema) return print(JSON.stringify(configSchema(), null, 2));
-      const config = await loadConfig({ file: flags.config });
+      const config = await loadConfig({ env: terminal().env, file: flags.config });
       sayUnknownVariables(config);
       print(flags.json ? JSON.stringify(config, null, 2) : stringify(config).trimEnd());
     });

@@ -4,6 +4,7 @@ import { print } from "./command-line.ts";
 import { compareSessions } from "./diff/compare-sessions.ts";
 import { renderDiff } from "./diff/render.ts";
 import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
+import { terminal } from "./terminal.ts";
 
 export function diff(program: Command): void {
   program
@@ -26,6 +27,6 @@ export function diff(program: Command): void {
       const other = flags.otherRun === undefined ? folder : await runFolderOf(flags.otherRun);
       const found = compareSessions(await findTrajectory(folder, a), await findTrajectory(other, b));
       print(flags.json ? JSON.stringify(found) : renderDiff(found));
-      if (!found.same) process.exitCode = 1;
+      if (!found.same) terminal().exitCode = 1;
     });
 }

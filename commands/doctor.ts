@@ -4,10 +4,11 @@ import { loadConfig } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
 import type { EngineFacts } from "../engines/index.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
-import { print, say, stopSignal, table } from "./command-line.ts";
+import { print, say, table } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function doctor(program: Command): void {
@@ -23,8 +24,8 @@ export function doctor(program: Command): void {
       "\nExamples:\n  alidade doctor --engine http://127.0.0.1:8000\n  alidade doctor --engine http://127.0.0.1:30000 --kind sglang --json",
     )
     .action(async (flags: DoctorFlags) => {
-      const signal = stopSignal();
-      const config = await loadConfig({ file: flags.config, overrides: enginesOf(flags) });
+      const signal = terminal().stopSignal();
+      const config = await loadConfig({ env: terminal().env, file: flags.config, overrides: enginesOf(flags) });
       sayUnknownVariables(config);
       await using opened = await openEngines(config, signal);
       const looked: Looked[] = [];
@@ -34,7 +35,7 @@ export function doctor(program: Command): void {
       }
       if (flags.json) print(JSON.stringify({ trainable: looked.every((one) => one.trainable), engines: looked }));
       else for (const one of looked) printLooked(one);
-      if (looked.some((one) => !one.trainable)) process.exitCode = 1;
+      if (looked.some((one) => !one.trainable)) terminal().exitCode = 1;
     });
 }
 

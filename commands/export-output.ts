@@ -6,12 +6,13 @@ import { createWriteStream, type Stats } from "node:fs";
 import { access, constants, lstat, open, realpath, rename, rm, stat } from "node:fs/promises";
 import type { Writable } from "node:stream";
 import { privateFileMode } from "../store/index.ts";
+import { terminal } from "./terminal.ts";
 
 /** Its end removes what was not kept. */
 export type ExportOutput = AsyncDisposable & { readonly stream: Writable; keep(): Promise<void> };
 
 export async function openOutput(out: string | undefined): Promise<ExportOutput> {
-  if (out === undefined) return asItIs(process.stdout);
+  if (out === undefined) return asItIs(terminal().stdout);
   const [named, older] = await Promise.all([lstat(out).catch(() => null), stat(out).catch(() => null)]);
   // `/dev/stdout` may be a file of the shell's (`>> rows.jsonl`), which nothing may take the place of; a link into nowhere stays a link.
   if (/^\/(dev|proc)\//.test(out) || (named !== null && !older?.isFile())) return asItIs(createWriteStream(out, { mode: privateFileMode }));

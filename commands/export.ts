@@ -8,10 +8,11 @@ import { type ExportReport, exporterNamed, exporters, exportTrajectories } from 
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
-import { print, say, stopSignal, toNumber } from "./command-line.ts";
+import { print, say, toNumber } from "./command-line.ts";
 import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
 import { openOutput } from "./export-output.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+import { terminal } from "./terminal.ts";
 
 type ExportFlags = {
   run?: string;
@@ -77,7 +78,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
     ...given("leaveOut", flags.leaveOut?.map(requestClass)),
     own: ownOptionsOf(exporter, flags),
   };
-  if (flags.out === undefined && exporter.extension !== "jsonl" && process.stdout.isTTY)
+  if (flags.out === undefined && exporter.extension !== "jsonl" && terminal().stdout.isTTY)
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
   const folder = await runFolderOf(flags.run);
   if (flags.out !== undefined) await refuseRecords(folder, flags.out);
@@ -95,7 +96,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
 /** Of the system's own errors only the output can be the cause: reading names its file itself. */
 async function writeTo<T>(out: string | undefined, write: (stream: Writable, options: { signal?: AbortSignal }) => Promise<T>): Promise<T> {
   // To standard output there is nothing to tidy up: a signal ends it at once.
-  const signal = out === undefined ? null : stopSignal();
+  const signal = out === undefined ? null : terminal().stopSignal();
   try {
     await using output = await openOutput(out);
     const written = await write(output.stream, signal === null ? {} : { signal });

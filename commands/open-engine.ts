@@ -5,6 +5,7 @@ import { AlidadeError } from "../errors.ts";
 import { startPracticeEngine } from "../practice/start.ts";
 import type { EngineSpec } from "../proxy/index.ts";
 import type { Policy } from "../schema/session-log.ts";
+import { terminal } from "./terminal.ts";
 
 export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 
@@ -66,7 +67,7 @@ function urlOf(text: string | undefined, field: string): string {
 
 function keyOf({ api_key_env: variable, field }: Wanted): string | null {
   if (variable === undefined) return null;
-  const key = process.env[variable];
+  const key = terminal().env[variable];
   if (!key)
     throw new AlidadeError("config_invalid", `${field}.api_key_env names ${variable}, which is not set`, { param: `${field}.api_key_env` });
   return key;

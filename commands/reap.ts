@@ -1,7 +1,8 @@
 /** `alidade reap`: removes what dead runs left behind. */
 import type { Command } from "commander";
 import { reapAll } from "../sandboxes/index.ts";
-import { print, say, stopSignal } from "./command-line.ts";
+import { print, say } from "./command-line.ts";
+import { terminal } from "./terminal.ts";
 
 export function reap(program: Command): void {
   program
@@ -14,13 +15,13 @@ export function reap(program: Command): void {
     .option("--json", "print what was removed, and what could not be, as one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade reap\n  alidade reap --all --json")
     .action(async (flags: { all?: boolean; json?: boolean }) => {
-      const signal = stopSignal();
+      const signal = terminal().stopSignal();
       const { removed, failed } = await reapAll({ all: flags.all === true }, signal);
       if (flags.json) print(JSON.stringify({ removed, failed }));
       else {
         const lines = [...removed.map((one) => `removed ${one}`), ...failed.map((one) => `could not remove ${one}`)];
         say(lines.length === 0 ? "alidade: nothing was left behind" : lines.join("\n"));
       }
-      if (failed.length > 0) process.exitCode = 1;
+      if (failed.length > 0) terminal().exitCode = 1;
     });
 }

@@ -16,11 +16,12 @@ import { newId } from "../schema/ids.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
-import { print, say, stopSignal } from "./command-line.ts";
+import { print, say } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 /** Nothing is forced on a person's program unless it is asked for. */
@@ -42,15 +43,16 @@ export function record(program: Command): void {
       '\nExamples:\n  alidade record --engine http://127.0.0.1:8000 --out out -- python3 agent.py\n  alidade record -e http://127.0.0.1:8000 -o out -- codex exec "fix the failing test"',
     )
     .action(async (command: string[], flags: RecordFlags) => {
-      process.exitCode = await recordCommand(command, flags);
+      terminal().exitCode = await recordCommand(command, flags);
     });
 }
 
 type RecordFlags = SessionFlags & EngineFlags & { config?: string; out?: string; json?: boolean };
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
-  const signal = stopSignal();
+  const signal = terminal().stopSignal();
   const config = await loadConfig({
+    env: terminal().env,
     file: flags.config,
     defaults,
     overrides: {
@@ -101,7 +103,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     }
     const exitCode = await run(
       command,
-      { ...process.env, ...usualVariables(proxy.url, key), ...(configured ? { HOME: home, ...configured.env } : {}) },
+      { ...terminal().env, ...usualVariables(proxy.url, key), ...(configured ? { HOME: home, ...configured.env } : {}) },
       signal,
     );
     await proxy.pool.recheck(signal);
@@ -163,7 +165,10 @@ function noCallSeen(command: string[]): AlidadeError {
 /** The program in the terminal that we were called from; our stop signals reach it by its process group as well. */
 async function run(command: string[], env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<number> {
   const [file, ...args] = command as [string, ...string[]];
-  const child = spawn(file, args, { stdio: "inherit", env });
+  const { stdout, stderr } = terminal();
+  const child = spawn(file, args, { stdio: ["inherit", stdout.fd ?? "pipe", stderr.fd ?? "pipe"], env });
+  child.stdout?.pipe(stdout, { end: false });
+  child.stderr?.pipe(stderr, { end: false });
   const stop = (): void => void child.kill("SIGTERM");
   signal.addEventListener("abort", stop, { once: true });
   try {
@@ -177,7 +182,7 @@ async function run(command: string[], env: NodeJS.ProcessEnv, signal: AbortSigna
           ),
         ),
       );
-      child.once("exit", (code, killedBy) => resolve(code ?? 128 + (killedBy === null ? 0 : constants.signals[killedBy])));
+      child.once("close", (code, killedBy) => resolve(code ?? 128 + (killedBy === null ? 0 : constants.signals[killedBy])));
     });
   } finally {
     signal.removeEventListener("abort", stop);

@@ -30,12 +30,13 @@ import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { version } from "../version.ts";
-import { print, say, stopSignal, toNumber } from "./command-line.ts";
+import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { rolloutTable } from "./rollout-table.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function run(program: Command): void {
@@ -60,7 +61,7 @@ export function run(program: Command): void {
       '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run --resume runs/run1abc',
     )
     .action(async (tasks: string[], flags: RunFlags) => {
-      const signal = stopSignal();
+      const signal = terminal().stopSignal();
       const started = await start(tasks, flags);
       const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
       const tally = tallyOf((await readRollouts(started.path)).filter(({ state }) => state === "done"));
@@ -77,8 +78,8 @@ export function run(program: Command): void {
           `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on; \`alidade fidelity --run ${started.path}\` says what they are worth`,
         );
       }
-      if (signal.aborted) process.exitCode = 130;
-      else if (records.some((record) => record.verdict?.reward == null)) process.exitCode = 1;
+      if (signal.aborted) terminal().exitCode = 130;
+      else if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
     });
 }
 
@@ -102,6 +103,7 @@ type Started = { config: Config; path: string; runId: string };
 async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   if (flags.resume !== undefined) return resumed(flags.resume, tasks, flags);
   const config = await loadConfig({
+    env: terminal().env,
     file: flags.config,
     overrides: {
       ...enginesOf(flags),

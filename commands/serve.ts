@@ -7,11 +7,12 @@ import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
-import { print, say, stopSignal, toNumber } from "./command-line.ts";
+import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
+import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function serve(program: Command): void {
@@ -31,8 +32,9 @@ export function serve(program: Command): void {
       "\nExample:\n  alidade serve --engine http://127.0.0.1:8000\n  export OPENAI_BASE_URL=http://127.0.0.1:4000/v1 OPENAI_API_KEY=<the key it printed>\n\nTrainers mint sessions over the control listener: POST /sessions with `Authorization: Bearer <token>`.",
     )
     .action(async (flags: ServeFlags) => {
-      const signal = stopSignal();
+      const signal = terminal().stopSignal();
       const config = await loadConfig({
+        env: terminal().env,
         file: flags.config,
         overrides: {
           ...enginesOf(flags),
@@ -47,7 +49,7 @@ export function serve(program: Command): void {
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
       await using opened = await openEngines(config, signal);
-      const given = process.env[config.control_token_env];
+      const given = terminal().env[config.control_token_env];
       const controlToken = given || newKey();
       await using proxy = await HarnessProxy.start({
         engines: opened.engines,

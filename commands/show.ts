@@ -6,6 +6,7 @@ import { print, say } from "./command-line.ts";
 import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
 import { renderHtml } from "./show/render-html.ts";
 import { renderText } from "./show/render-text.ts";
+import { terminal } from "./terminal.ts";
 
 export function show(program: Command): void {
   program
@@ -35,5 +36,6 @@ export function show(program: Command): void {
 
 /** A terminal that shows them, and a reader who wants them: Node asks NO_COLOR and TERM too. */
 function hasColors(): boolean {
-  return process.stdout.isTTY === true && process.stdout.hasColors();
+  const { stdout } = terminal();
+  return stdout.isTTY === true && stdout.hasColors?.() === true;
 }

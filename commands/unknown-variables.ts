@@ -1,12 +1,13 @@
 /** Variables with our prefix that nobody reads: a slip there (`ALIDADE_SAMPELS=8`) would pass for obeyed. */
 import { Config, scalarPaths } from "../config.ts";
 import { say } from "./command-line.ts";
+import { terminal } from "./terminal.ts";
 
 /** What is read, or set for others, beside the configuration. */
 const others = ["API_KEY", "CACHE", "CONTROL_TOKEN", "DEBUG", "DOOR", "EXEC", "MODEL", "SANDBOX"];
 
 /** Those that the configuration itself names, for keys and tokens, are known too. */
-export function sayUnknownVariables(config: Config, env: Record<string, string | undefined> = process.env): void {
+export function sayUnknownVariables(config: Config, env: Record<string, string | undefined> = terminal().env): void {
   const keys = scalarPaths().map((path) => path.join("_").toUpperCase());
   const known = new Set([...keys, ...others].map((name) => `ALIDADE_${name}`));
   const named = [config.control_token_env, config.engine.api_key_env, ...(config.engines ?? []).map((engine) => engine.api_key_env)];

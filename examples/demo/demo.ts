@@ -6,9 +6,10 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { fail, print, say, stopSignal } from "../../commands/command-line.ts";
+import { fail, print, say } from "../../commands/command-line.ts";
 import { rolloutTable } from "../../commands/rollout-table.ts";
 import { executeRun, printProgress } from "../../commands/run.ts";
+import { terminal } from "../../commands/terminal.ts";
 import { loadConfig } from "../../config.ts";
 import { newId } from "../../schema/ids.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
@@ -40,7 +41,7 @@ async function demo(): Promise<void> {
     },
   });
   if (flags.help) return say(usage);
-  const signal = stopSignal();
+  const signal = terminal().stopSignal();
   const config = await loadConfig({
     env: {},
     overrides: {
@@ -88,9 +89,9 @@ async function demo(): Promise<void> {
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path}            read one session
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path} --html session.html
   node bin/alidade.js export --run ${path} --format flat --allow-grammar  rows for a trainer`);
-  if (records.some((record) => record.verdict?.reward == null)) process.exitCode = 1;
+  if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
 }
 
 await demo().catch((error: unknown) => {
-  process.exitCode = fail(error, false);
+  terminal().exitCode = fail(error, false);
 });

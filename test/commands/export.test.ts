@@ -10,7 +10,7 @@ import { newId } from "../../schema/ids.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
 import { DiskStore } from "../../store/index.ts";
-import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { cli, cliProcess, jsonOf, startCli } from "../fakes/processes/cli.ts";
 import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
@@ -101,9 +101,9 @@ test("an export takes the place of the file that is meant, with its mode, and wr
 
 test("a dash stands for standard output, for an export as for a page, and makes no file", async (t) => {
   const cwd = await runFolder(t);
-  const rows = await cli(["export", "--run", cwd, "--out", "-"], { cwd });
+  const rows = await cliProcess(["export", "--run", cwd, "--out", "-"], { cwd });
   assert.deepEqual([rows.code, rows.stdout.trim().split("\n").length], [0, 4], rows.stderr);
-  const page = await cli(["show", "sesgolden", "--run", cwd, "--html", "-"], { cwd });
+  const page = await cliProcess(["show", "sesgolden", "--run", cwd, "--html", "-"], { cwd });
   assert.match(page.stdout, /^<!doctype html>/i);
   assert.deepEqual((await readdir(cwd)).toSorted(), ["sessions", "trajectories.jsonl"]);
 });

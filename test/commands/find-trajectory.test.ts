@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { findTrajectory } from "../../commands/find-trajectory.ts";
-import { cli } from "../fakes/processes/cli.ts";
+import { cliProcess } from "../fakes/processes/cli.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 
@@ -21,14 +21,14 @@ test("where no run is named the newest one that recorded anything is taken, not 
       await writeFile(join(folder, file), text);
     await utimes(folder, second, second);
   }
-  const exported = await cli(["export", "--format", "canonical"], { cwd });
+  const exported = await cliProcess(["export", "--format", "canonical"], { cwd });
   assert.equal(exported.stdout.trim().split("\n").length, 1, exported.stderr);
   assert.match(exported.stderr, /of 1 trajectories/);
   await rm(join(cwd, "runs", "older"), { recursive: true });
-  const nothing = await cli(["export"], { cwd });
+  const nothing = await cliProcess(["export"], { cwd });
   assert.equal(nothing.code, 2);
   assert.match(nothing.stderr, /no run below runs\/ here/);
-  const named = await cli(["export", "--run", "runs/refused"], { cwd });
+  const named = await cliProcess(["export", "--run", "runs/refused"], { cwd });
   assert.equal(named.code, 0, "a folder that is named is the one that is meant");
 });
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { cli, cliProcess, jsonOf } from "../fakes/processes/cli.ts";
 
 const verbs = ["serve", "record", "run", "doctor", "check", "show", "diff", "fidelity", "audit", "export", "reap", "config"];
 
@@ -37,7 +37,7 @@ test("without an engine, an export format or a run that are known, the verbs say
   const noEngine = await cli(["serve", "--out", folder]);
   assert.equal(noEngine.code, 2);
   assert.match(noEngine.stderr, /engine\.url is not set: give --engine/);
-  const noRun = await cli(["export"], { cwd: "/" });
+  const noRun = await cliProcess(["export"], { cwd: "/" });
   assert.match(noRun.stderr, /there is no run below runs\/ here/);
   const noFormat = jsonOf<{ error: { code: string; message: string } }>(await cli(["export", "--format", "arrow", "--json"]));
   assert.equal(noFormat.error.code, "plugin_unknown");

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { cli } from "../fakes/processes/cli.ts";
+import { cliProcess } from "../fakes/processes/cli.ts";
 
 const labels = { "alidade.run": "r1", "alidade.owner": "1:1", "alidade.host": "elsewhere", "alidade.lease": "0" };
 
@@ -42,7 +42,7 @@ test("reap goes on where something cannot be removed, says what, and ends with 1
   t.after(() => rm(folder, { recursive: true }));
   const env = { DOCKER_HOST: host, TMPDIR: folder, ALIDADE_CACHE: folder };
 
-  const { code, stdout } = await cli(["reap", "--json"], { env });
+  const { code, stdout } = await cliProcess(["reap", "--json"], { env });
   assert.equal(code, 1);
   assert.deepEqual(removed, ["free-1", "free-2", "free-1-volume", "free-2-volume"]);
   const told = JSON.parse(stdout);
@@ -51,5 +51,5 @@ test("reap goes on where something cannot be removed, says what, and ends with 1
     told.failed.map((each: string) => /^(container|volume) (stuck-\S+).* of run r1.*busy/.exec(each)?.[2]),
     ["stuck-1", "stuck-2", "stuck-1-volume", "stuck-2-volume"],
   );
-  assert.match((await cli(["reap"], { env })).stderr, /removed container free-1 .*could not remove container stuck-1 .*busy/s);
+  assert.match((await cliProcess(["reap"], { env })).stderr, /removed container free-1 .*could not remove container stuck-1 .*busy/s);
 });

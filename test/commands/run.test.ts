@@ -10,7 +10,7 @@ import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { cli, cliProcess, jsonOf, startCli } from "../fakes/processes/cli.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("run");
@@ -33,13 +33,16 @@ async function linesOf<T>(path: string, schema: { parse(value: unknown): T }): P
 }
 
 /** Writes a run file and runs it to its end. */
-async function run(engine: ScriptedEngine | string, options: { command?: string[]; tasks?: string[]; more?: string; flags?: string[] }) {
+async function run(
+  engine: ScriptedEngine | string,
+  options: { command?: string[]; tasks?: string[]; more?: string; flags?: string[]; by?: typeof cliProcess },
+) {
   const folder = await fresh();
   for (const id of options.tasks ?? ["small"]) await writeTask(folder, id);
   const file = join(folder, "run.yaml");
   const url = typeof engine === "string" ? engine : engine.url;
   await writeFile(file, runFile({ engine: url, tasks: options.tasks ?? ["small"], command: options.command, more: options.more }));
-  const result = await cli(["run", "-c", file, "-o", join(folder, "runs"), "--json", ...(options.flags ?? [])]);
+  const result = await (options.by ?? cli)(["run", "-c", file, "-o", join(folder, "runs"), "--json", ...(options.flags ?? [])]);
   return { folder, file, result };
 }
 
@@ -406,7 +409,8 @@ test("a run asks the engine whose weights it serves: another name is refused, al
   assert.notEqual(refused.result.code, 0);
   assert.match(refused.result.stdout, /would be .*nope.*, but engine .*vllm.* says that it serves .*step-3/);
   assert.equal(engine.requests.length, 0);
-  const { result } = await run(engine, { more: "policy: { version: step-3, step: 3 }\n" });
+  // The proxy tells its operator on the process's own standard error.
+  const { result } = await run(engine, { more: "policy: { version: step-3, step: 3 }\n", by: cliProcess });
   assert.match(result.stderr, /engine "vllm" serves other weights: it said "step-3" and says "step-4" now/);
   const resumed = await cli(["run", "--resume", jsonOf<Ran>(result).run]);
   assert.notEqual(resumed.code, 0);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { cli, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { cliProcess, jsonOf, startCli } from "../fakes/processes/cli.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
@@ -46,7 +46,7 @@ for (const sandbox of ["docker", "process"])
     assert.equal(await readFile(join(path, "rollouts.jsonl"), "utf8"), "", "it was killed before anything was on record");
     assert.equal((await left()).length, made, "and left all of it behind");
 
-    const resumed = await cli(["run", "--resume", path, "--json"], { env });
+    const resumed = await cliProcess(["run", "--resume", path, "--json"], { env });
     assert.equal(resumed.code, 0, resumed.stderr);
     const done = jsonOf<{ rollouts: RolloutRecord[] }>(resumed).rollouts;
     assert.deepEqual(

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Audit } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import { cli } from "../fakes/processes/cli.ts";
+import { cliProcess } from "../fakes/processes/cli.ts";
 import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { writeGguf } from "../interop/llama-cpp/write-gguf.ts";
 import { startVllm } from "../interop/vllm/start.ts";
@@ -29,7 +29,7 @@ test("sessions of the real Pi pass the audit by vLLM and by llama.cpp; a token e
     await writeGguf(vllm.weights, gguf);
     const audited = async (trajectory: Trajectory, scorer: string[]) => {
       await writeFile(join(folder, "trajectories.jsonl"), `${JSON.stringify(trajectory)}\n`);
-      const { code, stdout, stderr } = await cli(["audit", "--run", folder, ...scorer, "--json"], { cwd: llamaCppPlace() });
+      const { code, stdout, stderr } = await cliProcess(["audit", "--run", folder, ...scorer, "--json"], { cwd: llamaCppPlace() });
       assert.notEqual(stdout, "", stderr);
       return { code, ...(JSON.parse(stdout) as Audit) };
     };

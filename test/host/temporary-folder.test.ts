@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { currentOwner, hostId } from "../../host/owner.ts";
 import { reasonToRemove } from "../../host/reap.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { cli } from "../fakes/processes/cli.ts";
+import { cliProcess } from "../fakes/processes/cli.ts";
 
 const scratch = scratchFolder("temporary-folder");
 const hour = 3600;
@@ -39,7 +39,7 @@ test("reap removes a folder that names no owner when it is a day old, and neithe
   await folderOf(join(temporary, "others"), 25);
   await symlink(join(temporary, "others"), join(temporary, "alidade-sandbox-link"));
   const env = { TMPDIR: temporary, ALIDADE_CACHE: cache, DOCKER_HOST: `unix://${scratch}/none.sock` };
-  const { code, stdout, stderr } = await cli(["reap", "--json"], { env });
+  const { code, stdout, stderr } = await cliProcess(["reap", "--json"], { env });
   assert.equal(code, 0, stderr);
   assert.deepEqual((await readdir(temporary)).sort(), ["alidade-sandbox-link", "alidade-sandbox-new", "alidade-sandbox-used", "others"]);
   assert.deepEqual((await readdir(join(cache, "sources"))).sort(), ["0123", "4567.draft-a1B2c3"]);

@@ -1,17 +1,49 @@
-/** The real command line as a child process, as a person or a script would call it. */
+/**
+ * The real command line. `cli` runs it in this process, which costs nothing; `cliProcess` and `startCli` start a process, for
+ * tests of what only a process has: signals, pipes, a folder of its own, an end by kill -9.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { Writable } from "node:stream";
+import { main } from "../../../commands/index.ts";
+import { inTerminal } from "../../../commands/terminal.ts";
 
 export const root = join(import.meta.dirname, "../../..");
 
 export type CliResult = { code: number | null; stdout: string; stderr: string };
 export type CliOptions = { env?: Record<string, string | undefined>; cwd?: string };
 
-/** Runs to its end. */
-export async function cli(args: string[], options: CliOptions = {}): Promise<CliResult> {
+/** Runs to its end, in this process. `env` is for what the verbs read themselves: TMPDIR, DOCKER_HOST and the like are the process's. */
+export async function cli(args: string[], { env = {} }: { env?: Record<string, string | undefined> } = {}): Promise<CliResult> {
+  const [stdout, stderr] = [new Said(), new Said()];
+  const terminal = { stdout, stderr, env: { ...ownEnvironment(), ...env }, exitCode: 0, stopSignal: () => new AbortController().signal };
+  await inTerminal(terminal, () => main(args));
+  return { code: terminal.exitCode, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** Runs to its end, in a process of its own. */
+export async function cliProcess(args: string[], options: CliOptions = {}): Promise<CliResult> {
   await using running = startCli(args, options);
   return await running.ended;
+}
+
+class Said extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString("utf8");
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+}
+
+/** Our own variables of this shell are no part of a test. */
+function ownEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ALIDADE_") || name === "ALIDADE_CACHE"));
 }
 
 /** The one JSON object on the last line of standard output. */
@@ -31,13 +63,9 @@ export class RunningCli implements AsyncDisposable {
   stderr = "";
 
   constructor(args: string[], options: CliOptions) {
-    // Our own variables of this shell are no part of a test.
-    const clean = Object.fromEntries(
-      Object.entries(process.env).filter(([name]) => !name.startsWith("ALIDADE_") || name === "ALIDADE_CACHE"),
-    );
     this.child = spawn(process.execPath, [join(root, "cli.ts"), ...args], {
       cwd: options.cwd ?? root,
-      env: { ...clean, ...options.env },
+      env: { ...ownEnvironment(), ...options.env },
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
