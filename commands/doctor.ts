@@ -5,7 +5,7 @@ import { examine, type Finding } from "../engines/examine.ts";
 import type { EngineFacts } from "../engines/index.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { print, say, table } from "./command-line.ts";
-import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";

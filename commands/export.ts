@@ -9,9 +9,9 @@ import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/ind
 import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say, toNumber } from "./command-line.ts";
-import { addOwnFlags, ownOptionsOf } from "./export-flags.ts";
 import { openOutput } from "./export-output.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+import { addOwnFlags, ownOptionsOf } from "./flags/export-flags.ts";
 import { terminal } from "./terminal.ts";
 
 type ExportFlags = {

@@ -17,10 +17,10 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say } from "./command-line.ts";
-import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
+import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
-import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { enginesOf } from "../../commands/engine-flags.ts";
+import { enginesOf } from "../../commands/flags/engine-flags.ts";
 import { Config, loadConfig, scalarPaths, sessionOptionsOf } from "../../config.ts";
 import { SessionOptions } from "../../schema/session-spec.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";

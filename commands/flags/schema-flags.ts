@@ -1,7 +1,7 @@
 /** Flags that are made of a schema: its field is the name, the description and the choices. */
 import { Option } from "commander";
 import { z } from "zod";
-import { toNumber } from "./command-line.ts";
+import { toNumber } from "../command-line.ts";
 
 const FieldSchema = z.looseObject({
   type: z.string().optional(),

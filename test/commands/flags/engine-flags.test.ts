@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Trajectory } from "../../schema/trajectory.ts";
-import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
-import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
-import { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
-import { cli } from "../fakes/processes/cli.ts";
-import { chatHarness } from "../fakes/rollouts/small-task.ts";
+import { Trajectory } from "../../../schema/trajectory.ts";
+import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
+import { sglangWire } from "../../fakes/engines/scripted-sglang.ts";
+import { ScriptedWire } from "../../fakes/engines/scripted-wire.ts";
+import { cli } from "../../fakes/processes/cli.ts";
+import { chatHarness } from "../../fakes/rollouts/small-task.ts";
 
 test("every verb that opens sessions or looks at servers takes servers of any kind, and several of them", async (t) => {
   // Not in the folder of this checkout, where somebody's own `serve` may be at work.

@@ -1,7 +1,7 @@
 /** Flags of every verb that opens sessions: one for each option of a session that is one value. */
 import type { Command } from "commander";
-import { Config } from "../config.ts";
-import { SessionOptions } from "../schema/session-spec.ts";
+import { Config } from "../../config.ts";
+import { SessionOptions } from "../../schema/session-spec.ts";
 import { flagKey, flagOf } from "./schema-flags.ts";
 
 /** By the name that commander makes of the flag. */

@@ -1,8 +1,8 @@
 /** Flags of `alidade export` that formats bring with them, made from the schemas of their options. */
 import type { Command } from "commander";
-import { AlidadeError } from "../errors.ts";
-import { type Exporter, exporters } from "../exporters/index.ts";
-import { toNumber } from "./command-line.ts";
+import { AlidadeError } from "../../errors.ts";
+import { type Exporter, exporters } from "../../exporters/index.ts";
+import { toNumber } from "../command-line.ts";
 import { describeField, type FieldFlag, flagKey, toFlag } from "./schema-flags.ts";
 
 type OwnOption = FieldFlag & { key: string; formats: string[] };
