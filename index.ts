@@ -49,14 +49,20 @@ export { commandHarness } from "./harnesses/command.ts";
 export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
 export { harnesses, harnessNamed } from "./harnesses/index.ts";
 export type { Reaped } from "./host/reap.ts";
-/** The service: tasks in, trajectories out; and what a run leaves behind. */
+/** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
 export {
+  type Batch,
   eachTrajectory,
+  makeSlots,
   type ProgressEvent,
+  type RolloutOutcome,
+  type RolloutPlan,
+  type Rollouts,
   RunFolder,
-  type RunOptions,
+  type RunSetup,
   readRollouts,
   readTrajectories,
+  rolloutsOn,
   runTasks,
 } from "./rollouts/index.ts";
 /** Where they run. */

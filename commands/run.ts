@@ -9,11 +9,13 @@ import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnessNamed } from "../harnesses/index.ts";
+import { currentOwner } from "../host/owner.ts";
 import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
   described,
   eachTrajectory,
   fitMachine,
+  makeSlots,
   type ProgressEvent,
   RunFolder,
   readRollouts,
@@ -210,19 +212,14 @@ export async function executeRun(options: {
   if (config.purpose === "train") proxy.assertTrainable();
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
   const records = await runTasks(
+    { run_id: runId, owner: await currentOwner(), backend, proxy, folder, slots: makeSlots(concurrency), onProgress },
     {
-      run_id: runId,
       tasks,
       samples: config.samples,
+      retries: config.retries,
       harness: harnessOf(config),
-      backend,
-      proxy,
-      folder,
       session: sessionOptionsOf(config),
       ...(options.samplingOf && { samplingOf: options.samplingOf }),
-      concurrency,
-      retries: config.retries,
-      onProgress,
     },
     signal,
   );

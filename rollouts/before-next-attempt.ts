@@ -2,8 +2,10 @@
  * The time between two attempts at a rollout. What broke one would break the next at once: an engine that restarts is
  * away for as long as it loads its weights, and all attempts of all rollouts would be spent on it. Nobody's slot is held.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorCode } from "../errors.ts";
-import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import type { RunSetup } from "./run-setup.ts";
 
 /** A daemon's hiccup is over after it; it doubles, so that what takes longer is not asked all the time. */
 const firstPauseMs = 1_000;
@@ -15,9 +17,11 @@ const mostMinutes = 10;
 /** What an engine that is away looks like; the others of its failures are answers of one that is there. */
 const engineAway: ReadonlySet<ErrorCode> = new Set(["engine_unreachable", "engine_error", "engine_aborted", "engine_paused"]);
 
+const byTheClock: NonNullable<RunSetup["pause"]> = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });
+
 /** `failures`: how many attempts have failed in a row. Resolves early when the run is stopped. */
 export async function beforeNextAttempt(
-  { proxy, pause, onProgress }: RunSetup,
+  { proxy, pause = byTheClock, onProgress }: RunSetup,
   { rollout_id, attempt }: Pick<RolloutPlan, "rollout_id" | "attempt">,
   failure: { code: ErrorCode; failures: number },
   signal: AbortSignal,

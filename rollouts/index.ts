@@ -1,6 +1,10 @@
 export { type AttemptEnd, type AttemptTally, described, type Tally, tallyOf } from "./attempt-tally.ts";
 export { fitMachine, fitOneByOne } from "./fit-machine.ts";
 export { lockFolder } from "./folder-lock.ts";
+export type { RolloutPlan } from "./rollout-plan.ts";
+export { type Rollouts, rolloutsOn } from "./rollouts.ts";
 export { attemptKey, eachAttempt, eachTrajectory, RunFolder, readRollouts, readTrajectories } from "./run-folder.ts";
-export type { ProgressEvent } from "./run-setup.ts";
-export { type RunOptions, runTasks } from "./run-tasks.ts";
+export type { RolloutOutcome } from "./run-rollout.ts";
+export type { ProgressEvent, RunSetup } from "./run-setup.ts";
+export { type Batch, runTasks } from "./run-tasks.ts";
+export { type Concurrency, makeSlots } from "./slots.ts";

@@ -3,19 +3,23 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { readFolder } from "../files/file-tree.ts";
 import { takeWork } from "../graders/work.ts";
-import type { HarnessLaunch } from "../harnesses/harness.ts";
+import type { Harness, HarnessLaunch } from "../harnesses/harness.ts";
+import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import type { RunSetup } from "./run-setup.ts";
 
 export type PreparedRollout = AsyncDisposable & {
   sandbox: Sandbox;
   session: Session;
   door: Door;
   launch: HarnessLaunch;
+  /** null: the harness needs nothing installed. */
+  pack: Pack | null;
   /** The workdir as it is delivered to the agent. */
   base: TreeFile[];
 };
@@ -68,38 +72,38 @@ async function soonAfterAbort<T>(work: Promise<T>, signal: AbortSignal): Promise
 }
 
 async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<PreparedRollout> {
-  const { task } = plan;
+  const { task, harness } = plan;
+  const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
-  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(setup) }), signal));
+  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(harness, pack) }), signal));
   if (task.environment.files !== null) await untilAborted(sandbox.writeFiles(await readFolder(task.environment.files)), signal);
   const base = await untilAborted(takeWork(sandbox, task), signal);
 
   const { session } = await setup.proxy.openSession({
-    ...setup.session,
-    ...(setup.samplingOf && { sampling: setup.samplingOf(task, plan.sample_index) }),
+    ...plan.session,
     task_id: task.task_id,
     group_id: plan.group_id,
     sample_index: plan.sample_index,
     rollout_id: plan.rollout_id,
     attempt: plan.attempt,
-    harness: setup.harness.name,
+    harness: harness.name,
     sandboxed: true,
-    known_classes: [...setup.harness.makes],
-    dialects: setup.harness.dialects && [...setup.harness.dialects],
-    budgets: { ...setup.session.budgets, ...budgetsOf(task) },
+    known_classes: [...harness.makes],
+    dialects: harness.dialects && [...harness.dialects],
+    budgets: { ...plan.session.budgets, ...budgetsOf(task) },
     relay: "buffered",
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
 
-  const launch = setup.harness.launch({
+  const launch = harness.launch({
     instruction: task.instruction,
     baseUrl: door.url,
     apiKey: dummyKey,
     model: session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
     home: sandbox.path(home),
     workdir: sandbox.path(task.environment.workdir),
-    pack: sandbox.path(packInside(setup)),
+    pack: sandbox.path(packInside(harness)),
     contextWindow: setup.proxy.facts.max_model_len,
   });
   const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
@@ -112,6 +116,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     session,
     door,
     launch,
+    pack,
     base,
     [Symbol.asyncDispose]: () =>
       release.disposeAsync().catch((error: unknown) => {
@@ -120,12 +125,19 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
   };
 }
 
-function packInside(setup: RunSetup): string {
-  return `/opt/alidade/${setup.harness.name}`;
+/** The harness's pack, installed where it is not there yet. Throws `pack_failed`. */
+export async function packOf({ backend, onProgress }: RunSetup, harness: Harness, signal: AbortSignal): Promise<Pack | null> {
+  if (Object.keys(harness.packages).length === 0) return null;
+  const platform = backend.capabilities.isolation === "container" ? containerPlatform() : hostPlatform();
+  return ensurePack(harness, { signal, progress: (text) => onProgress({ type: "note", text }), platform });
 }
 
-async function mountsOf(setup: RunSetup): Promise<Record<string, string>> {
-  return { [nodeInside]: await nodeMount(), ...(setup.pack ? { [packInside(setup)]: setup.pack.folder } : {}) };
+function packInside(harness: Harness): string {
+  return `/opt/alidade/${harness.name}`;
+}
+
+async function mountsOf(harness: Harness, pack: Pack | null): Promise<Record<string, string>> {
+  return { [nodeInside]: await nodeMount(), ...(pack ? { [packInside(harness)]: pack.folder } : {}) };
 }
 
 function budgetsOf({ limits }: RolloutPlan["task"]) {

@@ -6,7 +6,8 @@ import { envInside } from "../sandboxes/task-spec.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { PreparedRollout } from "./prepare.ts";
-import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import type { RunSetup } from "./run-setup.ts";
 
 /** What a person sees of a harness's output in the record; the calls are in the log anyway. */
 const tailCharacters = 4_000;
@@ -74,7 +75,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   // What the agent left running must not keep the engine from answering us.
   prepared.session.stopCalls("the harness has ended");
   const failed = await failedTurn(setup.proxy.pool, lastFailure, signal);
-  const meaning = meaningOf(setup, plan, prepared, result, failed);
+  const meaning = meaningOf(plan, prepared, result, failed);
   const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.spent.over === "max_wall_seconds";
   const slow_engine = cut_by_clock && engine_share > mostlyEngine && (await isSlow(setup, prepared, signal));
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
@@ -94,7 +95,6 @@ async function isSlow({ proxy }: RunSetup, { session }: PreparedRollout, signal:
  * harness's own word. How the harness took its last answer says nothing: some exit with 0 after a failure.
  */
 function meaningOf(
-  setup: RunSetup,
   plan: RolloutPlan,
   prepared: PreparedRollout,
   result: ExecResult,
@@ -107,7 +107,7 @@ function meaningOf(
       : { stop_reason: code, infrastructure: null, failure: record };
   };
   const { session } = prepared;
-  const { harness } = setup;
+  const { harness } = plan;
   const end = harness.end(result);
   if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };

@@ -8,6 +8,7 @@ import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { takeWork } from "../graders/work.ts";
+import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { reconstruct, untrainedByAgent } from "../reconstruct/index.ts";
 import type { SandboxFacts } from "../sandboxes/sandbox.ts";
@@ -17,23 +18,34 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { isFull } from "../store/index.ts";
 import { lossOf } from "./loss-of.ts";
 import { type PreparedRollout, prepare } from "./prepare.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
-import type { RolloutPlan, RunSetup } from "./run-setup.ts";
+import type { RunSetup } from "./run-setup.ts";
 
 /** What is known of an attempt so far: it grows from step to step and becomes the record. */
 type RunningAttempt = {
   session: Session | null;
   sandbox: SandboxFacts | null;
+  pack: Pack | null;
   run: HarnessRun | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   times: Record<string, number>;
 };
 
-export type FinishedAttempt = { record: RolloutRecord; trajectory: Trajectory | null };
+/** How an attempt ended; of a rollout its last one. */
+export type RolloutOutcome = { record: RolloutRecord; trajectory: Trajectory | null };
 
-export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<FinishedAttempt> {
-  const attempt: RunningAttempt = { session: null, sandbox: null, run: null, verdict: null, error: null, times: { queued: Date.now() } };
+export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<RolloutOutcome> {
+  const attempt: RunningAttempt = {
+    session: null,
+    sandbox: null,
+    pack: null,
+    run: null,
+    verdict: null,
+    error: null,
+    times: { queued: Date.now() },
+  };
   try {
     await setup.slots.rollout.run(signal, () => runAndGrade(setup, plan, attempt, signal));
   } catch (error) {
@@ -76,9 +88,10 @@ async function inSandbox(
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
+  attempt.pack = prepared.pack;
   return await setup.slots.run.run(signal, async () => {
     enter(setup, plan, attempt, "run");
-    await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(setup, plan, attempt, "run", null)));
+    await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
     const run = await runHarness(setup, plan, prepared, signal);
     attempt.run = run;
     await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
@@ -92,14 +105,14 @@ async function leftBehind(prepared: PreparedRollout, plan: RolloutPlan): Promise
   return takeWork(prepared.sandbox, plan.task);
 }
 
-async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<FinishedAttempt> {
+async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<RolloutOutcome> {
   const { session } = attempt;
   if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
   const trajectory = await reconstructed(setup, plan, attempt).catch((error: unknown) => {
     attempt.error ??= toErrorRecord(error);
     return null;
   });
-  const record = recordOf(setup, plan, attempt, "done", trajectory);
+  const record = recordOf(plan, attempt, "done", trajectory);
   await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
   await whenThereIsSpace(setup, signal, () => setup.folder.record(record));
   return { record, trajectory };
@@ -130,8 +143,8 @@ async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Runnin
   const { verdict, error } = attempt;
   return reconstruct(entries, {
     task: { id: plan.task.task_id, hash: plan.task_hash, data_source: plan.task.data_source },
-    group: { id: plan.group_id, size: setup.samples, sample_index: plan.sample_index },
-    harness: { name: setup.harness.name, version: setup.harness.version, config_hash: setup.pack?.hash ?? null },
+    group: { id: plan.group_id, size: plan.group_size, sample_index: plan.sample_index },
+    harness: { name: plan.harness.name, version: plan.harness.version, config_hash: attempt.pack?.hash ?? null },
     stop_reason: attempt.run?.stop_reason ?? error?.code ?? null,
     reward: verdict?.reward ?? null,
     reward_components: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
@@ -151,13 +164,7 @@ function enter(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, stat
   setup.onProgress({ type: "state", rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
 }
 
-function recordOf(
-  setup: RunSetup,
-  plan: RolloutPlan,
-  attempt: RunningAttempt,
-  state: RolloutRecord["state"],
-  trajectory: Trajectory | null,
-): RolloutRecord {
+function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutRecord["state"], trajectory: Trajectory | null): RolloutRecord {
   const { run, verdict } = attempt;
   return {
     rollout_id: plan.rollout_id,
@@ -165,10 +172,10 @@ function recordOf(
     task_id: plan.task.task_id,
     task_hash: plan.task_hash,
     group_id: plan.group_id,
-    group_size: setup.samples,
+    group_size: plan.group_size,
     sample_index: plan.sample_index,
-    harness: setup.harness.name,
-    harness_version: setup.harness.version,
+    harness: plan.harness.name,
+    harness_version: plan.harness.version,
     state,
     session_id: attempt.session?.id ?? null,
     stop_reason: run?.stop_reason ?? attempt.error?.code ?? null,

@@ -1,137 +1,144 @@
-/** The service: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
-import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
+/** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
+import { AlidadeError, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
-import { containerPlatform, ensurePack, hostPlatform } from "../harnesses/pack.ts";
-import { currentOwner } from "../host/owner.ts";
-import type { HarnessProxy } from "../proxy/index.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { beforeNextAttempt } from "./before-next-attempt.ts";
+import { packOf } from "./prepare.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import { brokenBy, type Rollouts, rolloutsOn } from "./rollouts.ts";
 import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
-import { runRollout } from "./run-rollout.ts";
-import type { ProgressEvent, RolloutPlan, RunSetup } from "./run-setup.ts";
-import { type Concurrency, makeSlots } from "./slots.ts";
+import type { RunSetup } from "./run-setup.ts";
 
-export type RunOptions = {
-  run_id: string;
+/** What is to be made. */
+export type Batch = {
   tasks: Task[];
+  /** Rollouts of each task. */
   samples: number;
-  harness: Harness;
-  backend: SandboxBackend;
-  proxy: HarnessProxy;
-  folder: RunFolder;
-  /** What is chosen of each session; what is left out is its default. */
-  session: Partial<SessionOptions>;
-  samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
-  concurrency: Concurrency;
+  /** More attempts at each after a failure of the infrastructure. */
   retries: number;
-  /** The time between two attempts; by the clock where left out. */
-  pause?: RunSetup["pause"];
-  onProgress: (event: ProgressEvent) => void;
+  harness: Harness;
+  session: Partial<SessionOptions>;
+  /** Forced sampling by task and sample, instead of the session's. */
+  samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
 };
+
+type BatchSetup = RunSetup & { folder: RunFolder };
 
 /**
  * Runs what is not done yet in the folder and returns the last record of every rollout, in task order. A rollout that
  * fails is a record; its siblings go on. Throws only for what makes every rollout impossible.
  */
-export async function runTasks(options: RunOptions, signal: AbortSignal): Promise<RolloutRecord[]> {
-  const plans = await plansOf(options);
-  const setup = await setUp(options, signal);
-  if (options.folder.isResumed) await clearAway(setup, signal);
-  await closeInterrupted(setup, plans.interrupted);
-  const ended = await Promise.allSettled(plans.open.map((plan) => untilDone(setup, plan, signal)));
-  // What a container engine was still making when its client was killed is there by now.
-  if (options.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
-  for (const end of ended) if (end.status === "rejected") throw end.reason;
-  const latest = new Map<string, RolloutRecord>();
-  for (const record of await readRollouts(options.folder.path)) latest.set(record.rollout_id, record);
-  return options.tasks.flatMap((task) =>
-    [...latest.values()].filter((record) => record.task_id === task.task_id).sort((a, b) => a.sample_index - b.sample_index),
+export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSignal): Promise<RolloutRecord[]> {
+  const begun = await readRollouts(setup.folder.path);
+  const plans = plansOf(setup.run_id, batch, begun);
+  await makeReady(setup, batch, signal);
+  if (setup.folder.isResumed) await clearAway(setup, signal);
+  await closeInterrupted(
+    setup,
+    begun.filter((record) => record.state !== "done"),
   );
+  try {
+    await submitAll(rolloutsOn(setup), plans, signal);
+  } finally {
+    // What a container engine was still making when its client was killed is there by now.
+    if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
+  }
+  const latest = lastOf(await readRollouts(setup.folder.path));
+  const byTask = Map.groupBy(latest.values(), ({ task_id }) => task_id);
+  return batch.tasks.flatMap(({ task_id }) => (byTask.get(task_id) ?? []).sort((a, b) => a.sample_index - b.sample_index));
 }
 
-async function setUp(options: RunOptions, signal: AbortSignal): Promise<RunSetup> {
-  const { harness, backend, onProgress } = options;
-  const progress = (text: string): void => onProgress({ type: "note", text });
+async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: AbortSignal): Promise<void> {
+  const { backend, onProgress } = setup;
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
-  const environments = options.tasks.map(({ environment }) => environment);
-  await backend.prepare(environments, { signal, progress });
-  const platform = backend.capabilities.isolation === "container" ? containerPlatform() : hostPlatform();
-  const pack = Object.keys(harness.packages).length === 0 ? null : await ensurePack(harness, { signal, progress, platform });
-  return { pause: byTheClock, ...options, owner: await currentOwner(), pack, slots: makeSlots(options.concurrency) };
+  const environments = tasks.map(({ environment }) => environment);
+  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }) });
+  await packOf(setup, harness, signal);
 }
 
-const byTheClock: RunSetup["pause"] = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });
-
-/** The next attempt follows, after a pause, while the infrastructure is to blame and attempts are left. */
-async function untilDone(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<void> {
-  for (let next = plan; !signal.aborted; next = { ...next, attempt: next.attempt + 1 }) {
-    const { record } = await runRollout(setup, next, signal);
-    setup.onProgress({ type: "done", record });
-    const code = brokenBy(record);
-    const failures = next.attempt - plan.attempt + 1;
-    if (code === null || code === "cancelled" || failures > setup.retries) return;
-    await beforeNextAttempt(setup, { ...next, attempt: next.attempt + 1 }, { code, failures }, signal);
-  }
+/** Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one could not be recorded. */
+async function submitAll(rollouts: Rollouts, plans: Iterator<RolloutPlan>, signal: AbortSignal): Promise<void> {
+  let failed = false;
+  const claimOneByOne = async (): Promise<void> => {
+    while (!failed && !signal.aborted) {
+      const { value: plan, done } = plans.next();
+      if (done) return;
+      try {
+        await rollouts.submit(plan, signal);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: rollouts.atOnce }, claimOneByOne));
+  for (const end of ended) if (end.status === "rejected") throw end.reason;
 }
-
-/** A bug of ours: it meets the next draw as well, and an agent that finds one must not get another draw by it. */
-const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal"]);
-
-/** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */
-function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
-  const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
-  const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];
-  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure" && !notDrawnAgain.has(code)) ?? null;
-}
-
-type Plans = { open: RolloutPlan[]; interrupted: RolloutRecord[] };
 
 /** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
-async function plansOf(options: RunOptions): Promise<Plans> {
-  const twice = options.tasks.find(({ task_id }, index) => options.tasks.findIndex((task) => task.task_id === task_id) < index);
-  if (twice)
+function plansOf(runId: string, batch: Batch, begun: RolloutRecord[]): Iterator<RolloutPlan> {
+  const hashes = hashesOf(batch.tasks);
+  const changed = begun.find(({ task_id, task_hash }) => hashes.has(task_id) && hashes.get(task_id) !== task_hash);
+  if (changed)
     throw new AlidadeError(
-      "task_invalid",
-      `two tasks of this run have the task_id ${twice.task_id}: their rollouts could not be told apart`,
-      {
-        param: "task_id",
-      },
+      "config_invalid",
+      `task ${changed.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
+      { param: "tasks" },
     );
-  const records = await readRollouts(options.folder.path);
-  const lastOf = new Map<string, RolloutRecord>();
-  for (const record of records) lastOf.set(record.rollout_id, record);
-  const plans = options.tasks.flatMap((task) =>
-    Array.from({ length: options.samples }, (_, sample_index) => planOf(options.run_id, task, sample_index)),
-  );
-  const open = plans.flatMap((plan): RolloutPlan[] => {
-    const last = lastOf.get(plan.rollout_id);
-    if (!last) return [plan];
-    if (last.task_hash !== plan.task_hash)
+  return eachPlan(runId, batch, hashes, lastOf(begun));
+}
+
+function hashesOf(tasks: Task[]): Map<string, string> {
+  const hashes = new Map<string, string>();
+  for (const task of tasks) {
+    if (hashes.has(task.task_id))
       throw new AlidadeError(
-        "config_invalid",
-        `task ${plan.task.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
-        { param: "tasks" },
+        "task_invalid",
+        `two tasks of this run have the task_id ${task.task_id}: their rollouts could not be told apart`,
+        { param: "task_id" },
       );
-    // What the infrastructure broke is not done: whoever goes on with a run has mended it.
-    const over = last.state === "done" && brokenBy(last) === null;
-    return over ? [] : [{ ...plan, attempt: last.attempt + 1 }];
-  });
-  return { open, interrupted: records.filter((record) => record.state !== "done") };
+    hashes.set(task.task_id, hashOf(task).slice(0, 16));
+  }
+  return hashes;
 }
 
 /** Ids follow from run, task and index, so that a resumed run makes the same rollouts. */
-function planOf(runId: string, task: Task, sample_index: number): RolloutPlan {
-  const group_id = `${runId}-${task.task_id}`;
-  return { rollout_id: `${group_id}-${sample_index}`, attempt: 1, task, task_hash: hashOf(task).slice(0, 16), group_id, sample_index };
+function* eachPlan(
+  runId: string,
+  { tasks, samples, retries, harness, session, samplingOf }: Batch,
+  hashes: Map<string, string>,
+  last: Map<string, RolloutRecord>,
+): Generator<RolloutPlan, undefined> {
+  for (const task of tasks)
+    for (let sample_index = 0; sample_index < samples; sample_index++) {
+      const group_id = `${runId}-${task.task_id}`;
+      const rollout_id = `${group_id}-${sample_index}`;
+      const before = last.get(rollout_id);
+      // What the infrastructure broke is not done: whoever goes on with a run has mended it.
+      if (before?.state === "done" && brokenBy(before) === null) continue;
+      yield {
+        rollout_id,
+        attempt: (before?.attempt ?? 0) + 1,
+        retries,
+        task,
+        task_hash: hashes.get(task.task_id) ?? "",
+        group_id,
+        group_size: samples,
+        sample_index,
+        harness,
+        session: samplingOf ? { ...session, sampling: samplingOf(task, sample_index) } : session,
+      };
+    }
+}
+
+function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
+  return new Map(records.map((record) => [record.rollout_id, record]));
 }
 
 /** The sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy. */
@@ -147,7 +154,7 @@ async function clearAway({ backend, run_id, onProgress }: RunSetup, signal: Abor
 }
 
 /** Attempts whose process died: what their sessions recorded is kept as a trajectory that nobody trains on. */
-async function closeInterrupted(setup: RunSetup, records: RolloutRecord[]): Promise<void> {
+async function closeInterrupted(setup: BatchSetup, records: RolloutRecord[]): Promise<void> {
   for (const record of records) {
     const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
     const trajectory = record.session_id === null ? null : await interrupted(setup, record, record.session_id);

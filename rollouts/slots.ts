@@ -5,6 +5,8 @@
 import { Limiter } from "../host/limiter.ts";
 
 export type Slots = {
+  /** Rollouts that keep all of these busy: those with a sandbox, those that are graded, and as many that wait for that. */
+  readonly atOnce: number;
   /** Rollouts that have a sandbox, an agent's or a grader's: any number, or one where the machine holds no two sandboxes. */
   readonly rollout: Limiter;
   /** Agents' sandboxes that exist at once: the running ones, and those prepared ahead. */
@@ -26,6 +28,8 @@ export type Concurrency = {
 
 export function makeSlots({ init, run, post, rollouts = Number.POSITIVE_INFINITY, ahead = 1 }: Concurrency): Slots {
   return {
+    // Work that waits for its grading is held in memory, so a longer line than this holds the next agents back.
+    atOnce: Math.min(rollouts, run + ahead + 2 * post),
     rollout: new Limiter(rollouts),
     sandbox: new Limiter(run + ahead),
     init: new Limiter(init),

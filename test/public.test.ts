@@ -11,7 +11,7 @@ const names = [
   // Proxy, engines, stores.
   ...["HarnessProxy", "neutralSampling", "dialects", "engines", "engineNamed", "startPracticeEngine", "DiskStore", "MemoryStore"],
   // Running tasks.
-  ...["loadTasks", "taskFormats", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
+  ...["loadTasks", "taskFormats", "rolloutsOn", "makeSlots", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
   ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
   // From a log to a trainer.
   ...["reconstruct", "joinMembers", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { commandHarness } from "../../harnesses/command.ts";
 import { currentOwner } from "../../host/owner.ts";
 import type { PreparedRollout } from "../../rollouts/prepare.ts";
+import type { RolloutPlan } from "../../rollouts/rollout-plan.ts";
 import { runHarness } from "../../rollouts/run-harness.ts";
-import type { RolloutPlan, RunSetup } from "../../rollouts/run-setup.ts";
+import type { RunSetup } from "../../rollouts/run-setup.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Limits } from "../../schema/task.ts";
@@ -91,9 +92,9 @@ async function begin(
   const harness = commandHarness({ argv: [sandbox.path(`${nodeInside}/bin/node`), "agent.mjs"] });
   const context = { instruction: "hi", baseUrl: proxy.url, apiKey: key, model: "m", contextWindow: null };
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
-  const plan = { task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
+  const plan = { harness, task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
   // In an object: an async function would wait for it.
-  return { running: runHarness({ harness, proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
+  return { running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
 }
 
 test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { engines } from "../../../engines/index.ts";
 import { commandHarness } from "../../../harnesses/command.ts";
+import { currentOwner } from "../../../host/owner.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import { RunFolder, runTasks } from "../../../rollouts/index.ts";
+import { makeSlots, RunFolder, runTasks } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../../../schema/rollout.ts";
 import { DiskStore, type Store } from "../../../store/index.ts";
@@ -23,6 +24,8 @@ type SmallRun = {
   /** Instead of the time between two attempts. */
   onPause?: (milliseconds: number, engine: ScriptedEngine) => void;
   onNote?: (text: string) => void;
+  /** What is done with the set-up and the batch of one rollout. */
+  does?: typeof runTasks;
 };
 
 /** Runs what is not done in the folder. `place` is where the task `small` was written. */
@@ -37,6 +40,7 @@ export async function runner(
     storeAt = (folder) => new DiskStore(folder),
     onPause = () => undefined,
     onNote = () => undefined,
+    does = runTasks,
   }: SmallRun,
 ): Promise<(backend: SandboxBackend, signal?: AbortSignal) => Promise<RolloutRecord[]>> {
   const engine: ScriptedEngine = await ScriptedEngine.start((request, index) => reply(request, index, engine));
@@ -48,20 +52,23 @@ export async function runner(
     assert.ok(vllm);
     await using proxy = await HarnessProxy.start({ engine: vllm, store: storeAt(RunFolder.sessions(path)), version: "test" });
     try {
-      return await runTasks(
+      return await does(
         {
           run_id: "r",
-          tasks,
-          samples: 1,
-          harness: commandHarness({ argv: ["node", chatHarness, "{instruction}"], env, makes: ["title"] }),
+          owner: await currentOwner(),
           backend,
           proxy,
           folder,
-          session: { purpose: "train" },
-          concurrency: { init: 1, run: 1, post: 1 },
-          retries,
+          slots: makeSlots({ init: 1, run: 1, post: 1 }),
           pause: async (milliseconds) => onPause(milliseconds, engine),
           onProgress: (event) => event.type === "note" && onNote(event.text),
+        },
+        {
+          tasks,
+          samples: 1,
+          retries,
+          harness: commandHarness({ argv: ["node", chatHarness, "{instruction}"], env, makes: ["title"] }),
+          session: { purpose: "train" },
         },
         signal,
       );

@@ -1,0 +1,20 @@
+/** One rollout to be made, with all that is its own: what it shares with others on this machine is the set-up's. */
+import type { Harness } from "../harnesses/harness.ts";
+import type { SessionOptions } from "../schema/session-spec.ts";
+import type { Task } from "../schema/task.ts";
+
+export type RolloutPlan = {
+  rollout_id: string;
+  /** The first one to make, 1-based; a rollout that was begun before goes on with its next. */
+  attempt: number;
+  /** Attempts after a failure of the infrastructure, beside that one. */
+  retries: number;
+  task: Task;
+  task_hash: string;
+  group_id: string;
+  group_size: number;
+  sample_index: number;
+  harness: Harness;
+  /** What is chosen of its session; what is left out is its default. */
+  session: Partial<SessionOptions>;
+};

@@ -1,0 +1,52 @@
+/**
+ * Submit a rollout, get its outcome. The batch verb (run-tasks.ts) is one client; a listener that takes plans from
+ * elsewhere is another.
+ *
+ *     const rollouts = rolloutsOn({ run_id, owner, proxy, backend, folder, slots: makeSlots(concurrency), onProgress });
+ *     const { record, trajectory } = await rollouts.submit(plan, signal);
+ */
+import { type ErrorCode, errorCodes } from "../errors.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import { beforeNextAttempt } from "./before-next-attempt.ts";
+import type { RolloutPlan } from "./rollout-plan.ts";
+import { type RolloutOutcome, runRollout } from "./run-rollout.ts";
+import type { RunSetup } from "./run-setup.ts";
+
+export interface Rollouts {
+  /** How many submitted ones keep the machine busy; more would wait in memory. */
+  readonly atOnce: number;
+  /**
+   * Makes attempts until one is over that the infrastructure did not break, or none is left, and resolves with the last. A
+   * rollout that fails is an outcome. Rejects where its record cannot be written, and with the signal's reason where it fired
+   * before the first attempt.
+   */
+  submit(plan: RolloutPlan, signal: AbortSignal): Promise<RolloutOutcome>;
+}
+
+export function rolloutsOn(setup: RunSetup): Rollouts {
+  return { atOnce: setup.slots.atOnce, submit: (plan, signal) => submit(setup, plan, signal) };
+}
+
+/** The next attempt follows, after a pause, while the infrastructure is to blame and attempts are left. */
+async function submit(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<RolloutOutcome> {
+  signal.throwIfAborted();
+  for (let next = plan; ; next = { ...next, attempt: next.attempt + 1 }) {
+    const outcome = await runRollout(setup, next, signal);
+    setup.onProgress({ type: "done", record: outcome.record });
+    const code = brokenBy(outcome.record);
+    const failures = next.attempt - plan.attempt + 1;
+    if (code === null || code === "cancelled" || failures > plan.retries) return outcome;
+    await beforeNextAttempt(setup, { ...next, attempt: next.attempt + 1 }, { code, failures }, signal);
+    if (signal.aborted) return outcome;
+  }
+}
+
+/** A bug of ours: it meets the next draw as well, and an agent that finds one must not get another draw by it. */
+const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal"]);
+
+/** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */
+export function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
+  const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
+  const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];
+  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure" && !notDrawnAgain.has(code)) ?? null;
+}

@@ -1,0 +1,75 @@
+/** Submitting rollouts, as a batch does it and as a listener would. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { AlidadeError } from "../../errors.ts";
+import { type RolloutOutcome, type RolloutPlan, rolloutsOn, runTasks } from "../../rollouts/index.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
+
+test("a rollout that is submitted by itself ends in one outcome: its last attempt's record and its trajectory", async (t) => {
+  const place = await mkdtemp(join(tmpdir(), "alidade-submit-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const { backend } = await pickBackend("process", t.signal);
+  let made = 0;
+  const create: typeof backend.create = (spec, signal) => {
+    if (++made === 1) throw new AlidadeError("sandbox_unavailable", "the daemon was restarted");
+    return backend.create(spec, signal);
+  };
+  const outcomes: RolloutOutcome[] = [];
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    does: async (setup, { tasks: [task], harness }, signal) => {
+      assert.ok(task);
+      const own = { rollout_id: "alone", attempt: 3, retries: 1, task, task_hash: "hash", group_id: "g", group_size: 8, sample_index: 5 };
+      const plan: RolloutPlan = { ...own, harness, session: { purpose: "train" } };
+      outcomes.push(await rolloutsOn(setup).submit(plan, signal));
+      return outcomes.map(({ record }) => record);
+    },
+  });
+  const [record] = await run({ ...backend, create });
+  assert.deepEqual([record?.rollout_id, record?.attempt, record?.group_size, record?.verdict?.reward], ["alone", 4, 8, 1]);
+  const trajectory = outcomes[0]?.trajectory;
+  assert.deepEqual(
+    [trajectory?.rollout_id, trajectory?.attempt, trajectory?.group, trajectory?.reward],
+    ["alone", 4, { id: "g", size: 8, sample_index: 5 }, 1],
+  );
+  await assert.rejects(run(backend, AbortSignal.abort(new AlidadeError("cancelled", "Ctrl-C"))), { code: "cancelled" });
+});
+
+test("of a large batch a handful of rollouts is claimed at a time, and each is made once", async (t) => {
+  const place = await mkdtemp(join(tmpdir(), "alidade-claims-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const { backend } = await pickBackend("process", t.signal);
+  let [claimed, over, most, atOnce] = [0, 0, 0, 0];
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    does: (setup, batch, signal) => {
+      const [small] = batch.tasks;
+      assert.ok(small);
+      atOnce = setup.slots.atOnce;
+      const tasks = Array.from({ length: 50 }, (_, index) => ({ ...small, task_id: `small-${index}` }));
+      const samplingOf = () => {
+        most = Math.max(most, ++claimed - over);
+        return {};
+      };
+      const onProgress: typeof setup.onProgress = (event) => {
+        if (event.type === "done") over++;
+      };
+      return runTasks({ ...setup, onProgress }, { ...batch, tasks, samples: 4, samplingOf }, signal);
+    },
+  });
+  const records = await run({ ...backend, create: () => Promise.reject(new AlidadeError("sandbox_unavailable", "no daemon")) });
+  assert.deepEqual([claimed, over, most], [200, 200, atOnce]);
+  assert.deepEqual(
+    records.map(({ task_id, sample_index }) => `${task_id}/${sample_index}`),
+    Array.from({ length: 200 }, (_, index) => `small-${Math.floor(index / 4)}/${index % 4}`),
+  );
+});
