@@ -1,10 +1,16 @@
-/** Grades by a command of the task's: it sees the work in a fresh sandbox and prints `{"reward": 0.5, "components": {…}}` as its last line. */
+/**
+ * Grades by a command of the task's: it sees the work in a fresh sandbox, and in the file `$ALIDADE_ANSWER` what
+ * the agent answered last, and prints `{"reward": 0.5, "components": {…}}` as its last line.
+ */
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
 import { overlay, readFolder } from "../files/file-tree.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { ScriptGrader as ScriptSpec } from "../schema/task.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { answerOf } from "./answer.ts";
 import type { Grader } from "./grader.ts";
 import { diffWork, placeWork } from "./work.ts";
 
@@ -26,14 +32,14 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
   kind: "script",
   title: "A command that prints the reward as its last line",
 
-  async grade(spec, { task, work, base, fresh, signal }) {
+  async grade(spec, { task, work, base, trajectory, fresh, signal }) {
     const started = performance.now();
     const files = spec.files === null ? [] : await readFolder(spec.files);
     await using sandbox = await fresh();
     await placeWork(sandbox, base, overlay(work, files), signal);
     const result = await sandbox.exec(spec.command, {
       user: "agent",
-      env: envInside(task.environment, sandbox),
+      env: { ...envInside(task.environment, sandbox), ...(trajectory && (await placeAnswer(trajectory, sandbox))) },
       stdin: "",
       timeout_ms: task.limits.grade_seconds * 1_000,
       max_output_bytes: task.limits.output_bytes,
@@ -69,6 +75,15 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
     }
   },
 };
+
+/** Outside the workdir: no file of the work can stand in its place. What the script runs of the work could still change it. */
+const answerFolder = ".alidade-answer";
+
+async function placeAnswer(trajectory: Trajectory, sandbox: Sandbox): Promise<Record<string, string>> {
+  const content = Buffer.from(answerOf(trajectory) ?? "");
+  await sandbox.writeFiles([{ path: "answer.txt", content, mode: 0o644 }], `/home/agent/${answerFolder}`);
+  return { ALIDADE_ANSWER: `${sandbox.path("/home/agent")}/${answerFolder}/answer.txt` };
+}
 
 function failed(
   rest: Omit<Verdict, "reward" | "components" | "status" | "error">,

@@ -2,7 +2,7 @@
 
 export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
 export { joinMembers } from "./join-members.ts";
-export { reconstruct, type TrajectoryFacts } from "./reconstruct.ts";
+export { reconstruct, reconstruction, type TrajectoryFacts } from "./reconstruct.ts";
 export {
   type AdvantageMethod,
   advantageMethods,

@@ -49,6 +49,11 @@ export type TrajectoryFacts = {
  * what damaged lines cost is named in the fidelity report.
  */
 export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts = {}): Trajectory {
+  return reconstruction(entries)(facts);
+}
+
+/** The same in two steps, for a log of which more is known later: the tree is built once, and each set of facts makes a trajectory of it. */
+export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryFacts) => Trajectory {
   const session = readLog(entries);
   const { opened } = session;
   const calls = withinSideShare(session.calls, opened.spec);
@@ -56,26 +61,28 @@ export function reconstruct(entries: Iterable<LogLine>, facts: TrajectoryFacts =
   const outcomes = outcomesOf(calls, places);
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);
   const tree = buildTree(calls, edges, places);
-  const head = toHead(session, facts);
-  const exclusions = exclude(calls, places, outcomes, head);
-  const { nodes, traces, idOf } = toNodes(tree, exclusions);
-  const records = calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf }));
-  return {
-    ...head,
-    calls: records,
-    messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
-    tools: Object.fromEntries(session.tools),
-    nodes,
-    traces,
-    blobs: [],
-    fidelity: measureFidelity({
-      histories: calls,
+  return (facts = {}) => {
+    const head = toHead(session, facts);
+    const exclusions = exclude(calls, places, outcomes, head);
+    const { nodes, traces, idOf } = toNodes(tree, exclusions);
+    const records = calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf }));
+    return {
+      ...head,
       calls: records,
+      messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
+      tools: Object.fromEntries(session.tools),
       nodes,
-      exclusions,
-      lost: session.lost,
-      alidade_version: opened.alidade_version,
-    }),
+      traces,
+      blobs: [],
+      fidelity: measureFidelity({
+        histories: calls,
+        calls: records,
+        nodes,
+        exclusions,
+        lost: session.lost,
+        alidade_version: opened.alidade_version,
+      }),
+    };
   };
 }
 

@@ -1,22 +1,24 @@
 /**
  * One attempt at a rollout, read from top to bottom: lease a sandbox, open a session, run the harness, seal the
- * session, take the work out, grade it elsewhere, reconstruct, store. A failure at any step is a record, not an
- * exception, and reconstruction runs whatever happened before.
+ * session, take the work out, reconstruct, grade elsewhere, store. A failure at any step is a record, not an exception,
+ * and reconstruction runs whatever happened before.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
+import { graderOf } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
-import { reconstruct, untrainedByAgent } from "../reconstruct/index.ts";
+import { reconstruction, type TrajectoryFacts, untrainedByAgent } from "../reconstruct/index.ts";
 import type { SandboxFacts } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { isFull } from "../store/index.ts";
 import { lossOf } from "./loss-of.ts";
+import { openSampler } from "./open-sampler.ts";
 import { type PreparedRollout, prepare } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
@@ -28,6 +30,8 @@ type RunningAttempt = {
   sandbox: SandboxFacts | null;
   pack: Pack | null;
   run: HarnessRun | null;
+  /** The session as its log tells it, once it has ended; what the rollout came to is added when that is known. */
+  told: ReturnType<typeof reconstruction> | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   times: Record<string, number>;
@@ -42,6 +46,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     sandbox: null,
     pack: null,
     run: null,
+    told: null,
     verdict: null,
     error: null,
     times: { queued: Date.now() },
@@ -62,11 +67,19 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
 
 async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<void> {
   const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
+  await readLog(setup, attempt);
   if (work === null) return;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
     const context = { task: plan.task, base, work, signal };
-    attempt.verdict = await grade({ ...context, fresh: freshSandbox(context, setup.backend, setup) });
+    await using sampler = graderOf(plan.task.grader).asksModels ? await openSampler(setup, plan) : undefined;
+    const trajectory = attempt.told?.(around(plan, attempt));
+    attempt.verdict = await grade({
+      ...context,
+      ...(trajectory && { trajectory }),
+      ...(sampler && { sampler }),
+      fresh: freshSandbox(context, setup.backend, setup),
+    });
   });
 }
 
@@ -108,10 +121,8 @@ async function leftBehind(prepared: PreparedRollout, plan: RolloutPlan): Promise
 async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<RolloutOutcome> {
   const { session } = attempt;
   if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
-  const trajectory = await reconstructed(setup, plan, attempt).catch((error: unknown) => {
-    attempt.error ??= toErrorRecord(error);
-    return null;
-  });
+  await readLog(setup, attempt);
+  const trajectory = attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
   const record = recordOf(plan, attempt, "done", trajectory);
   await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
   await whenThereIsSpace(setup, signal, () => setup.folder.record(record));
@@ -137,15 +148,31 @@ async function whenThereIsSpace<T>(setup: RunSetup, signal: AbortSignal, write: 
 
 const fullDiskRetryMs = 2_000;
 
-async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt): Promise<Trajectory | null> {
-  if (!attempt.session) return null;
-  const entries = await setup.proxy.sessions.store.read(attempt.session.id);
-  const { verdict, error } = attempt;
-  return reconstruct(entries, {
+/** Once the session has ended. A log that cannot be read is the attempt's error. */
+async function readLog({ proxy }: RunSetup, attempt: RunningAttempt): Promise<void> {
+  if (attempt.told || !attempt.session) return;
+  try {
+    attempt.told = reconstruction(await proxy.sessions.store.read(attempt.session.id));
+  } catch (error) {
+    attempt.error ??= toErrorRecord(error);
+  }
+}
+
+/** What a log does not know of the rollout around it. */
+function around(plan: RolloutPlan, attempt: RunningAttempt): TrajectoryFacts {
+  return {
     task: { id: plan.task.task_id, hash: plan.task_hash, data_source: plan.task.data_source },
     group: { id: plan.group_id, size: plan.group_size, sample_index: plan.sample_index },
     harness: { name: plan.harness.name, version: plan.harness.version, config_hash: attempt.pack?.hash ?? null },
-    stop_reason: attempt.run?.stop_reason ?? error?.code ?? null,
+    stop_reason: attempt.run?.stop_reason ?? attempt.error?.code ?? null,
+    reward: null,
+  };
+}
+
+/** What it came to. */
+function worthOf(attempt: RunningAttempt): TrajectoryFacts {
+  const { verdict, error } = attempt;
+  return {
     reward: verdict?.reward ?? null,
     reward_components: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
       scope: "rollout" as const,
@@ -154,8 +181,8 @@ async function reconstructed(setup: RunSetup, plan: RolloutPlan, attempt: Runnin
       value,
       weight,
     })),
-    ...lossOf(attempt.run, verdict, error, attempt.session.callCount),
-  });
+    ...lossOf(attempt.run, verdict, error, attempt.session?.callCount ?? 0),
+  };
 }
 
 function enter(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, state: "init" | "run" | "post"): void {
