@@ -45,7 +45,9 @@ export function audit(program: Command): void {
         say(`alidade: ${message}`);
         terminal().exitCode = 1;
       };
-      for await (const trajectory of rollout === undefined ? trajectoriesOf(folder, onLeftOut) : [await findTrajectory(folder, rollout)]) {
+      for await (const trajectory of rollout === undefined
+        ? trajectoriesOf(folder, onLeftOut)
+        : [await findTrajectory(folder, rollout, (message) => say(`alidade: ${message}`))]) {
         signal.throwIfAborted();
         const audited = await auditTrajectory(trajectory, scorer.of(trajectory), options);
         totals.compared += audited.compared;

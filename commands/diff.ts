@@ -1,6 +1,6 @@
 /** `alidade diff A B`: two sessions aligned token by token, and where they part. */
 import type { Command } from "commander";
-import { print } from "./command-line.ts";
+import { print, say } from "./command-line.ts";
 import { compareSessions } from "./diff/compare-sessions.ts";
 import { renderDiff } from "./diff/render.ts";
 import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
@@ -25,7 +25,8 @@ export function diff(program: Command): void {
     .action(async (a: string, b: string, flags: { run?: string; otherRun?: string; json?: boolean }) => {
       const folder = await runFolderOf(flags.run);
       const other = flags.otherRun === undefined ? folder : await runFolderOf(flags.otherRun);
-      const found = compareSessions(await findTrajectory(folder, a), await findTrajectory(other, b));
+      const onDamage = (message: string): void => say(`alidade: ${message}`);
+      const found = compareSessions(await findTrajectory(folder, a, onDamage), await findTrajectory(other, b, onDamage));
       print(flags.json ? JSON.stringify(found) : renderDiff(found));
       if (!found.same) terminal().exitCode = 1;
     });

@@ -82,13 +82,23 @@ async function writeExport(flags: ExportFlags): Promise<void> {
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
   const folder = await runFolderOf(flags.run);
   if (flags.out !== undefined) await refuseRecords(folder, flags.out);
-  const trajectories = trajectoriesOf(folder, (message) => say(`alidade: ${message}`));
+  let damaged = 0;
+  const trajectories = trajectoriesOf(folder, (message, rollouts) => {
+    say(`alidade: ${message}`);
+    damaged += rollouts;
+  });
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
-  const report = await writeTo(flags.out, (stream, stop) =>
-    exportTrajectories(exporter, trajectories, stream, { ...options, ...scratch, ...stop, attempts: attemptsOf(folder) }),
-  );
+  const report = await writeTo(flags.out, async (stream, stop) => {
+    const settings = { ...options, ...scratch, ...stop, attempts: attemptsOf(folder) };
+    const written = await exportTrajectories(exporter, trajectories, stream, settings);
+    // An older file is not given up for one with nothing in it.
+    if (damaged > 0 && written.trajectories === 0)
+      throw new AlidadeError("store_error", `nothing of ${folder} is exported: none of its ${damaged} rollouts can be read`);
+    return written;
+  });
+  if (damaged > 0) report.left_out_rollouts.damaged = damaged;
   if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
   else say(`alidade: ${inWords(report)}`);
 }

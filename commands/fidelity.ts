@@ -25,7 +25,11 @@ export function fidelity(program: Command): void {
       const { select, maxTokens = null, allowGrammar = false } = flags;
       const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, allowGrammar });
       const folder = await runFolderOf(flags.run);
-      for await (const trajectory of trajectoriesOf(folder, (message) => say(`alidade: ${message}`))) summarizer.add(trajectory);
+      const onLeftOut = (message: string, rollouts: number): void => {
+        say(`alidade: ${message}`);
+        summarizer.leaveOut(rollouts);
+      };
+      for await (const trajectory of trajectoriesOf(folder, onLeftOut)) summarizer.add(trajectory);
       print(flags.json ? JSON.stringify(summarizer.summary) : renderSummary(summarizer.summary));
     });
 }

@@ -46,15 +46,21 @@ async function hasRecords(folder: string): Promise<boolean> {
 
 /**
  * The last attempt of a rollout, a session (also one that no trajectory was written of: of `serve`, or of a process that
- * died), or what alone has an id that begins so. Throws `not_found` with what there is.
+ * died), or what alone has an id that begins so. Throws `not_found` with what there is. `onDamage` is told of each line of
+ * the run that cannot be read.
  */
-export async function findTrajectory(folder: string, name: string): Promise<Trajectory> {
+export async function findTrajectory(folder: string, name: string, onDamage: OnLeftOut = () => undefined): Promise<Trajectory> {
   let exact: Trajectory | null = null;
   let near: Trajectory | null = null;
   const alike = new Set<string>();
   const known = new Set<string>();
   const written = new Set<string>();
-  for await (const one of eachTrajectory(folder)) {
+  let damaged = 0;
+  const tell = ({ message }: AlidadeError): void => {
+    damaged++;
+    onDamage(message, 0);
+  };
+  for await (const one of eachTrajectory(folder, tell)) {
     const ids = [one.rollout_id ?? "", one.session_id, one.trajectory_id, `${one.task.id}/${one.group.sample_index}`];
     known.add(one.rollout_id ?? one.session_id);
     written.add(one.session_id);
@@ -71,17 +77,19 @@ export async function findTrajectory(folder: string, name: string): Promise<Traj
   if (sessions.includes(name)) return reconstruct(await store.read(name));
   const begun = sessions.filter((id) => id.startsWith(name));
   if (alike.size + begun.length === 1) return near ?? reconstruct(await store.read(begun[0] as string));
-  throw new AlidadeError("not_found", await whyNone(folder, name, { alike: [...alike, ...begun], known: [...known, ...sessions] }), {
-    param: "rollout",
-  });
+  const there = { alike: [...alike, ...begun], known: [...known, ...sessions], damaged };
+  throw new AlidadeError("not_found", await whyNone(folder, name, there), { param: "rollout" });
 }
 
-async function whyNone(folder: string, name: string, { alike, known }: { alike: string[]; known: string[] }): Promise<string> {
+type There = { alike: string[]; known: string[]; damaged: number };
+
+async function whyNone(folder: string, name: string, { alike, known, damaged }: There): Promise<string> {
   if (alike.length > 0) return `"${name}" is the beginning of ${listed(alike)}: write more of it`;
   const what = known.length > 0 ? `; it has ${listed(known)}` : "";
   const torn = await hasTornEnd(join(folder, "trajectories.jsonl"));
   const lost = torn ? "; the last line of its trajectories.jsonl was cut off, so what it told is not here: name its session" : "";
-  return `${folder} holds no rollout or session "${name}"${what}${lost}`;
+  const unread = damaged > 0 ? `; ${damaged} of its trajectories cannot be read: name the session` : "";
+  return `${folder} holds no rollout or session "${name}"${what}${lost}${unread}`;
 }
 
 /** A run may have thousands. */
@@ -92,39 +100,65 @@ function listed(names: string[]): string {
   return `${names.slice(0, mostNamed).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+/** Told of what is left out, in a sentence, and how many rollouts that are which no other sentence counts. */
+export type OnLeftOut = (message: string, rollouts: number) => void;
+
 /**
  * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. What is left out
- * is told: a log that is damaged, and the session of an attempt that is not over, of which nobody knows what it is worth.
+ * is told: a line or a log that is damaged, and the session of an attempt that is not over, of which nobody knows what it is
+ * worth.
  */
-export async function* trajectoriesOf(folder: string, onLeftOut: (message: string) => void): AsyncGenerator<Trajectory> {
+export async function* trajectoriesOf(folder: string, onLeftOut: OnLeftOut): AsyncGenerator<Trajectory> {
   const seen = new Set<string>();
-  for await (const trajectory of eachTrajectory(folder)) {
+  // Lines that cannot be read, less the sessions that were found to stand for them.
+  let lost = 0;
+  const onLostLine = ({ message }: AlidadeError): void => {
+    lost++;
+    onLeftOut(message, 0);
+  };
+  for await (const trajectory of eachTrajectory(folder, onLostLine)) {
     seen.add(trajectory.session_id);
     tellDamage(trajectory, onLeftOut);
     yield trajectory;
   }
   const store = new DiskStore(join(folder, "sessions"));
-  for await (const { sessionId, record } of unfinished(folder, store, seen)) {
+  const onLostRecord = ({ message }: AlidadeError): void => onLeftOut(message, 0);
+  for await (const { sessionId, record, hasLostRecords } of unfinished(folder, store, seen, onLostRecord)) {
     if (record) {
-      const why = record.state === "done" ? "no trajectory could be made of it" : "it is not over: go on with its run by --resume";
-      onLeftOut(`session ${sessionId} of rollout ${record.rollout_id} is left out: ${why}`);
+      const isLost = record.summary !== null;
+      if (isLost) lost--;
+      onLeftOut(`session ${sessionId} of rollout ${record.rollout_id} is left out: ${whyUnfinished(record)}`, isLost ? 1 : 0);
       continue;
     }
     const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
       if (!isDamage(error)) throw error;
-      onLeftOut(`session ${sessionId} is left out: ${error.message}`);
+      onLeftOut(`session ${sessionId} is left out: ${error.message}`, 1);
       return null;
     });
     if (!trajectory) continue;
+    if (hasLostRecords && trajectory.rollout_id !== null) {
+      onLeftOut(
+        `session ${sessionId} of rollout ${trajectory.rollout_id} is left out: no record that can be read says what it is worth`,
+        1,
+      );
+      continue;
+    }
+    lost--;
     tellDamage(trajectory, onLeftOut);
     yield trajectory;
   }
+  if (lost > 0) onLeftOut(`${lost} of the trajectories of ${folder} cannot be read, and no session of theirs is there`, lost);
+}
+
+function whyUnfinished({ state, summary }: RolloutRecord): string {
+  if (state !== "done") return "it is not over: go on with its run by --resume";
+  return summary === null ? "no trajectory could be made of it" : "its trajectory cannot be read: --resume runs the rollout again";
 }
 
 /** What a log holds no more costs its calls; the session goes on without them. */
-function tellDamage({ session_id, fidelity }: Trajectory, onLeftOut: (message: string) => void): void {
+function tellDamage({ session_id, fidelity }: Trajectory, onLeftOut: OnLeftOut): void {
   for (const { call_id, reason } of fidelity.damaged)
-    onLeftOut(`${call_id === null ? "a line" : `call ${call_id}`} of session ${session_id} is left out: ${reason}`);
+    onLeftOut(`${call_id === null ? "a line" : `call ${call_id}`} of session ${session_id} is left out: ${reason}`, 0);
 }
 
 /**
@@ -138,25 +172,34 @@ export async function* attemptsOf(folder: string): AsyncGenerator<Attempt> {
     yield attempt;
   }
   const store = new DiskStore(join(folder, "sessions"));
-  for await (const { sessionId, record } of unfinished(folder, store, seen)) {
+  for await (const { sessionId, record, hasLostRecords } of unfinished(folder, store, seen, () => undefined)) {
     const attempt = record ? null : await attemptIn(store.entries(sessionId));
-    if (attempt) yield attempt;
+    if (attempt && !(hasLostRecords && attempt.rollout_id !== null)) yield attempt;
   }
 }
 
-/** Sessions that no trajectory was written of, in the order in which they were opened; with the record of their attempt, where there is one. */
+/**
+ * Sessions that no trajectory was written of, in the order in which they were opened; with the record of their attempt,
+ * where there is one, and whether some of the run's records cannot be read.
+ */
 async function* unfinished(
   folder: string,
   store: DiskStore,
   printed: ReadonlySet<string>,
-): AsyncGenerator<{ sessionId: string; record: RolloutRecord | undefined }> {
-  const records = new Map((await readRollouts(folder)).map((record) => [record.session_id, record]));
+  onLostRecord: (error: AlidadeError) => void,
+): AsyncGenerator<{ sessionId: string; record: RolloutRecord | undefined; hasLostRecords: boolean }> {
+  let hasLostRecords = false;
+  const onDamage = (error: AlidadeError): void => {
+    hasLostRecords = true;
+    onLostRecord(error);
+  };
+  const records = new Map((await readRollouts(folder, onDamage)).map((record) => [record.session_id, record]));
   const opened: { sessionId: string; time: number }[] = [];
   for (const sessionId of await store.list())
     if (!printed.has(sessionId)) opened.push({ sessionId, time: await openedAt(store, sessionId) });
   // Their ids are chance, and decide only between those of one millisecond, so that each export has the same order.
   opened.sort((a, b) => a.time - b.time || (a.sessionId < b.sessionId ? -1 : 1));
-  for (const { sessionId } of opened) yield { sessionId, record: records.get(sessionId) };
+  for (const { sessionId } of opened) yield { sessionId, record: records.get(sessionId), hasLostRecords };
 }
 
 /** Unix time in milliseconds; a log that does not say it comes last; reading it reports the damage. */

@@ -66,14 +66,17 @@ export function run(program: Command): void {
       const signal = terminal().stopSignal();
       const started = await start(tasks, flags);
       const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
-      const tally = tallyOf((await readRollouts(started.path)).filter(({ state }) => state === "done"));
+      const damaged: string[] = [];
+      const onDamage = ({ message }: AlidadeError): void => void damaged.push(message);
+      const tally = tallyOf((await readRollouts(started.path, onDamage)).filter(({ state }) => state === "done"));
       const prompts = new GroupPrompts();
-      for await (const trajectory of eachTrajectory(started.path)) prompts.add(trajectory);
+      for await (const trajectory of eachTrajectory(started.path, onDamage)) prompts.add(trajectory);
       const different_prompts = prompts.different;
-      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally, different_prompts }));
+      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally, different_prompts, damaged }));
       else {
         print(`\n${rolloutTable(records)}`);
         if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
+        for (const message of damaged) say(`left out: ${message}`);
         for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
         for (const task of different_prompts) say(describedPrompts(task));
         say(

@@ -22,7 +22,7 @@ export function show(program: Command): void {
     .option("--full", "do not shorten tool results and prompts")
     .addHelpText("after", "\nExamples:\n  alidade show slugify-accents/0\n  alidade show ses1a2b… --run runs/run1abc --html session.html")
     .action(async (name: string, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
-      const trajectory = await findTrajectory(await runFolderOf(flags.run), name);
+      const trajectory = await findTrajectory(await runFolderOf(flags.run), name, (message) => say(`alidade: ${message}`));
       if (flags.html === "-") print(renderHtml(trajectory));
       else if (flags.html !== undefined) {
         const { html } = flags;

@@ -7,10 +7,12 @@
  *     trajectories.jsonl  one line an attempt that is over
  *
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
- * trajectory too many, never one too few; resume takes such orphans out.
+ * trajectory too many, never one too few; resume takes such orphans out. A line that cannot be read costs its own record:
+ * a rollout whose trajectory or last word is lost is not done, and resume makes it again.
  */
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { AlidadeError } from "../errors.ts";
 import { RolloutRecord } from "../schema/rollout.ts";
 import { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { Appender, privateFileMode, readJsonLines, toStoreError } from "../store/index.ts";
@@ -20,13 +22,22 @@ export class RunFolder implements AsyncDisposable {
   readonly path: string;
   /** A process was at work in it before, and may have left more behind than it put on record. */
   readonly isResumed: boolean;
+  /** What stood in it when it was opened. */
+  readonly found: Found;
   readonly #rollouts: Appender;
   readonly #trajectories: Appender;
   readonly #scope: AsyncDisposableStack;
 
-  private constructor(path: string, isResumed: boolean, rollouts: Appender, trajectories: Appender, scope: AsyncDisposableStack) {
+  private constructor(
+    path: string,
+    before: { isResumed: boolean; found: Found },
+    rollouts: Appender,
+    trajectories: Appender,
+    scope: AsyncDisposableStack,
+  ) {
     this.path = path;
-    this.isResumed = isResumed;
+    this.isResumed = before.isResumed;
+    this.found = before.found;
     this.#rollouts = rollouts;
     this.#trajectories = trajectories;
     this.#scope = scope;
@@ -40,12 +51,13 @@ export class RunFolder implements AsyncDisposable {
   static async open(path: string): Promise<RunFolder> {
     await using scope = new AsyncDisposableStack();
     scope.use(await lockFolder(path));
-    await dropOrphans(path);
+    const found = await look(path);
+    if (found.orphans > 0) await dropOrphans(path, found);
     const file = join(path, "rollouts.jsonl");
     const isResumed = (await stat(file).catch(() => null)) !== null;
     const rollouts = scope.use(await Appender.open(file));
     const trajectories = scope.use(await Appender.open(join(path, "trajectories.jsonl")));
-    return new RunFolder(path, isResumed, rollouts, trajectories, scope.move());
+    return new RunFolder(path, { isResumed, found }, rollouts, trajectories, scope.move());
   }
 
   /** What was asked for, written once: a run that goes on must find it, also when its disk is full. */
@@ -74,46 +86,92 @@ export class RunFolder implements AsyncDisposable {
   }
 }
 
+/** What an earlier process left in the folder. */
+type Found = {
+  /** Attempts that are over, by their key. */
+  done: ReadonlySet<string>;
+  /** Those of them whose trajectory can be read. */
+  kept: ReadonlySet<string>;
+  /** The highest attempt of each rollout that a trajectory tells of, also one that is not over. */
+  lastAttempts: ReadonlyMap<string, number>;
+  /** Trajectories of attempts that are not over. */
+  orphans: number;
+  /** A sentence for each line that cannot be read. */
+  damaged: readonly string[];
+};
+
+/** Told of each line that cannot be read, which is left out; without it the line is thrown as `store_error`. */
+export type OnDamage = (error: AlidadeError) => void;
+
 /** The last record of every attempt, in the order in which the attempts began. */
-export async function readRollouts(path: string): Promise<RolloutRecord[]> {
+export async function readRollouts(path: string, onDamage?: OnDamage): Promise<RolloutRecord[]> {
   const latest = new Map<string, RolloutRecord>();
-  for await (const record of readJsonLines(join(path, "rollouts.jsonl"), (value) => RolloutRecord.parse(value)))
+  for await (const record of eachReadable(join(path, "rollouts.jsonl"), (value) => RolloutRecord.parse(value), onDamage))
     latest.set(attemptKey(record), record);
   return [...latest.values()];
 }
 
 /** One at a time, for a run's trajectories may be larger than memory. */
-export function eachTrajectory(path: string): AsyncGenerator<Trajectory> {
-  return readJsonLines(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value));
+export function eachTrajectory(path: string, onDamage?: OnDamage): AsyncGenerator<Trajectory> {
+  return eachReadable(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value), onDamage);
 }
 
-/** The same without what they hold: a first look at a run. */
+/** The same without what they hold: a first look at a run. What cannot be read is left out: `eachTrajectory` tells it. */
 export function eachAttempt(path: string): AsyncGenerator<Attempt> {
-  return readJsonLines(join(path, "trajectories.jsonl"), (value) => Attempt.parse(value));
+  return eachReadable(
+    join(path, "trajectories.jsonl"),
+    (value) => Attempt.parse(value),
+    () => undefined,
+  );
 }
 
-export function readTrajectories(path: string): Promise<Trajectory[]> {
-  return Array.fromAsync(eachTrajectory(path));
+export function readTrajectories(path: string, onDamage?: OnDamage): Promise<Trajectory[]> {
+  return Array.fromAsync(eachTrajectory(path, onDamage));
 }
 
 export function attemptKey(record: { rollout_id: string | null; attempt: number }): string {
   return `${record.rollout_id}#${record.attempt}`;
 }
 
-async function dropOrphans(path: string): Promise<void> {
+async function* eachReadable<T extends object>(path: string, parse: (value: unknown) => T, onDamage?: OnDamage): AsyncGenerator<T> {
+  const leaveOut = (_line: string, error: AlidadeError): null => {
+    onDamage?.(error);
+    return null;
+  };
+  for await (const record of readJsonLines<T | null>(path, parse, onDamage && leaveOut)) if (record !== null) yield record;
+}
+
+async function look(path: string): Promise<Found> {
+  const damaged: string[] = [];
+  const onDamage: OnDamage = ({ message }) => void damaged.push(message);
+  const done = new Set((await readRollouts(path, onDamage)).filter((record) => record.state === "done").map(attemptKey));
+  const kept = new Set<string>();
+  const lastAttempts = new Map<string, number>();
+  let orphans = 0;
+  for await (const trajectory of eachTrajectory(path, onDamage)) {
+    const key = attemptKey(trajectory);
+    if (done.has(key)) kept.add(key);
+    else orphans++;
+    const { rollout_id, attempt } = trajectory;
+    if (rollout_id !== null) lastAttempts.set(rollout_id, Math.max(attempt, lastAttempts.get(rollout_id) ?? 0));
+  }
+  return { done, kept, lastAttempts, orphans, damaged };
+}
+
+/** Lines that cannot be read stay as they are: they are all that is left of a record. */
+async function dropOrphans(path: string, { done }: Found): Promise<void> {
   const file = join(path, "trajectories.jsonl");
-  const done = new Set((await readRollouts(path)).filter((record) => record.state === "done").map(attemptKey));
-  if (!(await hasOrphan(path, done))) return;
   // Of a process that was killed right here.
   await rm(`${file}.new`, { force: true });
   await using copy = await Appender.open(`${file}.new`);
-  for await (const trajectory of eachTrajectory(path)) {
-    if (done.has(attemptKey(trajectory))) await copy.append(`${JSON.stringify(trajectory)}\n`);
+  const lines = readJsonLines<Trajectory | string>(
+    file,
+    (value) => Trajectory.parse(value),
+    (line) => line,
+  );
+  for await (const line of lines) {
+    if (typeof line === "string") await copy.append(`${line}\n`);
+    else if (done.has(attemptKey(line))) await copy.append(`${JSON.stringify(line)}\n`);
   }
   await rename(`${file}.new`, file);
-}
-
-async function hasOrphan(path: string, done: Set<string>): Promise<boolean> {
-  for await (const trajectory of eachTrajectory(path)) if (!done.has(attemptKey(trajectory))) return true;
-  return false;
 }

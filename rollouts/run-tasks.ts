@@ -34,8 +34,10 @@ type BatchSetup = RunSetup & { folder: RunFolder };
  * fails is a record; its siblings go on. Throws only for what makes every rollout impossible.
  */
 export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSignal): Promise<RolloutRecord[]> {
-  const begun = await readRollouts(setup.folder.path);
-  const plans = plansOf(setup.run_id, batch, begun);
+  const { found } = setup.folder;
+  for (const text of found.damaged) setup.onProgress({ type: "note", text });
+  const begun = await readRollouts(setup.folder.path, alreadyTold);
+  const plans = plansOf(setup.run_id, batch, begun, found);
   await makeReady(setup, batch, signal);
   if (setup.folder.isResumed) await clearAway(setup, signal);
   await closeInterrupted(
@@ -48,7 +50,7 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
   }
-  const latest = lastOf(await readRollouts(setup.folder.path));
+  const latest = lastOf(await readRollouts(setup.folder.path, alreadyTold));
   const byTask = Map.groupBy(latest.values(), ({ task_id }) => task_id);
   return batch.tasks.flatMap(({ task_id }) => (byTask.get(task_id) ?? []).sort((a, b) => a.sample_index - b.sample_index));
 }
@@ -81,8 +83,11 @@ async function submitAll(rollouts: Rollouts, plans: Iterator<RolloutPlan>, signa
   for (const end of ended) if (end.status === "rejected") throw end.reason;
 }
 
+/** The folder found it when it was opened. */
+const alreadyTold = (): void => undefined;
+
 /** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
-function plansOf(runId: string, batch: Batch, begun: RolloutRecord[]): Iterator<RolloutPlan> {
+function plansOf(runId: string, batch: Batch, begun: RolloutRecord[], found: RunFolder["found"]): Iterator<RolloutPlan> {
   const hashes = hashesOf(batch.tasks);
   const changed = begun.find(({ task_id, task_hash }) => hashes.has(task_id) && hashes.get(task_id) !== task_hash);
   if (changed)
@@ -91,7 +96,7 @@ function plansOf(runId: string, batch: Batch, begun: RolloutRecord[]): Iterator<
       `task ${changed.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
       { param: "tasks" },
     );
-  return eachPlan(runId, batch, hashes, lastOf(begun));
+  return eachPlan(runId, batch, hashes, lastOf(begun), found);
 }
 
 function hashesOf(tasks: Task[]): Map<string, string> {
@@ -114,6 +119,7 @@ function* eachPlan(
   { tasks, samples, retries, harness, session, samplingOf }: Batch,
   hashes: Map<string, string>,
   last: Map<string, RolloutRecord>,
+  { kept, lastAttempts }: RunFolder["found"],
 ): Generator<RolloutPlan, undefined> {
   for (const task of tasks)
     for (let sample_index = 0; sample_index < samples; sample_index++) {
@@ -121,10 +127,12 @@ function* eachPlan(
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
       // What the infrastructure broke is not done: whoever goes on with a run has mended it.
-      if (before?.state === "done" && brokenBy(before) === null) continue;
+      const isOver = before?.state === "done" && brokenBy(before) === null;
+      // A trajectory is written before its record, so only damage takes it away.
+      if (isOver && (before.summary === null || kept.has(attemptKey(before)))) continue;
       yield {
         rollout_id,
-        attempt: (before?.attempt ?? 0) + 1,
+        attempt: Math.max(before?.attempt ?? 0, lastAttempts.get(rollout_id) ?? 0) + 1,
         retries,
         task,
         task_hash: hashes.get(task.task_id) ?? "",

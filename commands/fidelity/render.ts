@@ -10,6 +10,7 @@ export function renderSummary(summary: FidelitySummary): string {
   const lines = [
     `${number(rollouts)} rollouts${attempts > rollouts ? ` in ${number(attempts)} attempts` : ""} (${number(in_loss)} in the loss), ${number(calls)} calls: ${list(outcomes)}`,
     ...(Object.keys(ends.masked).length > 0 ? [described(ends)] : []),
+    ...(summary.damaged > 0 ? [`${number(summary.damaged)} rollouts are not counted: their records are damaged`] : []),
     ...ends.alarms.map((alarm) => `ALARM: ${visibleText(alarm)}`),
     ...summary.different_prompts.map((task) => visibleText(describedPrompts(task))),
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,

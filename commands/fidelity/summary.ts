@@ -27,6 +27,8 @@ export type FidelitySummary = {
   in_loss: number;
   /** Attempts that are in neither loss nor baseline, by cause; of attempts that made no session the run's own report knows. */
   ends: AttemptTally;
+  /** Rollouts of which nothing is counted here, for their trajectory or session cannot be read. */
+  damaged: number;
   /** Tasks with groups whose rollouts begin with different prompts. */
   different_prompts: DifferentPrompts[];
   calls: number;
@@ -53,6 +55,7 @@ export class FidelitySummarizer {
   readonly #prompts = new GroupPrompts();
   readonly #ends: AttemptEnd[] = [];
   readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  #damaged = 0;
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
   readonly #causes = new Map<EdgeCause, CauseSummary>();
@@ -81,12 +84,18 @@ export class FidelitySummarizer {
     for (const [index, call] of trajectory.calls.entries()) this.#addCall(call, index + 1, trajectory);
   }
 
+  /** So many rollouts cannot be read. */
+  leaveOut(rollouts: number): void {
+    this.#damaged += rollouts;
+  }
+
   get summary(): FidelitySummary {
     return {
       rollouts: this.#rollouts.size,
       attempts: this.#attempts.size,
       ...this.#summary,
       ends: tallyOf(this.#ends),
+      damaged: this.#damaged,
       different_prompts: this.#prompts.different,
       tokens: this.#tokens,
       row_inflation: rowInflationOf(this.#tokens),

@@ -71,7 +71,7 @@ test("an export that fails half-way, is refused or is stopped leaves the older f
   const refused = await cli(["export", "--run", run, "--format", "verl", "--select", "tree", "--out", out]);
   assert.equal(refused.code, 2, refused.stderr);
   await isUntouched();
-  await writeFile(join(run, "trajectories.jsonl"), `${line}{}\n`);
+  await writeFile(join(run, "trajectories.jsonl"), `{}\n`);
   const failed = await cli(["export", "--run", run, "--format", "canonical", "--out", out]);
   assert.equal(failed.code, 1, failed.stderr);
   await isUntouched();
