@@ -3,7 +3,7 @@
  * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
  */
 import { z } from "zod";
-import { exclusionOfCall, underRules } from "../reconstruct/index.ts";
+import { exclusionOfCall, lossHeadOf, underRules } from "../reconstruct/index.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { isGoodEnough, minReward } from "./rows/min-reward.ts";
@@ -54,7 +54,7 @@ export type ChatRow = {
 export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left_out: Record<string, number> } {
   const left_out: Record<string, number> = {};
   const usable = trajectory.calls.filter((call) => {
-    const reason = exclusionOfCall({ ...call, ...pick(trajectory) }) ?? (call.output === null ? "no_output" : null);
+    const reason = exclusionOfCall({ ...call, ...lossHeadOf(trajectory) }) ?? (call.output === null ? "no_output" : null);
     if (reason !== null) left_out[reason] = (left_out[reason] ?? 0) + 1;
     return reason === null;
   });
@@ -63,10 +63,6 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
   const owned = new Set<string>();
   const leaves = usable.filter((call) => !continued.has(call));
   return { left_out, rows: leaves.map((leaf) => toRow(leaf, earlier.get(leaf.call_id) ?? [], owned, trajectory)) };
-}
-
-function pick({ purpose, in_loss, train_classes }: Trajectory): Pick<Trajectory, "purpose" | "in_loss" | "train_classes"> {
-  return { purpose, in_loss, train_classes };
 }
 
 /** Call id -> the earlier calls whose turns stand word for word in its conversation, where they were said. */

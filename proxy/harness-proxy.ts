@@ -24,6 +24,7 @@ import { assertTrainable, type EngineSpec } from "./pool/engine-slot.ts";
 import type { EngineRoute } from "./pool/routes.ts";
 import { preferPolicy } from "./pool/serving.ts";
 import { WeightFences } from "./pool/weight-fence.ts";
+import { assertBuffered } from "./sandboxed/buffered-only.ts";
 import type { Network } from "./sandboxed/fetch-image.ts";
 import { assertDialects } from "./sandboxed/own-dialects.ts";
 import type { Session } from "./session/session.ts";
@@ -127,12 +128,13 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   /**
    * Without `attempt` the session is its rollout's next one. Throws `engine_without_token_ids` for a training session at an
-   * engine that gives no ids or logprobs, and `request_invalid` for a dialect that there is not and a
-   * model that no engine serves, and (409) where the rollout has this attempt (and member) already.
+   * engine that gives no ids or logprobs, and `request_invalid` for a dialect that there is not, a
+   * model that no engine serves and a live sandbox, and (409) where the rollout has this attempt (and member) already.
    */
   async openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }> {
     if (spec.purpose === "train") this.assertTrainable();
     assertDialects(spec);
+    assertBuffered(spec);
     this.pool.assertServes(spec);
     return this.sessions.open(spec);
   }

@@ -31,7 +31,7 @@ export {
   standingOf,
   underRules,
 } from "./trained/loss-rules.ts";
-export { exclusionOfCall } from "./trained/trainable.ts";
+export { exclusionOfCall, lossHeadOf } from "./trained/trainable.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

@@ -23,6 +23,7 @@ export function joinMembers(members: readonly Trajectory[]): Trajectory {
     ...first,
     ...standing(ordered),
     trajectory_id: `traj${hash("sha256", ordered.map((one) => one.trajectory_id).join(" ")).slice(0, 20)}`,
+    sandboxed: ordered.every((one) => one.sandboxed),
     train_classes: first.train_classes.filter((kind) => ordered.every((one) => one.train_classes.includes(kind))),
     harness: {
       name: shared(ordered.map((one) => one.harness.name)),

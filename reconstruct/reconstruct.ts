@@ -15,7 +15,15 @@ import { findEvidence, outcomeOf } from "./log/outcome.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
 import { withinSideShare } from "./trained/side-share.ts";
-import { type Exclusion, exclusionOfCall, exclusionOfTokens, policyAtStart, weightSpansOf } from "./trained/trainable.ts";
+import {
+  type Exclusion,
+  exclusionOfCall,
+  exclusionOfTokens,
+  type LossHead,
+  lossHeadOf,
+  policyAtStart,
+  weightSpansOf,
+} from "./trained/trainable.ts";
 import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
@@ -95,7 +103,7 @@ function exclude(
   calls: CallHistory[],
   places: Conversations,
   outcomes: Map<string, CallOutcome>,
-  { purpose, in_loss, train_classes }: Pick<Trajectory, "purpose" | "in_loss" | "train_classes">,
+  head: LossHead,
 ): Map<string, Exclusion | null> {
   return new Map(
     calls.map((call) => {
@@ -103,10 +111,11 @@ function exclude(
       const replayed_from = call.finished?.replayed_from ?? null;
       const { damage, begun } = call;
       const { request_class } = begun;
-      const judged = { damage, outcome, replayed_from, other_policy: isOfOtherPolicy(call), request_class, purpose, train_classes };
-      const reason = exclusionOfCall({ ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
+      const judged = { damage, outcome, replayed_from, other_policy: isOfOtherPolicy(call), request_class };
+      const reason =
+        exclusionOfCall({ ...lossHeadOf(head), ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
       // Last, so that whoever lifts the mask later sees what remains.
-      return [call.call_id, reason ?? (in_loss ? null : "masked_rollout")];
+      return [call.call_id, reason ?? (head.in_loss ? null : "masked_rollout")];
     }),
   );
 }
@@ -131,6 +140,7 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     member: spec.member,
     lead_agents: ["main"],
     purpose: spec.purpose,
+    sandboxed: spec.sandboxed,
     train_classes: spec.train_classes,
     status: facts.status ?? "recorded",
     task: { id: spec.task_id, hash: null, data_source: null, ...given(facts.task) },

@@ -69,6 +69,8 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
   const paused = prepared.session.pausedSince(started, Date.now());
   const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
+  // A turn that it leaves by ending is sampled to its end, within its seconds, and trained like any other.
+  await prepared.session.callsEnded(AbortSignal.any([late.signal, signal])).catch(() => undefined);
   // A harness may be gone before it is noted how its last answer ended.
   await prepared.session.answersEnded();
   const { lastFailure } = prepared.session;

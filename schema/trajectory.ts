@@ -210,6 +210,8 @@ export const Trajectory = z.strictObject({
   /** The agents that were given the task: `main`, or the members that are joined here. The others are their sub-agents. */
   lead_agents: z.array(z.string()).default(["main"]),
   purpose: Purpose,
+  /** Its client was hostile input: a turn that it left, or used a part of, is trained all the same. */
+  sandboxed: z.boolean().default(false),
   /** Kinds of call that may be trained, by the session's own word; others are `auxiliary`. */
   train_classes: TrainClasses,
   status: TrajectoryStatus,

@@ -1,6 +1,6 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
-import { exclusionOfCall, type StandingRules, standingOf, underRules } from "../../reconstruct/index.ts";
+import { exclusionOfCall, lossHeadOf, type StandingRules, standingOf, underRules } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "../chat.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
@@ -78,9 +78,9 @@ function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): Pre
 
 /** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
 function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedAnswer | null {
-  const { purpose, in_loss, train_classes } = trajectory;
+  const head = lossHeadOf(trajectory);
   const first = trajectory.calls.find(
-    (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, purpose, in_loss, train_classes }) === null,
+    (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, ...head }) === null,
   );
   if (first === undefined) return null;
   const prompt = inputOf(first, trajectory).flatMap(toChatMessages);

@@ -3,6 +3,7 @@ import { AlidadeError } from "../../errors.ts";
 import { bendingParameters, type Sampling } from "../../schema/message.ts";
 import type { Budgets, SessionSpec } from "../../schema/session-spec.ts";
 import { grammarWithheld } from "../sandboxed/without-grammar.ts";
+import { seedWithheld } from "../sandboxed/without-seed.ts";
 import { secondsBetween } from "../session/pausable-clock.ts";
 import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
@@ -78,7 +79,7 @@ export function secondsSpent(session: Session, now: number): number {
  */
 export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
   const neutral = spec.purpose === "train" ? unbent(requested) : {};
-  return { ...requested, ...neutral, ...grammarWithheld(spec, requested), ...forcedSampling(spec, turn) };
+  return { ...requested, ...neutral, ...grammarWithheld(spec, requested), ...seedWithheld(spec, requested), ...forcedSampling(spec, turn) };
 }
 
 function unbent(requested: Sampling): Sampling {

@@ -1,6 +1,7 @@
 /**
  * One generation: the tries at an engine and what came of them. It belongs to the call and not to a connection, so it
- * goes on when its client leaves, for harnesses come back for it; after a while without any client it is cancelled.
+ * goes on when its client leaves, for harnesses come back for it; after a while without any client it is cancelled, but in
+ * a sandboxed session, where it ends by itself, by a budget, or with the session.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";

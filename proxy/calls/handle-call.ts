@@ -280,7 +280,7 @@ async function answer(
   around: CallSurroundings,
 ): Promise<void> {
   call.connections.add(exchange);
-  call.generation?.watched(call.connections.size);
+  noteWatched(session, call);
   try {
     const delivery = await relay(session, call, exchange, call.settled, options);
     if (delivery === "complete") session.noteOutcome(call.begun.request_class, null);
@@ -295,8 +295,13 @@ async function answer(
       .catch((error: unknown) => around.onError(error, `writing down how call ${call.id} was answered`));
   } finally {
     call.connections.delete(exchange);
-    call.generation?.watched(call.connections.size);
+    noteWatched(session, call);
   }
+}
+
+/** A generation that is left by all its clients is given up after a while; not a sandbox's, for its agent would leave the turns that it does not want to be trained on. */
+function noteWatched(session: Session, call: Call): void {
+  if (!session.spec.sandboxed) call.generation?.watched(call.connections.size);
 }
 
 /** Why an answer that had begun ended in an error: the call's failure, or that it could not be written down. */

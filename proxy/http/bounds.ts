@@ -54,6 +54,8 @@ export function boundsOf({ sandboxed }: SessionSpec, ofSandboxes: Bounds): Bound
 const sandboxedBudgets = {
   /** A day of calls, one every nine seconds: each stays in memory and is looked through by the next. */
   max_turns: 10_000,
+  /** What a client has left is sampled to its end, so its connections alone do not bound it: four times those. */
+  max_concurrent_calls: 64,
   /** Two hundred screenshots, or the ids and logprobs of several million tokens. About twice as much is in memory. */
   max_log_bytes: 256 * mebibyte,
 } as const;

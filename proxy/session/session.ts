@@ -3,6 +3,7 @@
  * Everything here can be rebuilt from the log (rebuild.ts).
  */
 import { AlidadeError } from "../../errors.ts";
+import { untilAborted } from "../../host/until-aborted.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Tool, Turn } from "../../schema/message.ts";
@@ -173,6 +174,11 @@ export class Session {
   /** Waits until it is known how its answers ended; not for long where a client does not read. */
   answersEnded(): Promise<void> {
     return withinTime(Promise.allSettled(this.answering), answersMs);
+  }
+
+  /** Waits until all that is being sampled now is sampled and in the log. Rejects with the signal's reason. */
+  async callsEnded(signal: AbortSignal): Promise<void> {
+    await untilAborted(Promise.allSettled([...this.inFlight].map((call) => call.settled)), signal);
   }
 
   /** Cancels what runs at the engine, and from now on what begins. */

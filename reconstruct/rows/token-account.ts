@@ -2,7 +2,7 @@
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import type { Path, RowPiece } from "../selection/selection.ts";
 import type { Judge } from "../trained/judge.ts";
-import { exclusionOfCall } from "../trained/trainable.ts";
+import { exclusionOfCall, lossHeadOf } from "../trained/trainable.ts";
 
 export type TokenAccount = {
   /** `trained` and all of `excluded` together: those that are known. */
@@ -127,10 +127,10 @@ class Account {
   }
 
   /** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
-  takeOutside(call: CallRecord, { purpose, in_loss, train_classes }: Trajectory): void {
+  takeOutside(call: CallRecord, trajectory: Trajectory): void {
     if (this.#inTree.has(call.call_id)) return;
     const tokens = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
-    const reason = exclusionOfCall({ ...call, purpose, in_loss, train_classes }) ?? "no_token_ids";
+    const reason = exclusionOfCall({ ...call, ...lossHeadOf(trajectory) }) ?? "no_token_ids";
     this.total.sampled += tokens;
     this.#exclude(call.call_id, reason, tokens);
     if (call.output !== null) this.untrained.set(call.call_id, reason);

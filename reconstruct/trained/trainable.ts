@@ -30,13 +30,22 @@ type Judged = {
   train_classes: readonly RequestClass[];
   purpose: Purpose;
   in_loss: boolean;
+  sandboxed: boolean;
 };
+
+/** What of a whole trajectory decides about its calls. */
+export type LossHead = Pick<Judged, "purpose" | "sandboxed" | "train_classes" | "in_loss">;
+
+export function lossHeadOf({ purpose, sandboxed, train_classes, in_loss }: LossHead): LossHead {
+  return { purpose, sandboxed, train_classes, in_loss };
+}
 
 const callReasons: [Exclusion, (call: Judged) => boolean][] = [
   ["damaged", (call) => call.damage !== null],
   ["failed", (call) => call.outcome === "failed"],
-  // Of a partial turn the harness used something that the policy did not choose: the rest was not its action.
-  ["undelivered", (call) => call.outcome === "undelivered" || call.outcome === "partial"],
+  // Of a partial turn the harness used something that the policy did not choose: the rest was not its action. In a sandbox
+  // the policy's own commands can leave an answer, or send a part of it, so a turn that was sampled whole is its action.
+  ["undelivered", (call) => !call.sandboxed && (call.outcome === "undelivered" || call.outcome === "partial")],
   ["replayed", (call) => call.replayed_from !== null],
   ["other_policy", (call) => call.other_policy],
   ["auxiliary", (call) => !call.train_classes.includes(call.request_class)],

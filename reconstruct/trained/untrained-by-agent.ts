@@ -1,7 +1,7 @@
 /**
- * Sampled tokens that are not trained for what an agent itself can bring about: it hangs up before its answer, or uses a
- * part of it, brings a call to fail, says that a call is a side call, or looks at images. A grammar is not among them: in
- * a sandbox only the operator allows one.
+ * Sampled tokens that are not trained for what an agent itself can bring about: it brings a call to fail, says that a call
+ * is a side call, or looks at images; outside a sandbox also: it hangs up before its answer, or uses a part of it. A grammar
+ * is not among them: in a sandbox only the operator allows one.
  */
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { imagesOf } from "../rows/images-of.ts";

@@ -10,6 +10,7 @@ import { runHarness } from "../../rollouts/run-harness.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { localProcess } from "../../sandboxes/process.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import { Limits } from "../../schema/task.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { until } from "../fakes/machine/until.ts";
@@ -69,10 +70,10 @@ async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
 async function begin(
   scope: AsyncDisposableStack,
   { proxy }: EnginesAt,
-  { agentSeconds, script }: { agentSeconds: number; script: string },
+  { agentSeconds, script, spec = {} }: { agentSeconds: number; script: string; spec?: Partial<SessionSpec> },
 ) {
   const signal = AbortSignal.timeout(60_000);
-  const { session, key } = await proxy.openSession({});
+  const { session, key } = await proxy.openSession(spec);
   const limits = Limits.parse({ agent_seconds: agentSeconds, output_bytes: 2_000 });
   const sandbox = scope.use(
     await localProcess.create(
@@ -94,8 +95,35 @@ async function begin(
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
   const plan = { harness, task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
   // In an object: an async function would wait for it.
-  return { running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
+  return { session, running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
 }
+
+/** Asks for an answer and ends before it comes. */
+const leaver = `
+void fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+  method: "POST",
+  headers: { "content-type": "application/json", authorization: "Bearer " + process.env.OPENAI_API_KEY },
+  body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
+}).catch(() => undefined);
+setTimeout(() => process.exit(0), 1_000);
+`;
+
+test("a harness that ends before its last answer takes that turn not out of training", { timeout: 60_000 }, async () => {
+  await using scope = new AsyncDisposableStack();
+  const hold = Promise.withResolvers<void>();
+  const at = scope.use(await enginesAt(() => ({ text: "a bad turn", beforeEnd: hold.promise }), { a: {} }));
+  const spec = { sandboxed: true, purpose: "train" } as const;
+  const { running, session } = await begin(scope, at, { agentSeconds: 30, script: leaver, spec });
+  const entries = () => at.proxy.sessions.store.read(session.id);
+  await until(async () => (await entries()).some(({ type }) => type === "answered"));
+  // Long enough for a harness that is gone to be seen as such.
+  await sleep(2_000);
+  hold.resolve();
+  assert.equal((await running).stop_reason, "exited");
+  const { calls, fidelity } = await at.proxy.trajectory(session.id);
+  assert.deepEqual([calls[0]?.outcome, calls[0]?.error], ["undelivered", null]);
+  assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded], ["a bad turn".length + 1, {}]);
+});
 
 test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {
   const ended = await run(6, 7_000, 1_000);

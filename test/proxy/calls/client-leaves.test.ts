@@ -108,6 +108,29 @@ test("a turn that nobody comes back for is cancelled at the engine 60 s after it
   assert.equal((await client.trajectory()).fidelity.trainable_tokens, 0);
 });
 
+test("what a sandboxed client has left is not cancelled after any time", async (t) => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await proxyAt(() => ({ text: said, beforeEnd: hold.promise }));
+  const client = await at.open({ purpose: "train", sandboxed: true });
+  const leave = new AbortController();
+  const asked = client.chat({ messages: [{ role: "user", content: "hi" }], stream: true }, leave.signal).catch(() => undefined);
+  while (at.engine.requests.length === 0) await turnOfTheLoop();
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  leave.abort();
+  const [call] = at.proxy.session(client.sessionId).inFlight;
+  assert.ok(call, "it is being sampled");
+  while (call.connections.size > 0) await turnOfTheLoop();
+  t.mock.timers.tick(24 * 3600_000);
+  for (let turn = 0; turn < 20; turn++) await turnOfTheLoop();
+  t.mock.timers.reset();
+  await asked;
+  hold.resolve();
+  await call.settled;
+  assert.equal(at.engine.aborted, 0);
+  const { fidelity } = await client.trajectory();
+  assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded], [encode(said).length + 1, {}]);
+});
+
 const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** How the session's first answer ended. */

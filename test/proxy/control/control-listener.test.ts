@@ -50,6 +50,12 @@ test("what is wrong in a body is named by its field", async () => {
     [
       "POST",
       "/sessions",
+      { relay: "live", sandboxed: true },
+      /relay is ..live..: a sandboxed session gets whole answers only.*"param":"relay"/,
+    ],
+    [
+      "POST",
+      "/sessions",
       { dialects: ["openai-chatt"] },
       /dialects: ..openai-chatt.. is no dialect; there are: openai-chat,.*"param":"dialects"/,
     ],

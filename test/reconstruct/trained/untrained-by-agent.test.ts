@@ -14,7 +14,7 @@ test("what was sampled after an image, and answers that were not read, count as 
     text: ["twelve chars", "six ch", "unread"][index] ?? "",
     ...(index === 2 && { beforeEnd: hungUp }),
   }));
-  const client = await at.open({ sandboxed: true, purpose: "train", task_id: "t" });
+  const client = await at.open({ purpose: "train", task_id: "t" });
   await client.say([{ role: "user", content: "hi" }]);
   await client.say([{ role: "user", content: [image] }]);
   const thrice = async (type: string) => (await client.entries()).filter((entry) => entry.type === type).length === 3;
