@@ -100,10 +100,13 @@ async function settled(at: ProxyAt, client: Client): Promise<void> {
 
 async function play(at: ProxyAt, speaker: Speaker, seeds: number[], spec: Partial<SessionSpec> = {}): Promise<Played> {
   const draw = new Draw(...seeds);
+  const relay = draw.of(["buffered", "live"] as const);
+  const sandboxed = draw.chance(0.5);
   const client = await at.open({
     purpose: "train",
-    relay: draw.of(["buffered", "live"]),
-    sandboxed: draw.chance(0.5),
+    // A sandbox gets whole answers only.
+    relay: sandboxed ? "buffered" : relay,
+    sandboxed,
     rollout_id: seeds.join("-"),
     ...spec,
   });

@@ -60,7 +60,7 @@ test("what is wrong in a body is named by its field", async () => {
       /dialects: ..openai-chatt.. is no dialect; there are: openai-chat,.*"param":"dialects"/,
     ],
     ["POST", "/sessions", { attempt: 0 }, /"param":"attempt"/],
-    ["POST", "/sessions", { tasc_id: "t" }, /tasc_id.. is no field of this request; there are: task_id, .*"param":"tasc_id"/],
+    ["POST", "/sessions", { tasc_id: "t" }, /tasc_id.. is no field of this request; there are: .*task_id, .*"param":"tasc_id"/],
     ["POST", "/sessions", { member: "a b" }, /member is ..a b..: 1 to 64 letters/],
     ["POST", "/sessions", { model: "nope" }, /model is ..nope..: no engine serves it; they serve scripted.*"param":"model"/],
     ["POST", "/sessions", { model: "nope", sandboxed: true }, /model is ..nope..: no engine serves it; they serve scripted/],
