@@ -7,7 +7,7 @@ import { toStoreError } from "./store/index.ts";
 process.stdout.on("error", (error: NodeJS.ErrnoException) =>
   process.exit(error.code === "EPIPE" ? 0 : fail(toStoreError("standard output", error), false)),
 );
-// Progress that nobody reads any more (`alidade run 2>&1 | head`, a terminal that was closed) ends no run.
+// A closed output of progress (`alidade run 2>&1 | head`, a closed terminal) must not end a run.
 process.stderr.on("error", () => undefined);
 
 await main(process.argv.slice(2));

@@ -35,9 +35,7 @@ export const Config = z.strictObject({
       url: z
         .string()
         .optional()
-        .describe(
-          "URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one, whose weights are random",
-        ),
+        .describe("URL of the inference server, such as http://127.0.0.1:8000; `practice` starts the embedded one with random weights"),
       ...engineFields,
     })
     .prefault({}),
@@ -57,9 +55,9 @@ export const Config = z.strictObject({
     .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two engines have the same name")
     .optional()
     .describe(
-      "several engines instead of the one, whose kind and key hold for each that says nothing else; an empty list: they are added over the control listener",
+      "several engines; each takes kind and key from `engine` unless it has its own. An empty list: engines are added over the control listener",
     ),
-  routes: z.array(EngineRoute).default([]).describe("which engines a call may go to; the first rule whose conditions hold decides"),
+  routes: z.array(EngineRoute).default([]).describe("rules that choose the engines of a call; the first rule that fits decides"),
   pause_wait_seconds: z
     .number()
     .positive()
@@ -148,7 +146,7 @@ export function sessionOptionsOf(config: SessionOptions): SessionOptions {
  */
 export async function loadConfig(options: {
   file?: string;
-  /** What a command takes where nobody says anything, instead of the schema's own default. */
+  /** Defaults of a command that replace the schema's own. */
   defaults?: Record<string, unknown>;
   env?: Record<string, string | undefined>;
   overrides?: Record<string, unknown>;
@@ -228,7 +226,7 @@ function toScalar(text: string): unknown {
   return text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
-/** Who names the one engine over a file that lists several means that one. */
+/** A flag or variable for the one engine replaces a file's list of engines. */
 function mergeLayer(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {
   const { engines: _engines, ...withoutList } = base;
   return merge(isPlain(over.engine) && over.engine.url !== undefined ? withoutList : base, over);

@@ -51,8 +51,8 @@ export type ErrorCode = keyof typeof errorCodes;
 export type ErrorOwner = (typeof errorCodes)[ErrorCode];
 
 /**
- * A failure with a stable code. `status` is the HTTP status a caller of the API sees; `param` names the field at fault;
- * `retryAfterSeconds` is when whoever failed said to come back, null where it said nothing.
+ * A failure with a stable code. `status` is the HTTP status for a caller of the API; `param` names the field at fault;
+ * `retryAfterSeconds` is the wait that the failing side asked for, or null.
  */
 export class AlidadeError extends Error {
   readonly code: ErrorCode;

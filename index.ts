@@ -120,7 +120,7 @@ export { type Attempt, CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajec
 
 // Errors --------------------------------------------------------------------------------------------------------------
 
-/** Every failure has a code of this list, and the code says whose it is. */
+/** Every failure has a code of this list; the code tells which side failed. */
 export { AlidadeError, type ErrorCode, type ErrorOwner, errorCodes } from "./errors.ts";
 
 export { version } from "./version.ts";

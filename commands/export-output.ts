@@ -1,6 +1,6 @@
 /**
- * Where an export goes. A file is written beside its place and takes it when it is whole, so that an export that fails
- * half-way costs nobody the older file. A pipe or a device is written into as it is.
+ * The output of an export. A file is written under another name and renamed when it is complete, so a failed export keeps
+ * the older file. A pipe or a device is written directly.
  */
 import { createWriteStream, type Stats } from "node:fs";
 import { access, constants, lstat, open, realpath, rename, rm, stat } from "node:fs/promises";
@@ -26,7 +26,7 @@ function asItIs(stream: Writable): ExportOutput {
 async function beside(place: string, older: Stats | null): Promise<ExportOutput> {
   // Where it must not be written it must not be replaced either.
   if (older !== null) await access(place, constants.W_OK);
-  // Of two exports to one place each is whole.
+  // Two exports to one place each stay whole.
   const draft = `${place}.${process.pid}.new`;
   const file = await open(draft, "w", older === null ? privateFileMode : older.mode & 0o777);
   return {

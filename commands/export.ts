@@ -42,7 +42,7 @@ export function exportCommand(program: Command): void {
     .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", toNumber)
     .option(
       "--temperature <number>",
-      "of the trainer: calls that were sampled at another are left out; also that of calls of which nobody recorded one (default: 1, and those are left out)",
+      "the trainer's temperature: calls that were sampled at another one are left out. It also stands for calls without a recorded one (default: 1, and such calls are left out)",
       toNumber,
     )
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
@@ -53,7 +53,7 @@ export function exportCommand(program: Command): void {
     .addOption(
       new Option(
         "--unmeasured <worth>",
-        "what work is worth whose tests hang, or whose grader or engine failed: null (in neither loss nor baseline, the default) or zero",
+        "reward of work with hanging tests, or with a failed grader or engine: null (in neither loss nor baseline, the default) or zero",
       ).choices(["null", "zero"]),
     )
     .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)
@@ -103,7 +103,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   else say(`alidade: ${inWords(report)}`);
 }
 
-/** Of the system's own errors only the output can be the cause: reading names its file itself. */
+/** A system error comes from the output: errors of reading already name their file. */
 async function writeTo<T>(out: string | undefined, write: (stream: Writable, options: { signal?: AbortSignal }) => Promise<T>): Promise<T> {
   // To standard output there is nothing to tidy up: a signal ends it at once.
   const signal = out === undefined ? null : terminal().stopSignal();

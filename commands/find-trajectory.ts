@@ -11,8 +11,8 @@ import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { DiskStore, hasTornEnd } from "../store/index.ts";
 
 /**
- * The run folder itself, or the newest below `runs/` in which anything was recorded: a run that was refused at its start
- * (no engine, no task) leaves a folder too, and nobody means that one. Throws `not_found`.
+ * The run folder itself, or the newest below `runs/` with a record. A run that was refused at its start (no engine, no
+ * task) leaves an empty folder, which is skipped. Throws `not_found`.
  */
 export async function runFolderOf(folder: string | undefined): Promise<string> {
   if (folder !== undefined) {
@@ -104,9 +104,8 @@ function listed(names: string[]): string {
 export type OnLeftOut = (message: string, rollouts: number) => void;
 
 /**
- * Every trajectory of a run folder; sessions without one (of `serve`) are reconstructed from their logs. What is left out
- * is told: a line or a log that is damaged, and the session of an attempt that is not over, of which nobody knows what it is
- * worth.
+ * Every trajectory of a run folder. Sessions without one (from `serve`) are reconstructed from their logs. Each omission is
+ * reported: a damaged line or log, and the session of an unfinished attempt, which has no reward yet.
  */
 export async function* trajectoriesOf(folder: string, onLeftOut: OnLeftOut): AsyncGenerator<Trajectory> {
   const seen = new Set<string>();

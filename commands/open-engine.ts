@@ -34,7 +34,7 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
   const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
   const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl, wanted.field), apiKey: keyOf(wanted) });
   scope.defer(() => engine.close());
-  // What we know of weights that nobody else names: the practice engine's are their seed.
+  // The only weights with a name known in advance: the practice engine's, named by their seed.
   const named = wanted.policy ?? (practice ? { version: `practice-seed-${practiceSeed}`, step: null } : null);
   const { engine_version: engineVersion, ...policy } = named ?? {};
   return {
@@ -51,7 +51,7 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
 const practiceSeed = 10;
 
 function urlOf(text: string | undefined, field: string): string {
-  // Random weights must never be anybody's policy by oversight, so there is no default.
+  // Random weights must never become a policy by accident, so there is no default.
   if (text === undefined)
     throw new AlidadeError(
       "config_invalid",

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 
-/** One sentence for each engine whose weights have a name. */
+/** One sentence for each engine with named weights. */
 export function policyNotes(config: Pick<Config, "policy" | "engines">, proxy: HarnessProxy): string[] {
   const isNamed = config.policy !== null || config.engines?.some(({ policy }) => policy !== undefined);
   if (!isNamed) return [];

@@ -9,7 +9,7 @@ export function reap(program: Command): void {
     .command("reap")
     .summary("remove sandboxes that dead processes left behind")
     .description(
-      "Removes containers, volumes and folders whose owner is gone or whose lease is over. Runs that are at work are left alone.\nThe exit code is 1 where something could not be removed.",
+      "Removes containers, volumes and folders of dead owners or with an expired lease. Active runs are left alone.\nThe exit code is 1 where something could not be removed.",
     )
     .option("--all", "remove those of living runs as well")
     .option("--json", "print what was removed, and what could not be, as one JSON object")

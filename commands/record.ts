@@ -152,7 +152,7 @@ async function keep(out: string, trajectory: Trajectory): Promise<string> {
   return file;
 }
 
-/** Writing one line takes milliseconds; whoever holds the folder for longer is a run. */
+/** Writing one line takes milliseconds; a longer lock on the folder belongs to a run. */
 const lockWaitMs = 30_000;
 
 function noCallSeen(command: string[]): AlidadeError {

@@ -45,7 +45,7 @@ export function run(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("run")))
     .summary("run tasks through a harness and grade them")
     .description(
-      "Runs every task `samples` times through the harness, each in a sandbox whose only way out is the proxy, grades what it left in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
+      "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
@@ -244,7 +244,7 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
   if (backend.capabilities.isolation === "none" && (await samePlace()) === null)
     onProgress({
       type: "note",
-      text: "nobody may mount here, so each sandbox has a path of its own; a harness that prints it gives each rollout of a group another prompt (nemo-rl and nemo-gym leave such groups out)",
+      text: "mounts are not permitted here, so each sandbox has its own path. A harness that prints the path gives each rollout of a group another prompt; nemo-rl and nemo-gym leave such groups out",
     });
   return backend;
 }

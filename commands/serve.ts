@@ -1,4 +1,4 @@
-/** `alidade serve`: the proxy for people who point at it themselves, and for trainers over the control listener. */
+/** `alidade serve`: the proxy for users who set its URL themselves, and for trainers over the control listener. */
 import { join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig, sessionOptionsOf } from "../config.ts";

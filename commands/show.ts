@@ -34,7 +34,7 @@ export function show(program: Command): void {
     });
 }
 
-/** A terminal that shows them, and a reader who wants them: Node asks NO_COLOR and TERM too. */
+/** Colours need a terminal that shows them; Node also reads NO_COLOR and TERM. */
 function hasColors(): boolean {
   const { stdout } = terminal();
   return stdout.isTTY === true && stdout.hasColors?.() === true;

@@ -1,4 +1,4 @@
-/** Variables with our prefix that nobody reads: a slip there (`ALIDADE_SAMPELS=8`) would pass for obeyed. */
+/** Reports variables with our prefix that no option reads: a misspelt one (`ALIDADE_SAMPELS=8`) would be ignored silently. */
 import { Config, scalarPaths } from "../config.ts";
 import { say } from "./command-line.ts";
 import { terminal } from "./terminal.ts";

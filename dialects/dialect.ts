@@ -20,9 +20,9 @@ export type Route = {
   /** Hono path pattern below the session's base, such as `/v1/chat/completions`. */
   path: string;
   /**
-   * `generate` is a call; nothing else is ever recorded as one. `count_tokens`, `models` and `model` (one of them, `:id`
-   * in the path) are answered from the engine; `hello` is an empty 200 for clients that look whether anybody is there;
-   * `record` is about answers that were given (`answerFromRecord`); `websocket` is where a client may ask to change the protocol: it is told at once that it cannot.
+   * `generate` is a call; no other route is recorded as a call. `count_tokens`, `models` and `model` (one model, `:id` in
+   * the path) are answered from the engine. `hello` is an empty 200 for clients that check the connection. `record` reads
+   * or deletes earlier answers (`answerFromRecord`). `websocket` refuses a protocol change at once.
    */
   kind: "generate" | "count_tokens" | "models" | "model" | "hello" | "record" | "websocket";
 };
@@ -30,7 +30,7 @@ export type Route = {
 /** What the address of a request says: the parameters of its route's path, decoded, and its query. */
 export type Address = { params: Record<string, string>; query: Record<string, string> };
 
-/** What a harness's headers and body fields say about the call. Labels only: never who may call. */
+/** Labels that a harness's headers and body fields give to the call. They grant no rights. */
 export type CallLabels = { agent: string; request_class: RequestClass; labels: Record<string, string> };
 
 /** What an answer needs to know beside the turn: all of it is in the record, so that answers can be rebuilt. */
@@ -77,7 +77,7 @@ export interface SessionRecord {
   read(callId: string): void;
   conversation(conversationId: string): StoredConversation | null;
   openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
-  /** It stays recorded, and nobody can refer to it any more. `id` is a call's or a conversation's. */
+  /** Deletes the call or the conversation with this id: it stays in the log, and no request can refer to it. */
   delete(id: string): Promise<void>;
 }
 
@@ -133,8 +133,8 @@ export interface Dialect {
   /** The list in the body that a conversation grows in, turn by turn. Absent: there is none. */
   readonly conversation?: string;
   /**
-   * Keys in that list whose objects `parse` only writes down as text, such as a tool's result: numbers in them come as
-   * they were written, which JSON.stringify alone understands (see wire/written-numbers.ts). Tools' schemas are no matter of it.
+   * Keys in that list whose objects `parse` only copies as text, such as a tool's result. Numbers in them keep their
+   * digits, which only JSON.stringify understands (see wire/written-numbers.ts). Tools' schemas are handled elsewhere.
    */
   readonly verbatim?: readonly string[];
   /**

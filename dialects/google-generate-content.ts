@@ -16,7 +16,7 @@ const routesBelow = (version: string): Route[] => [
 export const googleGenerateContent: Dialect = {
   name: "google-generate-content",
   title: "Google generateContent",
-  // `GET /v1/models` is answered in the shape of the other vendors, who have no other address for it.
+  // `GET /v1/models` is answered in the other vendors' shape, because they have no other path for it.
   routes: [
     ...routesBelow("v1beta"),
     ...routesBelow("v1"),

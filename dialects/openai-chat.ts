@@ -18,7 +18,7 @@ export const openaiChat: Dialect = {
   cannot: [
     "The order of reasoning, text and calls in a turn: it is always this one.",
     "An opaque value beside reasoning: a turn that comes back is known by its call ids, or else by its text.",
-    "Who of several assistants said a turn: its `name` is not told to the model.",
+    "The `name` of an assistant message: the model does not see which of several assistants wrote a turn.",
     "That a tool result is an error.",
     "The stop string that ended a turn.",
   ],

@@ -1,4 +1,4 @@
-/** Content of OpenAI's two conversation APIs: a string, or a list of parts whose type names differ and meanings do not. */
+/** Content of OpenAI's two conversation APIs: a string, or a list of parts. The part types differ in name only. */
 
 import { z } from "zod";
 import type { ContentPart } from "../schema/message.ts";

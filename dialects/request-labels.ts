@@ -1,4 +1,4 @@
-/** What headers and body fields say about a call, for all dialects: labels only, never who may call. */
+/** What headers and body fields say about a call, for all dialects. These labels grant no rights. */
 import type { RequestClass } from "../schema/session-spec.ts";
 import type { CallLabels, Headers } from "./dialect.ts";
 import { isObject } from "./edge.ts";

@@ -14,7 +14,7 @@ export const anthropic: EngineKind = {
   create: (options) => new AnthropicEngine(options),
 };
 
-/** The API wants a limit with every request. Its smaller models refuse more than this; who needs more says so. */
+/** The API requires a limit in every request. Its smaller models refuse more than this; a request may name a higher one. */
 const defaultMaxTokens = 8_192;
 
 const ownNames = { temperature: "temperature", top_p: "top_p", top_k: "top_k", stop: "stop_sequences", max_tokens: "max_tokens" };
@@ -88,7 +88,7 @@ class AnthropicEngine implements Engine {
   }
 }
 
-/** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
+/** Loaded on first use: an SDK costs a fifth of a second and 30 MB, and most proxies need none. */
 async function openSdk(baseURL: string, apiKey: string | null, { fetch }: HostedConnections): Promise<Anthropic> {
   const { Anthropic } = await import("@anthropic-ai/sdk");
   return new Anthropic({

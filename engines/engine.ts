@@ -21,7 +21,7 @@ export type SampleRequest = {
   prompt_ids?: IdText;
   /** Ours, sent as the request id where the engine takes one. */
   call_id: string;
-  /** Somebody reads along, so every token is wanted as soon as it is sampled. Absent: several may come together. */
+  /** A reader follows the stream, so every token is sent as soon as it is sampled. Absent: several tokens may come together. */
   live?: boolean;
   /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
@@ -79,8 +79,8 @@ export type EngineFacts = {
    */
   role_mapping: Record<string, string>;
   /**
-   * Roles of which the served template prints a list of several texts whole, with what it has between them: theirs go
-   * out as that list. Those of the others are joined by line breaks, as of every role where nobody could ask.
+   * Roles whose served template prints each text of a list in full, with its own separators: their texts are sent as a
+   * list. The texts of all other roles are joined by line breaks, also where the template could not be probed.
    */
   text_lists?: Role[];
   missing: string | null;
@@ -158,7 +158,7 @@ export type Rendered = { token_ids: number[]; text: string };
 export interface EngineKind {
   readonly name: string;
   readonly title: string;
-  /** Where it is when nobody says: hosted ones have one address. */
+  /** The URL that is used where the configuration has none. A hosted engine has one address. */
   readonly defaultUrl?: string;
   create(options: { baseUrl: string; apiKey: string | null }): Engine;
 }

@@ -91,7 +91,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
     "template",
     template ?? "not asked",
     template ? "ok" : "unknown",
-    template ? null : "without a tokenizer route nobody can see that two servers render alike",
+    template ? null : "without a tokenizer route it is unknown whether two servers render alike",
   );
   yield row("tokenizer", tokenizer ?? "not asked", tokenizer ? "ok" : "unknown");
 }

@@ -13,7 +13,7 @@ export type GgufScorer = AsyncDisposable & {
   score(tokenIds: number[]): Promise<(number | null)[]>;
 };
 
-/** The release whose traps are known here; see `score`. */
+/** The release that this file was tested with; `score` works around its faults. */
 export const llamaCppPackage = "node-llama-cpp@3.22.1";
 
 /**

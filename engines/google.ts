@@ -111,7 +111,7 @@ class GoogleEngine implements Engine {
   }
 }
 
-/** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
+/** Loaded on first use: an SDK costs a fifth of a second and 30 MB, and most proxies need none. */
 async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: HostedConnections): Promise<GoogleGenAI> {
   const { GoogleGenAI } = await import("@google/genai");
   // Everything is said here, so that the SDK reads no variable of the operator's shell.

@@ -110,7 +110,7 @@ class OpenAiEngine implements Engine {
   }
 }
 
-/** Loaded by whoever uses it: an SDK costs a fifth of a second and 30 MB, and most proxies never need one. */
+/** Loaded on first use: an SDK costs a fifth of a second and 30 MB, and most proxies need none. */
 async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: HostedConnections): Promise<OpenAI> {
   const { OpenAI } = await import("openai");
   return new OpenAI({

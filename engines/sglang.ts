@@ -1,8 +1,7 @@
 /**
- * SGLang's server. Chat completions give ids and the meta info only when they are not streamed, so a turn comes in one
- * piece. Sampled ids and logprobs are read from `meta_info.output_token_logprobs`, whose pairs cannot be out of step,
- * and everything else that the reply says about them must agree.
- * Wire facts: SGLang 0.5.23, see ARCHITECTURE.md, "What an engine must give".
+ * SGLang's server. Chat completions give ids and meta info only without streaming, so a turn arrives in one piece. Sampled
+ * ids and logprobs are read as pairs from `meta_info.output_token_logprobs`; every other field about them must agree with
+ * the pairs. Wire facts: SGLang 0.5.23, see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
 import type { Message, Prompt, Tool } from "../schema/message.ts";
@@ -26,7 +25,7 @@ import { gauge } from "./http/metrics.ts";
 import { Id, replyEvents, SglangReply } from "./sglang/reply.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
 
-/** Telling the server that nobody wants a generation any more is a courtesy beside the closed connection. */
+/** A server that computes a whole answer may miss the closed connection. The abort request tells it; its failure is ignored. */
 const abortRequestMs = 2_000;
 
 export const sglang: EngineKind = {
@@ -85,7 +84,7 @@ class SglangEngine implements Engine {
       isOver = true;
       yield* replyEvents(this.baseUrl, text, request);
     } finally {
-      // A server that waits for a whole answer may not look whether anybody is still there.
+      // A server that computes a whole answer may not notice a closed connection.
       if (!isOver && signal.aborted) void this.#abortRequest(request.call_id);
     }
   }
@@ -197,7 +196,7 @@ class SglangEngine implements Engine {
     const body = { ...probeBody(model, temperature), ...extra };
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal);
     const choice = SglangReply.safeParse(answer).data?.choices[0];
-    // Of two entries one is the best token's, whatever was sampled.
+    // The list has two entries, and one of them is the best token's.
     const best = choice?.meta_info?.output_top_logprobs?.[0] ?? [];
     const sampled = choice?.meta_info?.output_token_logprobs?.[0];
     const known = best.flatMap(([logprob]) => (isMeasured(logprob) ? [logprob] : []));
@@ -258,9 +257,9 @@ type SglangProbe = {
   prompt_ids: number[] | null;
   sampled: boolean;
   meta: boolean;
-  /** Of the sampled token. */
+  /** The sampled token's. */
   logprob: number | null;
-  /** Of the likeliest one; null where the server lists none. */
+  /** The likeliest token's; null where the server lists none. */
   best: number | null;
 };
 

@@ -47,9 +47,9 @@ const tokenInFields: readonly TokenInField[] = [["kv_transfer_params", "prompt_t
 type TokenInField = readonly string[];
 
 /**
- * Where nobody reads along, vLLM is asked for chunks of so many tokens: a chunk a token costs both sides more than all
- * else about a call, and of an answer that breaks off at most so many tokens are unknown. Releases that do not know the
- * field ignore it. (The first and the last chunk come at once whatever it says.)
+ * Without a live reader, vLLM is asked for chunks of this many tokens. One token a chunk costs both sides more than the
+ * rest of the call. When an answer breaks off, at most this many tokens are unknown. Older releases ignore the field. vLLM
+ * sends the first and the last chunk at once in any case.
  */
 const tokensAChunk = 64;
 

@@ -1,6 +1,6 @@
 /**
- * agent-lightning: one `CompletedRollout` a line, a triplet for each turn. Its adapter joins triplets whose prompt goes
- * on from the one before, or makes a row of each: both give every trained token once.
+ * agent-lightning: one `CompletedRollout` a line, with one triplet for each turn. Its adapter either joins triplets that
+ * continue each other, or makes a row of each one. Both give every trained token once.
  */
 import { defineExporter, noOptions } from "./exporter.ts";
 import { numberSessions } from "./rows/numbering.ts";

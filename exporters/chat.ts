@@ -65,14 +65,14 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
   return { left_out, rows: leaves.map((leaf) => toRow(leaf, earlier.get(leaf.call_id) ?? [], owned, trajectory)) };
 }
 
-/** Call id -> the earlier calls whose turns stand word for word in its conversation, where they were said. */
+/** Call id -> the earlier calls whose turns appear unchanged in its conversation. */
 function earlierTurns(calls: CallRecord[]): Map<string, CallRecord[]> {
   const byId = new Map(calls.map((call) => [call.call_id, call]));
   const earlier = new Map<string, CallRecord[]>();
   for (const call of calls) {
     const parent = call.parent_call_id === null ? undefined : byId.get(call.parent_call_id);
     if (parent === undefined) continue;
-    // Of what stood in the parent's conversation, that part is still there which lies before the first difference.
+    // The child still has the part of the parent's conversation that lies before the first difference.
     const shared = sharedMessages(call, parent);
     earlier.set(
       call.call_id,

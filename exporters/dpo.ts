@@ -14,7 +14,7 @@ export const dpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "none",
-    rows: "One line a pair; a group whose rewards do not differ has none, nor have rollouts that were asked different things. Of a rollout that was compacted the conversation before it is taken.",
+    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts with different first prompts. A compacted rollout gives its conversation before the compaction.",
     loader: null,
     checked: "its documented fields",
   },

@@ -34,8 +34,8 @@ export const emptyReport = (): ExportReport => ({
 /** How rows are selected (`reconstruct/rows/select-rows.ts`), and: */
 export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, "refuse" | "objective" | "aggregation"> & {
   /**
-   * By what the trainer divides its logits. A format without a temperature of its own cannot say another one, so calls
-   * that were sampled at another are left out (`comparable.ts`). null: 1, and a call of which nobody recorded it is left out.
+   * The temperature that divides the trainer's logits. A format that cannot state a temperature leaves out calls that were
+   * sampled at another one (`comparable.ts`). null: 1, and calls without a recorded temperature are left out.
    */
   temperature: number | null;
   /** The exporter's own options, under the names of its schema. */
@@ -66,7 +66,7 @@ export interface Exporter {
     rows: string;
     /** File of `clients/python/` that makes the trainer's own objects of the rows; null where the file is all. */
     loader: string | null;
-    /** Whose code has read such a file, with its version; or that only its documented fields were followed. */
+    /** The trainer version whose own code has read such a file, or that only its documented fields were followed. */
     checked: string;
   };
   /** Options that only this format has; they are flags of `alidade export`, underscores as hyphens. */

@@ -17,7 +17,7 @@ export const flat = defineExporter({
   saysPackedRows: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches with trained tokens, or one dummy row (mask 0, `dummy: true`) where nothing of them fits; nothing is padded. Logprobs are null where there is none.",
+    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
     loader: "alidade_read.py",
     checked: "its own reader",
   },

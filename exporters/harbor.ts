@@ -16,7 +16,7 @@ export const harbor = defineExporter({
   extension: "jsonl",
   docs: {
     alignment: "D",
-    rows: "One line a rollout with a detail for each of its branches, the main agent's first; readers that want one detail must refuse the others. Each turn is in one detail only, and all that a turn says is trained. A reward that nobody measured is null.",
+    rows: "One line a rollout with a detail for each of its branches, the main agent's first; readers that want one detail must refuse the others. Each turn is in one detail only, and all its sampled tokens are trained. A reward that was not measured is null.",
     loader: null,
     checked: "harbor 0.25.0",
   },

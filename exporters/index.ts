@@ -73,13 +73,13 @@ export function exporterNamed(name: string): Exporter {
 }
 
 /**
- * Writes trajectories in a trainer's form and ends the output (standard output stays open). Memory holds one trajectory
- * at a time, and a slow output slows the reading; a format that needs whole groups reads them back from a file in
- * `scratch` (about the size of the run, gone with the process). Returns what was written and what was left out, by
- * reason. Where it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
+ * Writes trajectories in a trainer's form and ends the output (standard output stays open). Memory holds one trajectory at
+ * a time, and a slow output slows the reading. A format that needs whole groups reads them back from a file in `scratch`
+ * (about the size of the run; removed when the process ends). Returns what was written and what was left out, by reason.
+ * When it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
  *
- * Of a rollout that was run again the last attempt is written, and the sessions of a team as one rollout. Which those are
- * must be known before the first of them is written: of trajectories that are no array `attempts` says it, the heads of all.
+ * A rollout that was run again is written by its last attempt, and a team's sessions as one rollout. This must be known
+ * before the first line is written: for trajectories that are no array, `attempts` gives the heads of all.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */

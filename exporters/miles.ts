@@ -1,4 +1,4 @@
-/** miles: slime's `Sample`, whose fields are its own; it compares rewards by `group_index` and `rollout_id`. */
+/** miles: slime's `Sample` with miles' own fields. It compares rewards by `group_index` and `rollout_id`. */
 import { defineExporter, noOptions } from "./exporter.ts";
 import { samplesOf } from "./rows/sample.ts";
 

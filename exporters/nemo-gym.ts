@@ -1,6 +1,6 @@
 /**
- * NeMo Gym: one result row a line, a response whose items say the rollout. Of the items that a call sampled the last one
- * carries its tokens, as Gym's own server writes it; NeMo RL takes everything between for what came in.
+ * NeMo Gym: one result row a line, with the rollout as the items of one response. As Gym's own server does, the last item
+ * that a call sampled carries the call's tokens. NeMo RL reads everything between as input.
  */
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
@@ -22,7 +22,7 @@ export const nemoGym = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens, for NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`.",
     loader: null,
     checked: "nemo-gym 0.4.0; NeMo RL's side by its documented fields",
   },

@@ -15,7 +15,7 @@ export const nemoRl = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`; of a rollout with several rows the one is taken that begins as the others do.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do.",
     loader: "alidade_nemo_rl.py",
     checked: "its own code of August 2026 (advantages, masks), by hand",
   },

@@ -14,7 +14,7 @@ export const openenv = defineExporter({
   extension: "jsonl",
   docs: {
     alignment: "D",
-    rows: "One trace a rollout, with the calls that train something, branch after branch; a turn's prompt is what the engine saw. Nothing is padded. A reward that nobody measured is null. TRL makes rows of it again: ask it for a fork threshold of 0, or it gives up the end of a turn that was re-rendered.",
+    rows: "One trace a rollout, with the calls that train something, branch after branch; a turn's prompt is what the engine saw. Nothing is padded. A reward that was not measured is null. TRL builds rows from the trace: set its fork threshold to 0, or it drops the end of a turn that was re-rendered.",
     loader: "alidade_openenv.py",
     checked: "openenv 0.10.0",
   },

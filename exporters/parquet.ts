@@ -18,7 +18,7 @@ export const parquet = defineExporter({
   saysPackedRows: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches with trained tokens, or one dummy row (mask 0, `dummy: true`) where nothing of them fits; nothing is padded. Logprobs are null where there is none.",
+    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
     loader: null,
     checked: "pyarrow 26.0.1",
   },
@@ -55,7 +55,7 @@ class RowGroups {
   takeGroup(): Uint8Array {
     const rows = this.#rows;
     const columnData = columns.map((name) => ({ name, data: rows.map((row) => cellOf(row, name)) }));
-    // Statistics of token ids tell nobody anything.
+    // Statistics of token ids are useless.
     this.#writer.write({ columnData, rowGroupSize: rows.length });
     this.#rows = [];
     this.#tokens = 0;

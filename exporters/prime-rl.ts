@@ -17,7 +17,7 @@ export const primeRl = defineExporter({
   saysTemperatures: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so that a rollout without trained tokens counts in the baseline all the same. They are reward minus mean, as prime-rl's GRPO has them, and a row whose advantage is 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Temperatures are written for each token, so none is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
+    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. A row with advantage 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
     loader: "alidade_prime_rl.py",
     checked: "its own code of August 2026 (`prepare_batch`, loss), by hand",
   },
@@ -47,7 +47,7 @@ function toSample(row: FlatRow, trajectory: Trajectory, worth: number, env_name:
   const { mask, logprobs } = fullLength(row);
   const temperatureOf = new Map(trajectory.calls.map((call) => [call.call_id, call.sampling.temperature ?? null]));
   const trained = row.segments.find((segment) => segment.trainable);
-  // Of tokens that nobody trains any temperature is as good; prime-rl wants a number.
+  // prime-rl needs a number; for untrained tokens its value does not matter.
   const filler = (trained === undefined ? null : temperatureOf.get(trained.call_id)) ?? 1;
   return {
     token_ids: row.token_ids,

@@ -24,7 +24,7 @@ export const trlAsync = defineExporter({
   },
   options: z.strictObject({
     advantage: advantageOption("grpo"),
-    model_version: z.number().int().nonnegative().optional().describe("step of rows whose own nobody recorded"),
+    model_version: z.number().int().nonnegative().optional().describe("step of rows without a recorded one"),
   }),
   async *write(source, options, report) {
     const groupNumber = numberIds();

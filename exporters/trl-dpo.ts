@@ -21,7 +21,7 @@ export const trlDpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "none",
-    rows: "One line a pair; a group whose rewards do not differ has none, nor have rollouts that differ first in what a tool said. The ids are those that were sampled, and null where the two prompts were not the same tokens; TRL tokenises the messages itself unless the loader's trainer is used.",
+    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts whose first difference is a tool result. The ids are the sampled ones, or null where the two prompts had different tokens. TRL tokenises the messages itself unless the loader's trainer is used.",
     loader: "alidade_trl.py",
     checked: "trl 1.16.0",
   },
@@ -78,7 +78,7 @@ function turnIds({ trajectory, row, prompt }: RankedAnswer, at: number): TurnIds
   return { prompt_ids: ids.slice(0, -length), token_ids: ids.slice(-length) };
 }
 
-/** The call that said it: of those from the leaf to the root, the one whose own input ends where it stands. */
+/** The call that sampled the message: on the path from the leaf to the root, the call whose own input ends there. */
 function callOfMessage(trajectory: Trajectory, leaf: string, position: number): string | null {
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, call]));
   for (let call = calls.get(leaf); call !== undefined; call = call.parent_call_id === null ? undefined : calls.get(call.parent_call_id))

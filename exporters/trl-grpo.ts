@@ -15,7 +15,7 @@ export const trlGrpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "A",
-    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: of several its row with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",
+    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",
     loader: "alidade_trl.py",
     checked: "trl 1.16.0",
   },
@@ -39,7 +39,7 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
     group_index,
     position,
     group_id: row.group_id,
-    // A place holder is nobody's rollout.
+    // A placeholder row belongs to no rollout.
     rollout_id: reward === null ? null : row.rollout_id,
     trajectory_id: reward === null ? null : row.trajectory_id,
   };

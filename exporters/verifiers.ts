@@ -20,7 +20,7 @@ export const verifiers = defineExporter({
   extension: "jsonl",
   docs: {
     alignment: "E",
-    rows: "One line a rollout, whatever its branches; a rollout that trains nothing is a line whose masks are all false.",
+    rows: "One line a rollout, with all its branches. A rollout that trains nothing is a line with all masks false.",
     loader: null,
     checked: "verifiers 0.4.0",
   },
@@ -69,7 +69,7 @@ class TraceWriter {
     if (start < row.token_ids.length) this.#addContext(parent, this.#ofDummy(), row.token_ids.slice(start), this.#trajectory.calls[0]);
   }
 
-  /** The messages that came in; where one ends in the tokens nobody knows, so that the last of them has all. */
+  /** Adds the messages of the input. Token boundaries between them may be unknown, so the last message gets all tokens. */
   #addContext(parent: number | null, messages: Message[], token_ids: number[], call: CallRecord | undefined): number | null {
     const wire = messages.flatMap(toWireMessages);
     if (wire.length === 0 && token_ids.length === 0) return parent;

@@ -29,10 +29,7 @@ export class FileCollector {
   #passed = 0;
   #entries = 0;
 
-  /**
-   * `skip`: absolute paths inside whose content is not the sandbox's own (mounts). `disk`: bytes that the folder's disk
-   * can hold.
-   */
+  /** `skip`: absolute paths of mounts; their content is not collected. `disk`: bytes that the folder's disk can hold. */
   constructor(
     folder: string,
     bounds: { max_files?: number; max_bytes?: number; exclude?: string[] },

@@ -116,7 +116,7 @@ function pathAfterSign(lines: string[], line: number): string | null {
   return name === "/dev/null" ? null : insideOf(withoutPrefix(name), line);
 }
 
-/** The path in `diff --git a/path b/path`, the only line that names a file whose change has neither hunks nor another path. */
+/** The path in `diff --git a/path b/path`. A change without hunks and renames names its file only there. */
 function pathInBoth(header: string, line: number): string {
   const text = withoutEnd(header).slice("diff --git ".length);
   const half = text.length >> 1;
@@ -156,7 +156,7 @@ function nameOf(text: string): string {
 function insideOf(name: string, line: number): string {
   const bytes = Buffer.from(name, "latin1");
   const path = bytes.toString("utf8");
-  if (!isUtf8(bytes)) throw invalid(line, `names a file whose name is no UTF-8: ${path}`);
+  if (!isUtf8(bytes)) throw invalid(line, `names a file with a name that is not UTF-8: ${path}`);
   if (insidePath(path) === null) throw invalid(line, `names a file outside the workdir: ${path}`);
   return path;
 }

@@ -3,7 +3,7 @@ import { splitLines } from "../files/parse-patch.ts";
 
 /** Edits after which the rest counts as replaced: the search is quadratic in them, and a person reads no diff of that size. */
 const mostEdits = 400;
-/** Unchanged lines around a change, as everybody prints. */
+/** Unchanged lines around a change: three, the default of diff and git. */
 const context = 3;
 
 type Edit = { kind: " " | "-" | "+"; line: string };

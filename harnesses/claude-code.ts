@@ -1,7 +1,7 @@
 /**
- * Claude Code (npm `@anthropic-ai/claude-code`), over the Messages dialect. Everything is set by variables. The lean
- * ones take away what breaks the common prefix of two turns: cache markers that move, a billing line whose hash
- * changes, tools that are loaded later, and work in the background.
+ * Claude Code (npm `@anthropic-ai/claude-code`), over the Messages dialect. All settings are environment variables. The
+ * lean ones switch off what breaks the common prefix of two turns: cache markers that move, a billing line with a changing
+ * hash, tools that are loaded later, and background work.
  */
 import type { Harness, HarnessContext } from "./harness.ts";
 import { asText, checkedInstruction } from "./instruction.ts";

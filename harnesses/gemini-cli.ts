@@ -69,7 +69,7 @@ function pointedAtUs(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model
     GEMINI_API_KEY: context.apiKey,
     GEMINI_MODEL: context.model,
     GEMINI_CLI_HOME: context.home,
-    // Variables of the task's own folder are not asked about where nobody answers.
+    // Without a terminal, Gemini CLI cannot ask whether to trust the task's folder and its variables.
     GEMINI_CLI_TRUST_WORKSPACE: "true",
   };
 }

@@ -8,7 +8,7 @@ import type { RequestClass } from "../schema/session-spec.ts";
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
 export type PackPlatform = (typeof packPlatforms)[number];
 
-/** Where a harness runs and whom it calls; all paths as its own process sees them. */
+/** Where a harness runs and which URL it calls; all paths are those that its own process sees. */
 export type HarnessContext = {
   instruction: string;
   /** The proxy without a trailing slash and without `/v1`. */

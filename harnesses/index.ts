@@ -20,7 +20,7 @@ export function harnessNamed(name: string): Harness {
   });
 }
 
-/** Whose command line this is, for `alidade record -- codex exec …`; null is a program that we do not know. */
+/** The harness that a command line starts, for `alidade record -- codex exec …`; null for an unknown program. */
 export function harnessFor(commandLine: readonly string[]): Harness | null {
   const program = programOf(commandLine);
   if (program === null) return null;

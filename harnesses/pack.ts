@@ -157,7 +157,7 @@ async function removeDrafts(target: string, own: string): Promise<void> {
   for (const draft of drafts) await rm(join(folder, draft), { recursive: true, force: true });
 }
 
-/** Type declarations and source maps are for people who build on a package; nothing at run time opens them. */
+/** Type declarations and source maps are not opened at run time. */
 const neverRead = /\.d\.[cm]?ts$|\.map$/;
 
 async function removeUnneeded(folder: string, unneeded: readonly string[]): Promise<void> {

@@ -13,8 +13,8 @@ export function cacheRoot(env: Record<string, string | undefined> = process.env)
 const filling = new Map<string, Promise<string>>();
 
 /**
- * The folder `name` of the cache; `fill` makes its content the first time. It is filled beside its place and renamed,
- * so that a folder that is there is whole, whoever was killed and however many processes asked at once.
+ * The folder `name` of the cache; `fill` makes its content the first time. It is filled elsewhere and then renamed, so a
+ * folder that exists is complete, also after a kill or with several processes at once.
  *
  *     const folder = await cached(`sources/${hash}`, (empty) => unpack(tarball, empty));
  */

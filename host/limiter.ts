@@ -48,7 +48,7 @@ export class Limiter {
     });
   }
 
-  /** The place goes straight to the next in line, so that nobody can slip in between. */
+  /** The place goes straight to the next in line; a new caller cannot overtake it. */
   #leave(): void {
     const [next] = this.#line;
     if (next === undefined) {

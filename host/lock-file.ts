@@ -12,8 +12,8 @@ const emptyForMs = 5_000;
 const lookAgainMs = 50;
 
 /**
- * Takes the lock file until the scope ends; one whose process is gone is taken over. While another process holds it,
- * `onBusy` is called before each pause with the holder in words, and throws to give up. The folder must be there.
+ * Takes the lock file until the scope ends. A lock of a dead process is taken over. While another process holds it,
+ * `onBusy` is called before each pause with a description of the holder; it may throw to give up. The folder must exist.
  *
  *     await using _lock = await lockFile(`${folder}/lock`, { onBusy: (holder) => say(`waiting for ${holder}`) });
  */
@@ -70,8 +70,8 @@ async function removeDead(path: string): Promise<string | null> {
 }
 
 /**
- * Of several processes that see a dead lock one at a time may remove it, and only while it is that lock: by then it may
- * be the one of the process that removed it first.
+ * Several processes may see a dead lock. One at a time may remove it, and only while it is still that lock: the first of
+ * them may already have made a new one.
  */
 async function removeIfStill(path: string, holder: string): Promise<void> {
   const claim = `${path}.removing`;

@@ -1,6 +1,6 @@
 /**
- * Who made a sandbox: enough to tell later, from another process, whether its maker still lives. A pid alone is not
- * enough, because pids are used again; with the moment the process started it is.
+ * The process that made a sandbox, so that another process can later check whether it still lives. A pid alone is not
+ * enough, because pids are used again; the pid and the start time of the process are.
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ export async function currentOwner(): Promise<string> {
   return `${process.pid}:${(await startOf(process.pid)) ?? "unknown"}`;
 }
 
-/** False only when the process is surely gone; where nobody can tell it counts as alive. */
+/** False only when the process is certainly gone; in doubt it counts as alive. */
 export async function isOwnerAlive(owner: string): Promise<boolean> {
   const match = /^(\d+):(\w+)$/.exec(owner);
   if (match === null) return true;

@@ -9,7 +9,7 @@ export type Reaped = {
   failed: string[];
 };
 
-/** Notes what became of removing one thing: whoever reaps goes on with the others. */
+/** Notes the result of one removal; a failure does not stop the others. */
 export async function removeInto(reaped: Reaped, what: string, remove: () => Promise<void>): Promise<void> {
   try {
     await remove();
@@ -23,8 +23,8 @@ export type ReapOptions = {
   /** Also what living processes of this host own. */
   all?: boolean;
   /**
-   * A run that this process goes on with, and whose folder it holds: what any other process left of it goes, also one of
-   * another boot or container, of which nothing else is known.
+   * The run that this process continues, with its folder locked. Everything that any other process left of this run is
+   * removed, also from another boot or container.
    */
   run?: string;
 };

@@ -3,8 +3,8 @@ import { untilAborted } from "./until-aborted.ts";
 type SharedRun<T> = { result: Promise<T>; stop: AbortController; waiting: number };
 
 /**
- * Work that is done once for all who ask while it runs. Whoever is aborted leaves and the work goes on; with the last
- * one it ends, and that one waits until what it began is cleared away.
+ * Work that runs once for all callers that want it at the same time. An aborted caller leaves and the work goes on. When
+ * the last caller leaves, the work is aborted, and that caller waits for its clean-up.
  */
 export class SharedWork<T> {
   #running: SharedRun<T> | null = null;
@@ -12,7 +12,7 @@ export class SharedWork<T> {
   /** `begin` is called unless the work runs already. */
   async join(signal: AbortSignal, begin: (signal: AbortSignal) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    // One that nobody waits for any more is not joined: it is about to fail.
+    // Work without waiting callers is not joined: it is about to fail.
     while (this.#running?.stop.signal.aborted)
       await untilAborted(
         this.#running.result.catch(() => undefined),

@@ -26,7 +26,7 @@ const Owner = z.strictObject({ run_id: z.string(), owner: z.string(), host: z.st
 /** A folder without an owner is in use for minutes: until its owner is written, a package is unpacked, a cache is filled. */
 const abandonedMs = 24 * 3600_000;
 
-/** Makes a folder and writes down whose it is. The path is real, because programs compare theirs with what they were told. */
+/** Makes a folder and writes its owner down. The path is the real one, because programs compare it with the path that they were given. */
 export async function ownedFolder(prefix: string, belongings: Omit<Belongings, "host">): Promise<string> {
   const folder = await mkdtemp(join(await realpath(tmpdir()), prefix));
   try {
@@ -38,7 +38,7 @@ export async function ownedFolder(prefix: string, belongings: Omit<Belongings, "
   return folder;
 }
 
-/** Removes folders whose owner is gone or whose lease is over, with the processes in them, and old ones without an owner. */
+/** Removes folders of dead owners or with an expired lease, and the processes in them; also old folders without an owner. */
 export async function reapTemporaryFolders(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
   const host = await hostId();
   const reaped: Reaped = { removed: [], failed: [] };
@@ -61,7 +61,7 @@ async function ourFolders(): Promise<string[]> {
   return found.filter((_, index) => isOurs[index]);
 }
 
-/** Not a link, and not another user's: the temporary folder is everybody's. */
+/** Not a link, and not another user's: all users share the temporary folder. */
 async function isOwnFolder(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null);
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid());

@@ -1,4 +1,4 @@
-/** A backend that ignores its signal must not hold whoever waits for it; what it still does is released by its own scope. */
+/** A backend that ignores its signal must not block its caller. What the backend still does is released by its own scope. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const stop = (): void => reject(signal.reason);

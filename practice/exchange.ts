@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { encodeSse } from "../wire/sse.ts";
 import { WireError } from "./wire-error.ts";
 
-/** A context of a million tokens is about 4 MB of text; above this nobody means a prompt. */
+/** A context of a million tokens is about 4 MB of text; a larger body is no prompt. */
 const maxBodyBytes = 32 * 1024 * 1024;
 
 export class PracticeExchange {

@@ -6,7 +6,7 @@ import { ChoiceGrammar } from "./choice-grammar.ts";
 import { blockSize, type KeyValues } from "./key-values.ts";
 import { PrefixCache } from "./prefix-cache.ts";
 import { SeededRandom } from "./random.ts";
-import { type LogprobsMode, logSoftmax, type Sampled, Sampler, type SamplingParameters, topIds } from "./sampler.ts";
+import { type LogprobsMode, logSoftmax, type Sampled, type SamplingParameters, TokenSampler, topIds } from "./sampler.ts";
 import { Transformer } from "./transformer.ts";
 import { endOfTurn, logitBias, vocabularySize } from "./vocabulary.ts";
 
@@ -56,7 +56,7 @@ export async function* generate(
   onCached: (tokens: number) => void,
 ): AsyncGenerator<GeneratedToken> {
   const { promptIds, maxTokens, signal } = request;
-  const sampler = new Sampler({
+  const sampler = new TokenSampler({
     parameters: request.sampling,
     random: new SeededRandom(policy.seed, request.seed, 2),
     mode: policy.logprobsMode,
@@ -116,7 +116,7 @@ class Sequence {
     this.#past = policy.transformer.begin();
   }
 
-  /** Reads all but the last id, whose logits are wanted. Returns how many tokens others had read already. */
+  /** Reads all ids but the last one, which gives the logits. Returns how many tokens were cached already. */
   async read(ids: readonly number[], signal: AbortSignal): Promise<number> {
     const end = ids.length - 1;
     let found = 0;
@@ -174,7 +174,7 @@ class Sequence {
   }
 }
 
-/** Lets everybody else have their turn. */
+/** Lets other generations take a step. */
 async function others(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => setImmediate(resolve));
   signal.throwIfAborted();

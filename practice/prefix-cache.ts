@@ -33,7 +33,7 @@ export class PrefixCache {
     return block;
   }
 
-  /** Announces that somebody computes this block; null when somebody else does already. */
+  /** Announces that the caller computes this block; null when another one already does. */
   startReading(previous: KeyValueBlock | undefined, tokens: readonly number[]): string | null {
     const key = keyOf(previous, tokens);
     if (this.#reading.has(key)) return null;
@@ -41,7 +41,7 @@ export class PrefixCache {
     return key;
   }
 
-  /** Whoever got a key from `startReading` gives it back here, whatever happened. */
+  /** Returns a key of `startReading`, after success and after failure. */
   endReading(key: string): void {
     this.#reading.delete(key);
   }

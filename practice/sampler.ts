@@ -28,7 +28,7 @@ export type Sampled = { id: number; logprob: number; top: { id: number; logprob:
 /** What vLLM writes for minus infinity, which JSON cannot. */
 const impossible = -9999;
 
-export class Sampler {
+export class TokenSampler {
   readonly #parameters: SamplingParameters;
   readonly #random: SeededRandom;
   readonly #mode: LogprobsMode;

@@ -18,7 +18,7 @@ const startLimitMs = 30_000;
 const stderrKept = 8_000;
 
 export type PracticeEngineOptions = {
-  /** Of the weights, and of requests that bring no seed. 1 when left out. */
+  /** The seed of the weights, and of requests without one. Default: 1. */
   seed?: number;
   /** 0, the default, is any free port. */
   port?: number;

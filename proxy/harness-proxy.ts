@@ -34,7 +34,7 @@ export type ProxyOptions = {
   /** The one engine, under its kind's name; or several under names of their own. None: they come over the control listener. */
   engine?: Engine;
   engines?: EngineSpec[];
-  /** Which engine a call may go to; the first rule whose conditions hold. */
+  /** Rules that choose the engines of a call; the first rule that fits decides. */
   routes?: readonly EngineRoute[];
   store: Store;
   /** Written into every session's log. */
@@ -45,7 +45,7 @@ export type ProxyOptions = {
   /** Token of the control listener; none: there is no such listener. */
   controlToken?: string | null;
   controlPort?: number;
-  /** Of every engine that names none of its own. */
+  /** The policy of every engine without a policy of its own. */
   policy?: Policy | null;
   /** A call waits so long for the end of a weight update. */
   pauseWaitSeconds?: number;
@@ -61,7 +61,7 @@ export type ProxyOptions = {
   network?: Network;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
-  /** What nobody can be told over HTTP. */
+  /** Called with failures that no HTTP answer can carry. */
   onError?: OnError;
   signal?: AbortSignal;
 };
@@ -103,7 +103,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     return this.pool.facts;
   }
 
-  /** The policy of the first engine; null when nobody named one. */
+  /** The policy of the first engine; null when none was named. */
   get policy(): Policy | null {
     return preferPolicy(this.pool.slots)[0]?.policy ?? null;
   }

@@ -12,7 +12,7 @@ export type Measured = {
   histories: CallHistory[];
   calls: CallRecord[];
   nodes: TreeNode[];
-  /** Call id -> reason, for calls whose sample is not in the tree. */
+  /** Call id -> reason, for calls without a sample in the tree. */
   exclusions: Map<string, string | null>;
   /** What the log holds no more. */
   lost: Lost[];

@@ -31,8 +31,8 @@ import { toNodes } from "./tree/to-nodes.ts";
 import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
 /**
- * What the log does not know: the rollout around the session. Everything may be left out; then the log's own word is
- * taken (its spec, its last `rewarded`), and what nobody said is null.
+ * What the log does not hold: the rollout around the session. Every field is optional. A missing one is taken from the log
+ * (its spec, its last `rewarded`), or is null.
  */
 export type TrajectoryFacts = {
   status?: z.infer<typeof TrajectoryStatus>;
@@ -45,7 +45,7 @@ export type TrajectoryFacts = {
   rollout_id?: string | null;
   attempt?: number;
   stop_reason?: string | null;
-  /** May its tokens be trained? Default true, also for `live`; `eval` is never trained, whatever this says. */
+  /** Whether its tokens may be trained. Default: true, also for `live`; `eval` is never trained. */
   in_loss?: boolean;
   /** Does its reward count in the group's baseline? Default: as `in_loss`. */
   in_baseline?: boolean;
@@ -114,7 +114,7 @@ function exclude(
       const judged = { damage, outcome, replayed_from, other_policy: isOfOtherPolicy(call), request_class };
       const reason =
         exclusionOfCall({ ...lossHeadOf(head), ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
-      // Last, so that whoever lifts the mask later sees what remains.
+      // This reason comes last, so that lifting the mask later shows the other reasons.
       return [call.call_id, reason ?? (head.in_loss ? null : "masked_rollout")];
     }),
   );

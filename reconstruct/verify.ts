@@ -1,7 +1,7 @@
 /**
- * The proof of a trajectory against somebody else's recording of what passed between proxy and engine. For each call
- * with trainable tokens: the path before its sample is the recorded prompt, its ids and logprobs are the recorded
- * ones, and no other call claims the same exchange. Whatever else claims to be trainable is a mismatch.
+ * Checks a trajectory against an independent recording of the traffic between proxy and engine. For each call with
+ * trainable tokens: the path before its sample is the recorded prompt, its ids and logprobs are the recorded ones, and no
+ * other call claims the same exchange. Any other trainable token is a mismatch.
  */
 import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { commonPrefix } from "../tokens/prefix.ts";
@@ -186,7 +186,7 @@ class Recording {
     });
   }
 
-  /** Says how near the nearest exchange comes, for the person who has to find out why. */
+  /** The nearest exchange and its distance, to help find the cause. */
   #nearest(sample: VerifiedSample): string {
     const claimed = [...sample.prompt, ...sample.token_ids];
     let best = 0;

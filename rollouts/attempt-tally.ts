@@ -20,9 +20,9 @@ export type Tally = {
   attempts: number;
   /** Reason -> attempts that are in neither loss nor baseline for it. */
   masked: Record<string, number>;
-  /** Of the attempts, those that are masked and were not stopped from outside: 0 to 1. */
+  /** Share of attempts that are masked and were not stopped from outside: 0 to 1. */
   masked_share: number;
-  /** Of the attempts that are not masked. */
+  /** Among the attempts that are not masked. */
   sampled_tokens: number;
   /** Reason -> those of them that are not trained for what an agent can bring about, and their share: 0 to 1. */
   untrained: Record<string, number>;

@@ -1,6 +1,6 @@
 /**
- * The time between two attempts at a rollout. What broke one would break the next at once: an engine that restarts is
- * away for as long as it loads its weights, and all attempts of all rollouts would be spent on it. Nobody's slot is held.
+ * The time between two attempts at a rollout. What broke one attempt would break the next at once: an engine that restarts
+ * is away while it loads its weights, and all rollouts would spend all attempts on it. No slot is held meanwhile.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorCode } from "../errors.ts";
@@ -11,7 +11,7 @@ import type { RunSetup } from "./run-setup.ts";
 const firstPauseMs = 1_000;
 /** How much later than possible an attempt may begin: little beside the minutes that it takes. */
 const longestPauseMs = 15_000;
-/** Large weights are loaded in a few minutes. An engine that is away for longer is one that nobody starts again. */
+/** Large weights load in a few minutes. An engine that is away for longer does not come back by itself. */
 const mostMinutes = 10;
 
 /** What an engine that is away looks like; the others of its failures are answers of one that is there. */

@@ -5,8 +5,8 @@ import { lockFile } from "../host/lock-file.ts";
 import { makePrivateFolder, toStoreError } from "../store/index.ts";
 
 /**
- * Makes the folder and takes it until the scope ends; a lock whose process is gone is taken over. Throws
- * `config_invalid` naming the process that is at work there, at once or when `waitMs` are over.
+ * Makes the folder and locks it until the scope ends; the lock of a dead process is taken over. Throws `config_invalid`
+ * naming the process that works there, at once or after `waitMs`.
  */
 export async function lockFolder(folder: string, { waitMs = 0 }: { waitMs?: number } = {}): Promise<AsyncDisposable> {
   const path = join(folder, "lock");

@@ -161,7 +161,7 @@ async function look(path: string): Promise<Found> {
 /** Lines that cannot be read stay as they are: they are all that is left of a record. */
 async function dropOrphans(path: string, { done }: Found): Promise<void> {
   const file = join(path, "trajectories.jsonl");
-  // Of a process that was killed right here.
+  // Left by a process that was killed at this point.
   await rm(`${file}.new`, { force: true });
   await using copy = await Appender.open(`${file}.new`);
   const lines = readJsonLines<Trajectory | string>(

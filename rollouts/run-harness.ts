@@ -37,7 +37,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const { limits, environment } = plan.task;
   const started = Date.now();
   const late = new AbortController();
-  // A weight update is nobody's time: the clock stands still while this session waits for one.
+  // A weight update is not the agent's time: the clock stops while this session waits for one.
   using _clock = pausableClock(prepared.session, started, limits.agent_seconds, () => late.abort());
   let result: ExecResult;
   try {

@@ -58,7 +58,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
       ? new AlidadeError("cancelled", "the run was stopped")
       : asAlidadeError(firstFailure(error), "sandbox_error");
     attempt.error = toErrorRecord(failure);
-    // Of a sandbox that the agent was given: what it did to it, or left in it, is its result.
+    // The agent had this sandbox, so its state, broken or not, is the agent's result.
     if (attempt.session && failure.owner === "policy") attempt.verdict = noOutput(plan.task, failure);
   }
   attempt.times.done = Date.now();

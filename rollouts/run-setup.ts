@@ -6,7 +6,7 @@ import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
 
 export type RunSetup = {
-  /** Label of every sandbox, by which a reaper knows whose it is. */
+  /** Label of every sandbox; it tells a reaper the owner. */
   run_id: string;
   /** This process (`currentOwner()`), for the reaper too. */
   owner: string;

@@ -126,7 +126,7 @@ function* eachPlan(
       const group_id = `${runId}-${task.task_id}`;
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
-      // What the infrastructure broke is not done: whoever goes on with a run has mended it.
+      // Rollouts that the infrastructure broke are run again: a continued run assumes that it is repaired.
       const isOver = before?.state === "done" && brokenBy(before) === null;
       // A trajectory is written before its record, so only damage takes it away.
       if (isOver && (before.summary === null || kept.has(attemptKey(before)))) continue;
@@ -161,7 +161,7 @@ async function clearAway({ backend, run_id, onProgress }: RunSetup, signal: Abor
   }
 }
 
-/** Attempts whose process died: what their sessions recorded is kept as a trajectory that nobody trains on. */
+/** Attempts of a dead process: the record of their sessions becomes a trajectory that is not trained. */
 async function closeInterrupted(setup: BatchSetup, records: RolloutRecord[]): Promise<void> {
   for (const record of records) {
     const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };

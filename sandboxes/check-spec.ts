@@ -4,7 +4,7 @@ import { AlidadeError } from "../errors.ts";
 import type { Limits } from "../schema/task.ts";
 import type { SandboxSpec } from "./sandbox.ts";
 
-/** Everything a rollout may take, and a day for queues and pauses that are charged to nobody. */
+/** The time of a whole rollout, and a day for queues and pauses that no budget counts. */
 const leaseSlackMs = 24 * 3600_000;
 
 /** Milliseconds since 1970 after which no rollout can be using the sandbox any more. */

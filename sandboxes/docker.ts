@@ -157,7 +157,7 @@ async function seedWorkdir(client: Docker, image: string, containerId: string, w
   signal.throwIfAborted();
 }
 
-/** Containers whose owner is gone or whose lease is over; with `all` every one that this host made. */
+/** Containers of dead owners or with an expired lease; with `all`, every container that this host made. */
 async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
   const client = await dockerClient(signal);
   const host = await hostId();
@@ -170,7 +170,7 @@ async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> 
     const what = `container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`;
     await removeInto(reaped, what, () => removeContainer(client.getContainer(Id)));
   }
-  // Of containers that somebody else removed.
+  // Another process removed this container meanwhile.
   const { removed, failed } = await removeVolumes(
     client,
     [labels.run],

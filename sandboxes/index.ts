@@ -43,9 +43,9 @@ async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBacke
 }
 
 /**
- * Removes everything that Alidade made on this host and whose owner is gone or whose lease is over: containers with
- * their volumes, folders and processes; with `all`, also what living processes own. What cannot be removed is told beside
- * what was, and keeps nothing else. Running it twice is harmless.
+ * Removes everything that Alidade made on this host for dead owners or with an expired lease: containers with their
+ * volumes, folders and processes. With `all`, also what living processes own. Failures are reported beside what was
+ * removed, and do not stop the rest. Running it twice is harmless.
  */
 export async function reapAll(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
   const all: Reaped = { removed: [], failed: [] };

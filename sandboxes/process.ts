@@ -1,6 +1,6 @@
 /**
- * Sandboxes without Docker: a folder, a clean environment, and processes that are all found again. It isolates nothing:
- * a command here can do what the user who runs Alidade can do, and every record says so (`isolation: none`).
+ * Sandboxes without Docker: a folder, a clean environment, and processes that can all be found again. They isolate nothing:
+ * a command has the rights of Alidade's user, and every record says so (`isolation: none`).
  */
 import { lstat, mkdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -52,7 +52,7 @@ export type SandboxFacts = {
   isolation: "container" | "none";
   image: string | null;
   image_digest: string | null;
-  /** `name version` of the packages in the image; null where nobody could tell. */
+  /** `name version` of the packages in the image; null where they are unknown. */
   packages: string[] | null;
 };
 
@@ -85,7 +85,7 @@ export type Room = { memory_mb: number | null; disk_mb: number | null };
 
 /** What a backend can do. A task that asks for more is refused before the run. */
 export type Capabilities = {
-  /** none: a command can do what the user who runs Alidade can do. */
+  /** none: a command has the rights of Alidade's user. */
   readonly isolation: "container" | "none";
   /** What a sandbox reaches beside its door: nothing, or all that this machine reaches. */
   readonly network: "none" | "host";

@@ -3,8 +3,8 @@ import { canonicalJson } from "./ids.ts";
 import { nestsWithin } from "./json-depth.ts";
 
 /**
- * No tool means more. A request may nest 256 levels (wire/json.ts), and the calls of its history stand a handful down
- * in it: as a value, deeper arguments could not come back, and whoever walks them would run out of stack.
+ * No tool needs deeper arguments. A request may nest 256 levels (wire/json.ts) and holds the calls of its history some
+ * levels down. Deeper arguments could not come back in a request, and a recursive reader would overflow its stack.
  */
 const maxDepth = 200;
 
@@ -24,7 +24,7 @@ export function argumentsObject(raw: string): Record<string, unknown> | null {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
 }
 
-/** For whoever parses them in a way of its own. */
+/** For callers with a parser of their own. */
 export function areShallow(value: unknown): boolean {
   return nestsWithin(value, maxDepth);
 }

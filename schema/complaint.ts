@@ -15,7 +15,7 @@ export function complaintOf(error: z.ZodError, value: unknown): Complaint {
   return { path, given: shown(given), message: plain(issue?.message ?? "invalid"), unknownKey };
 }
 
-/** Of a value that may have several shapes, the complaint of the shape that it nearly has: the one that got furthest into it. */
+/** For a value with several allowed forms: the complaint of the form that matched furthest. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== "invalid_union") return issue;
   const [best] = issue.errors

@@ -58,7 +58,7 @@ export type Role = z.infer<typeof Role>;
 
 export const Message = z.strictObject({
   role: Role,
-  /** Who speaks within the role (system, developer and user), where the harness says it: some templates print it. */
+  /** The speaker within the role (system, developer and user), where the harness names one; some templates print it. */
   name: z.string().optional(),
   parts: z.array(Part),
 });
@@ -146,11 +146,11 @@ export type NeutralRequest = {
   /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
   native: Record<string, unknown>;
   /**
-   * The earlier call from whose conversation this one goes on: all of its messages but the first `skip`, and its turn,
-   * belong after the first `head` messages of this request. Absent: the request says the whole conversation.
+   * The earlier call that this request continues. All of that call's messages but the first `skip`, and its turn, follow
+   * the first `head` messages of this request. Absent: the request holds the whole conversation.
    */
   continues?: { call_id: string; skip: number; head: number };
-  /** The call whose summary stands in this request for what was said before. */
+  /** The call that sampled the summary in this request. */
   compacted_in?: string;
 };
 

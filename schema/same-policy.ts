@@ -1,4 +1,4 @@
-/** A trainer that loads weights under a name that it keeps counts them by its steps: both say whose tokens these are. */
+/** A trainer may load new weights under the same name and count them by steps. Name and step together identify a policy. */
 import type { Policy } from "./session-log.ts";
 
 export function samePolicy(one: Policy | null, other: Policy | null): boolean {

@@ -1,7 +1,7 @@
 /**
- * The session log: one append-only JSONL file a session, one entry a line, in the order in which things became true.
- * It is the only source: match, restore and in-flight tables and the trajectory are rebuilt from it, and the answers
- * that we gave are a pure function of it. A torn last line is ignored.
+ * The session log: one append-only JSONL file per session, one entry per line, in the order of events. It is the only
+ * source: the match, restore and in-flight tables and the trajectory are rebuilt from it, and our answers are a pure
+ * function of it. A torn last line is ignored.
  *
  * opened, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*, sealed, rewarded*
  */
@@ -25,27 +25,27 @@ export const Policy = z.strictObject({
 export type Policy = z.infer<typeof Policy>;
 
 /**
- * A list stored as what is new after the first `base_len` entries of the base call's list. That list is the base
- * call's own input followed by its output: prompt ids ‖ sampled ids, or input messages ‖ [its message] where it has
- * one. So a conversation that only grows stores every message and token once. A base is always earlier in the log.
+ * A list, stored as its new items after the first `base_len` items of the base call's list. That base list is the base
+ * call's own input and its output: prompt ids ‖ sampled ids, or input messages ‖ [its message] where it has one. A growing
+ * conversation thus stores every message and token once. The base call is always earlier in the log.
  */
 const delta = <T extends z.ZodType>(list: T) =>
   z.strictObject({ base_call_id: z.string().nullable(), base_len: z.number().int().nonnegative(), new: list });
 
-/** Tens of thousands a call, and each is checked before it is written: one loop takes a fiftieth of a schema for each. */
+/** A call has tens of thousands of these, each checked before it is written: one loop takes a fiftieth of a schema's time. */
 const Integers = z.custom<number[]>((value) => Array.isArray(value) && value.every(Number.isSafeInteger), "expected a list of integers");
 const Logprobs = z.custom<(number | null)[]>(
   (value) => Array.isArray(value) && value.every((one) => one === null || Number.isFinite(one)),
   "expected a list of numbers and nulls",
 );
 
-/** What of an assistant message was put back to what we emitted, by what evidence. */
+/** How an assistant message was put back to what we emitted, and by which evidence. */
 export const Restored = z.strictObject({
   message_index: z.number().int(),
   from_call_id: z.string(),
   /** `reference`: the request named the call, and the record supplied the message. */
   evidence: z.enum(["tool_call_id", "carrier", "content", "reference"]),
-  /** The restored message says the same as the one sent; `edited` ones are recognised but left as sent. */
+  /** identical: nothing differed. restored: equal in meaning, put back. edited: recognised, and left as sent. */
   status: z.enum(["identical", "restored", "edited"]),
   /** What differed: arguments, text, ids, reasoning. */
   differences: z.array(z.string()),
@@ -68,10 +68,10 @@ export const Opened = z.strictObject({
 /** A tool list, once a session; calls name it by its hash. */
 export const ToolsSeen = z.strictObject({ type: z.literal("tools"), time: Time, tools_hash: z.string(), tools: z.array(Tool) });
 
-/** Roles that an engine's template would not print, and the role under which their turns are sent instead. */
+/** Role -> the role that its turns are sent under, because the engine's template does not print the first one. */
 const RoleMapping = z.record(z.string(), z.string());
 
-/** What a request asked for and the engine is not asked: a tool choice, strict tools by name. */
+/** Parts of a request that are not passed to the engine: a tool choice, strict tools by name. */
 export const Withheld = z.strictObject({ tool_choice: ToolChoice.optional(), strict: z.array(z.string()).optional() });
 
 export const CallBegun = z.strictObject({
@@ -88,21 +88,21 @@ export const CallBegun = z.strictObject({
   stream: z.boolean(),
   /** The conversation as the engine gets it: after restore. */
   messages: delta(z.array(Message)),
-  /** What was asked instead of messages; they are empty then. */
+  /** The raw prompt of a request without messages. */
   prompt: Prompt.optional(),
   /** Identity of the request for match (proxy/restore/fingerprint.ts), without volatile parameters. */
   fingerprint: z.string(),
   /** In the log without the first `restored_before` of the list of `messages.base_call_id` (see restored-turns.ts). */
   restored: z.array(Restored),
   restored_before: z.number().int().positive().optional(),
-  /** The call whose answer is the last restored assistant turn: the parent by recorded identity. */
+  /** The call that sampled the last restored assistant turn: the parent by recorded identity. */
   parent_call_id: z.string().nullable(),
-  /** The failed call of which this is the harness's next try: the same question, maybe to another model, ended in an error before. */
+  /** The failed call that this one repeats: the same request, perhaps to another model, ended in an error before. */
   retry_of: z.string().nullable(),
   tools_hash: z.string().nullable(),
   /** As the engine gets it. */
   tool_choice: ToolChoice.nullable(),
-  /** Absent where that is nothing; of parameters compare the two below. */
+  /** Absent: everything was passed on. For parameters compare the two fields below. */
   withheld: Withheld.optional(),
   requested_sampling: Sampling,
   effective_sampling: Sampling,
@@ -111,15 +111,15 @@ export const CallBegun = z.strictObject({
   native: JsonObject,
 });
 
-/** Equal ones render and tokenise alike; null where the engine could not be asked. */
+/** Engines with equal fingerprints render and tokenise alike; null where the engine could not be probed. */
 export const EngineFingerprints = z.strictObject({ template: z.string().nullable(), tokenizer: z.string().nullable() });
 export type EngineFingerprints = z.infer<typeof EngineFingerprints>;
 
-/** Time that is charged to no budget: the call waited at a shut gate, or was frozen at its engine. */
+/** Time that no budget counts: the call waited at a closed fence, or was frozen at its engine. */
 export const Pause = z.strictObject({ from: Time, to: Time });
 export type Pause = z.infer<typeof Pause>;
 
-/** Sampled tokens from `start` to before `end` (null: the last) are by the weights of this name, by the engine's own word. */
+/** Sampled tokens `start` (included) to `end` (excluded; null: the last) come from the weights of this name, as the engine reports. */
 export const WeightSpan = z.strictObject({
   version: z.string(),
   start: z.number().int().nonnegative(),
@@ -138,9 +138,9 @@ export const Tried = z.strictObject({
   /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
   /** Absent in logs of before, where only the begun call has one. */
   policy: Policy.nullable().optional(),
-  /** It asked for a model, or an engine, that is not of the session's policy: what it sampled is never trained. */
+  /** The model or engine is not of the session's policy: its samples are never trained. */
   other_policy: z.literal(true).optional(),
-  /** Of the engine's template and tokenizer: tokens of two tokenizers are never one sequence. */
+  /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
   /** This engine's; in logs of before only the begun call has one, of the engine that was chosen first. */
   role_mapping: RoleMapping.optional(),
@@ -151,15 +151,18 @@ export const Tried = z.strictObject({
 });
 
 export const LogprobSemantics = z.strictObject({
-  /** raw: log-softmax of the logits; processed: after temperature and truncation; null: none were given, or which they are could not be asked. */
+  /** raw: log-softmax of the logits. processed: after temperature and truncation. null: there are none, or their kind is unknown. */
   kind: z.enum(["raw", "processed"]).nullable(),
-  /** A grammar said which tokens may come. */
+  /** A grammar restricted the tokens. */
   grammar: z.boolean(),
-  /** Are they those under its mask (a forced token has 0.0), or the model's own? null: nobody knows. Absent without a grammar. */
+  /**
+   * masked: the logprobs hold under the grammar's mask (a forced token has 0.0). unmasked: they are the model's own. null:
+   * unknown. Absent without a grammar.
+   */
   grammar_logprobs: z.enum(["masked", "unmasked"]).nullish(),
 });
 
-/** Why a call of a session with continuity was rendered anew: what makes it no continuation of an earlier call's tokens. */
+/** Why a call of a session with continuity was rendered anew: what keeps it from continuing an earlier call's tokens. */
 export const RenderCause = z.enum([
   "first_turn",
   "unknown_turn",
@@ -184,15 +187,18 @@ export const RenderCause = z.enum([
 ]);
 export type RenderCause = z.infer<typeof RenderCause>;
 
-/** How a call's prompt was made: an earlier call's very tokens and what was appended to them, or the messages, by the engine. */
+/** How a call's prompt was made: an earlier call's tokens with new ones appended, or the messages rendered by the engine. */
 export const ContinuityRecord = z.discriminatedUnion("mode", [
   z.strictObject({
     mode: z.literal("continued"),
     from_call_id: z.string(),
-    /** Tokens of that call (prompt and sample), and those that follow: what closes its turn, and the new messages. */
+    /**
+     * `kept`: tokens of that call (prompt and sample). `appended`: the tokens after them, which close its turn and hold the
+     * new messages.
+     */
     kept: z.number().int(),
     appended: z.number().int(),
-    /** The earlier turn did not end by itself (cut off, a stop string): all of its close is the template's. */
+    /** The earlier turn was cut off (length, a stop string), so the template writes its whole close. */
     closed_for_it: z.boolean().default(false),
   }),
   z.strictObject({ mode: z.literal("rendered"), cause: RenderCause }),
@@ -203,11 +209,11 @@ export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
   call_id: z.string(),
-  /** What the engine conditioned on; null where it gave no ids. */
+  /** The prompt ids that the engine read; null where it gave none. */
   prompt_ids: delta(Integers).nullable(),
-  /** What it sampled, the stop token included; null where it gave no ids. */
+  /** The sampled ids with the stop token; null where the engine gave none. */
   sampled_ids: Integers.nullable(),
-  /** One for each sampled id, in nats; null where that one is missing. The whole list is null where there are none. */
+  /** One logprob for each sampled id, in nats; null for a missing one. The whole list is null where the engine gave none. */
   logprobs: Logprobs.nullable(),
   logprob_semantics: LogprobSemantics,
   /** Why there are no ids or no logprobs. */
@@ -218,13 +224,13 @@ export const CallFinished = z.strictObject({
   usage: Usage,
   /** The engine's policy when the generation ended. */
   policy: Policy.nullable(),
-  /** It was another one for a while of the generation, also where it is the first again. Absent where it was not. */
+  /** The policy changed during the generation, even if it changed back. Absent: it did not. */
   policy_changed: z.literal(true).optional(),
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */
   continuity: ContinuityRecord.optional(),
-  /** The call, of another rollout, whose recorded sample was given instead of a new one: it is trained there. */
+  /** The call of another rollout that sampled this turn; the turn was replayed from its record, and is trained there. */
   replayed_from: z.string().optional(),
   engine: z.string().nullable(),
   engine_model: z.string().nullable(),
@@ -232,8 +238,8 @@ export const CallFinished = z.strictObject({
 });
 
 /**
- * Where a call's prompt parts from its parent's prompt and sampled ids, decoded by the engine's own tokenizer.
- * `at` is the token position from which both sides were decoded (a little before the first difference).
+ * The first difference between a call's prompt and its parent's prompt and sampled ids, decoded by the engine's tokenizer.
+ * Decoding begins at token `at`, a little before the difference.
  */
 export const Decoded = z.strictObject({
   type: z.literal("decoded"),
@@ -252,12 +258,12 @@ export const Answered = z.strictObject({
   type: z.literal("answered"),
   time: Time,
   call_id: z.string(),
-  /** complete: the terminal event left; cut: the client was gone before; error: an error was the answer. */
+  /** complete: the terminal event was sent. cut: the client left before. error: the answer was an error. */
   delivery: z.enum(["complete", "cut", "error"]),
   status: z.number().int(),
 });
 
-/** A stored turn given again to a client that had not received it; charged to no budget. */
+/** A stored turn that was sent again to a client that had not received it. No budget counts it. */
 export const Replayed = z.strictObject({
   type: z.literal("replayed"),
   time: Time,
@@ -265,11 +271,11 @@ export const Replayed = z.strictObject({
   delivery: z.enum(["complete", "cut"]),
 });
 
-/** Of a request's body, that it can be recognised by: nothing of what it says. */
+/** Facts that identify a request's body without its content. */
 const BodySeen = z.strictObject({
-  /** As many as it declared, or as were read. */
+  /** Bytes declared, or read. */
   bytes: z.number().int().nonnegative(),
-  /** Of all of it; null where it was not read to its end. */
+  /** Hash of the whole body; null where it was not read to its end. */
   sha256: z.string().nullable(),
 });
 export type BodySeen = z.infer<typeof BodySeen>;
@@ -286,7 +292,7 @@ export const Refused = z.strictObject({
   error: ErrorRecord,
 });
 
-/** A conversation that a harness opened to refer to it later, with what it began with. */
+/** A conversation that a harness opened for later references, with its first messages. */
 export const ConversationOpened = z.strictObject({
   type: z.literal("conversation"),
   time: Time,
@@ -295,7 +301,7 @@ export const ConversationOpened = z.strictObject({
   metadata: JsonObject,
 });
 
-/** The harness deleted a call's answer or a conversation (by its id here): it stays recorded, and cannot be referred to. */
+/** The harness deleted an answer or a conversation. It stays in the log; requests cannot refer to it. */
 export const Deleted = z.strictObject({ type: z.literal("deleted"), time: Time, id: z.string() });
 
 export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
@@ -328,17 +334,17 @@ export const LogEntry = z.discriminatedUnion("type", [
 ]);
 export type LogEntry = z.infer<typeof LogEntry>;
 
-/** A line of a log that cannot be read, as a reader tells of it. It is never written. */
+/** A log line that cannot be read. It is only reported, never written. */
 export type DamagedLine = {
   type: "damaged";
-  /** Of the entry, as far as the line still says it. */
+  /** The entry's type, where the damaged line still shows it. */
   entry_type: string | null;
   call_id: string | null;
-  /** Names the file, the line, and what is wrong with it. */
+  /** The file, the line and the fault. */
   reason: string;
 };
 
-/** What reading a log gives: a damaged line costs its call and never its session. */
+/** One line as a reader returns it. A damaged line loses its call, never the session. */
 export type LogLine = LogEntry | DamagedLine;
 export type Opened = z.infer<typeof Opened>;
 export type CallBegun = z.infer<typeof CallBegun>;

@@ -23,12 +23,12 @@ export type Budgets = z.infer<typeof Budgets>;
 export const RequestClass = z.enum(["main", "title", "topic", "summary", "compaction", "quota", "check", "memory", "sub_agent", "unknown"]);
 export type RequestClass = z.infer<typeof RequestClass>;
 
-/** The task's own work, and the summaries on which that work goes on; the others are about the session, and it goes on without them. */
+/** The task's own work, and the summaries that it continues from. All other kinds are about the session. */
 export const workClasses: readonly RequestClass[] = ["main", "sub_agent", "compaction", "summary", "unknown"];
 
 /**
- * Which kinds of call are trained, by default those of the work. Calls about the session (a title, a topic, a check
- * whether it goes in circles) would learn noise from the task's reward.
+ * Kinds of call that are trained; by default those of the task's work. Side calls (a title, a topic, a check for loops)
+ * would learn noise from the task's reward.
  */
 export const TrainClasses = z.array(RequestClass).default([...workClasses]);
 
@@ -102,8 +102,8 @@ export const SessionSpec = SessionOptions.extend({
   rollout_id: z.string().nullable().default(null),
   attempt: z.number().int().positive().default(1),
   /**
-   * Where several sessions are one rollout (the agents of a team): which of them this is. They share the rollout's reward,
-   * are one entry in its group's baseline and are exported together, each as the agent of this name.
+   * The name of this session among several sessions of one rollout (the agents of a team). They share the rollout's reward,
+   * count once in its group's baseline and are exported together, each as the agent of this name.
    */
   member: z
     .string()
@@ -111,9 +111,12 @@ export const SessionSpec = SessionOptions.extend({
     .nullable()
     .default(null),
   harness: z.string().nullable().default(null),
-  /** The client is hostile input, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded. */
+  /** The client is hostile input, as each agent of a rollout is: its requests to proxy, engine and machine are bounded. */
   sandboxed: z.boolean().default(false),
-  /** Kinds of call beside `main` that its harness is known to make; another one is recorded as main. null: all of an open session, none of a sandboxed one. */
+  /**
+   * Kinds of side call that the harness is known to make besides `main`; any other kind is recorded as main. null: all
+   * kinds (an open session), or none (a sandboxed one).
+   */
   known_classes: z.array(RequestClass).nullable().default(null),
   /** Names of the dialects in which its client may ask and be answered; another one is refused. null: all of them. */
   dialects: z
@@ -126,6 +129,6 @@ export const SessionSpec = SessionOptions.extend({
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
 
-/** What a session is asked for with: without `attempt` it becomes the next one of its rollout. */
+/** The input of a new session. Without `attempt` it is the next attempt of its rollout. */
 export const NewSession = SessionSpec.extend({ attempt: SessionSpec.shape.attempt.unwrap().optional() });
 export type NewSession = z.infer<typeof NewSession>;

@@ -43,7 +43,7 @@ export const TestsGrader = z.strictObject({
   command: z.array(z.string()).min(1),
   /** How to read the report: one of the list in graders/parsers/. */
   parser: z.enum(["tap", "junit", "tape", "node-test"]).default("tap"),
-  /** Folder on the host whose files are copied over the work; they win. */
+  /** Folder on the host. Its files are copied over the work and replace files there. */
   tests: z.string(),
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
   fail_to_pass: z.array(z.string()),
@@ -70,7 +70,7 @@ export const Task = z.strictObject({
   grader: GraderSpec,
   /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
   gold_patch: z.string().nullable().default(null),
-  /** Or a folder on the host whose files are put over the base; resolved by the loader. */
+  /** Or a folder on the host with files that are copied over the base; the loader resolves the path. */
   gold_files: z.string().nullable().default(null),
   data_source: z.string().nullable().default(null),
   labels: z.record(z.string(), z.string()).default({}),

@@ -23,7 +23,7 @@ export const trajectorySchemaVersion = 2;
 
 export const TrajectoryStatus = z.enum(["graded", "cut", "failed", "cancelled", "recorded"]);
 
-/** The edge from the parent call to this one. `root`: it has no parent. `unknown`: no ids, or nobody could decode them. */
+/** The edge from the parent call to this one. `root`: the call has no parent. `unknown`: there are no ids, or they could not be decoded. */
 export const EdgeMatch = z.enum(["root", "exact", "same_text", "diverged", "unknown"]);
 export type EdgeMatch = z.infer<typeof EdgeMatch>;
 
@@ -81,7 +81,7 @@ export const CallRecord = z.strictObject({
   call_id: z.string(),
   ordinal: z.number().int(),
   parent_call_id: z.string().nullable(),
-  /** The node at whose end this call's prompt ends; null where the engine gave no ids or the prompt is empty. */
+  /** The node that this call's prompt ends with; null where the engine gave no ids or the prompt is empty. */
   prompt_node_id: z.string().nullable(),
   /** Length of the prompt and of the sample in tokens; null where the engine gave no ids. */
   prompt_length: z.number().int().nullable(),
@@ -129,7 +129,7 @@ export const CallRecord = z.strictObject({
   usage: Usage.nullable(),
   /** How the prompt was made in a session with continuity; null in others, and in files of before. */
   continuity: ContinuityRecord.nullable().default(null),
-  /** The call of another rollout whose sample this is. */
+  /** The call of another rollout that sampled this turn. */
   replayed_from: z.string().nullable().default(null),
   error: ErrorRecord.nullable(),
   times: z.strictObject({ begun: Time, first_token: Time.nullable(), finished: Time.nullable(), answered: Time.nullable() }),
@@ -170,11 +170,11 @@ export const Fidelity = z.strictObject({
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
   outcomes: z.record(z.string(), z.number().int()),
-  /** Of a session with continuity: `continued`, or why a prompt was rendered anew -> calls. */
+  /** Calls of a session with continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: z.record(z.string(), z.number().int()).default({}),
-  /** Second tries after the engine had begun to sample: always 0 unless somebody broke DESIGN §3.6. */
+  /** Tries that began after an earlier try had already sampled: always 0, because a started sample is never thrown away. */
   resampled: z.number().int(),
-  /** What the session's log holds no more. Of a call that is lost as a whole, `sampled_tokens` counts what is known to be lost. */
+  /** Damaged lines of the session's log. For a call that is lost whole, `sampled_tokens` counts the tokens that are known to be lost. */
   damaged: z
     .array(z.strictObject({ call_id: z.string().nullable(), reason: z.string(), sampled_tokens: z.number().int().nullable() }))
     .default([]),
@@ -212,7 +212,7 @@ export const Trajectory = z.strictObject({
   purpose: Purpose,
   /** Its client was hostile input: a turn that it left, or used a part of, is trained all the same. */
   sandboxed: z.boolean().default(false),
-  /** Kinds of call that may be trained, by the session's own word; others are `auxiliary`. */
+  /** Kinds of call that may be trained, as the session's spec says; others are excluded as `auxiliary`. */
   train_classes: TrainClasses,
   status: TrajectoryStatus,
   task: z.strictObject({ id: z.string().nullable(), hash: z.string().nullable(), data_source: z.string().nullable() }),

@@ -44,7 +44,7 @@ export class DiskStore implements Store {
     return Array.fromAsync(this.entries(sessionId));
   }
 
-  /** The same one by one, for who needs the first of them only. */
+  /** The same, read one by one, for callers that need only the first ones. */
   entries(sessionId: string): AsyncGenerator<LogLine> {
     return readJsonLines<LogLine>(this.#path(sessionId), (value) => LogEntry.parse(value), toDamagedLine);
   }
@@ -55,7 +55,7 @@ export class DiskStore implements Store {
       throw error;
     });
     const ids = names.filter((name) => name.endsWith(".jsonl")).map((name) => name.slice(0, -".jsonl".length));
-    // What somebody put beside the logs ("notes (copy).jsonl") is no session of ours.
+    // Other files beside the logs ("notes (copy).jsonl") are no sessions.
     return ids.filter((id) => sessionIds.test(id));
   }
 

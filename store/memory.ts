@@ -1,4 +1,4 @@
-/** Logs in memory, for tests and for people who record nothing. */
+/** Logs in memory, for tests and for use without records. */
 import type { LogEntry } from "../schema/session-log.ts";
 import { assertValidEntry } from "../schema/valid-entry.ts";
 import type { SessionLog, Store } from "./store.ts";

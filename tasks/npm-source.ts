@@ -18,7 +18,7 @@ import { temporary } from "../host/temporary-folder.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 
-/** Packages whose sources make a task are small; a larger one is a mistake or an attack. */
+/** Packages that tasks are made from are small; a larger one is a mistake or an attack. */
 const bounds = { files: 5_000, bytes: 100 * 1024 * 1024 };
 /** A registry that has not answered by then will not. */
 const npmSeconds = 300;

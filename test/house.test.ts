@@ -131,6 +131,29 @@ test("a type has one name and a name one type: none is declared in two files", (
   );
 });
 
+/** How English hides the subject: a genitive in front, and a person where a process acts. */
+const riddles = [/(?:\/\*\*|\/\/|\/\*\*\n \*)\s*Of \w/g, /\b(?:no|some|every|any)body\b|\bwho(?:m?ever)\b|\b(?:some|every|any)one\b/gi];
+
+test("comments and messages say the subject first, and call no process a person", () => {
+  for (const path of production)
+    for (const riddle of riddles)
+      assert.deepEqual(readFileSync(join(root, path), "utf8").match(riddle), null, `${path}: name what acts, and begin with it`);
+});
+
+test("the rule on riddles finds them in comments and messages", () => {
+  const found = (text: string) => riddles.some((riddle) => text.match(riddle) !== null);
+  for (const text of [
+    "/** Of the sampled token. */",
+    "// Of two",
+    "/**\n * Of a call",
+    "asked by Nobody",
+    "for whoever reads",
+    "somebody's",
+  ])
+    assert.ok(found(text), text);
+  for (const text of ["/** The sampled token's. */", "a list Of", "the body", "whose"]) assert.ok(!found(text), text);
+});
+
 test("no string names a .ts file: the published package has .js there", async () => {
   for (const path of production.filter((path) => !path.startsWith("examples/"))) {
     const lines = (await readFile(join(root, path), "utf8")).split("\n");

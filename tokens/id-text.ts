@@ -112,7 +112,7 @@ export class IdText {
     return true;
   }
 
-  /** Of the texts of a conversation only the newest one is held whole. */
+  /** Only the newest text of a conversation is held whole. */
   #keep(whole: Buffer): Buffer {
     for (let text = this.#base?.text; text; text = text.#base?.text) text.#whole = null;
     this.#whole = whole;
@@ -140,7 +140,7 @@ export class IdText {
   }
 }
 
-/** The text of ids that came as text, or as numbers only. Whoever has the text is not asked for the numbers: they may be parsed for that. */
+/** An id text from text, or from numbers only. Prefer the text: reading the numbers may trigger a parse. */
 export function textOfIds(ids: { readonly token_ids: number[]; text?: Buffer }): Buffer {
   return ids.text ?? toBytes(ids.token_ids);
 }

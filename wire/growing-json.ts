@@ -1,8 +1,7 @@
 /**
- * Bodies that grow: a harness sends its whole conversation again with every turn, and all but the end of it stands there
- * byte for byte as it stood in the request before. What is the same is compared and taken over, and only the rest is
- * parsed. The value is what `parseJson` makes of the same bytes, but for one thing: items that were there before are the
- * very objects of then, so nobody may change what is in them.
+ * Bodies that grow: a harness sends its whole conversation with every turn, and all but its end repeats the request before,
+ * byte for byte. The repeated part is compared and reused; only the rest is parsed. The value equals `parseJson` of the
+ * same bytes, with one difference: repeated items are the same objects as before, so they must not be changed.
  */
 import { parseJson } from "./json.ts";
 import { skipString, valuesIn } from "./json-text.ts";
@@ -13,7 +12,7 @@ const worthwhileBytes = 16 * 1024;
 /** An agent and its sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
 const conversationsKept = 4;
 
-/** Of all that are kept: two of the largest that a sandbox may send, with their room. */
+/** Bytes of all kept bodies: two of the largest that a sandbox may send, with room to grow. */
 const mostBytesKept = 96 * 1024 * 1024;
 
 const none: readonly string[] = [];

@@ -1,4 +1,4 @@
-/** Reads a JSON body that somebody else wrote: bounded in bytes and depth, and every fault is the sender's to read. */
+/** Reads a JSON body from outside: bounded in bytes and depth. Each error message is for the sender. */
 import { isUtf8 } from "node:buffer";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { nestsWithin } from "../schema/json-depth.ts";
@@ -7,7 +7,7 @@ import { restoreNumbers, type Verbatim } from "./written-numbers.ts";
 /** A context of a million tokens is about 4 MB of text; images in history are what needs the rest. */
 const maxBytes = 64 * 1024 * 1024;
 
-/** Tool schemas nest about thirty deep. Whoever walks the value recursively (validation, serialising) must survive it. */
+/** Tool schemas nest about thirty deep. Recursive readers (validation, serialising) must survive the limit. */
 const maxDepth = 256;
 
 /** Some clients write one in front of what is UTF-8 anyway. */

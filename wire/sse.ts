@@ -8,7 +8,10 @@ import { withJoined } from "./joined.ts";
 /** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
 export type SseFrame = { event?: string; data: string };
 
-/** A frame as it is read: its data are bytes `start` to before `end`, which cost nothing until somebody wants them as text. They are gone when this returns. */
+/**
+ * A frame while it is read: its data are the bytes from `start` to before `end`. They become text on demand, and are
+ * invalid after this returns.
+ */
 export type TakeFrame = (bytes: Buffer, start: number, end: number, event: string) => void;
 
 /** A prompt of a million token ids comes back as one event of about 8 MB; 64 MiB leave room above that. */
@@ -30,8 +33,8 @@ export function encodeSse(frame: SseFrame): string {
 }
 
 /**
- * The same JSON without what other readers end a line at. Python's `splitlines` does, and so httpx and whoever is built
- * on it: such a character in sampled text cuts the event in two, and some of them skip both halves without a word.
+ * The same JSON without characters that other readers take for a line end. Python's `splitlines` (and so httpx and what is
+ * built on it) does: such a character in sampled text cuts the event in two, and some readers skip both halves silently.
  */
 export function onOneLine(json: string): string {
   // The characters can stand only within strings, where the escape says the same.
@@ -73,12 +76,12 @@ const eventField = Buffer.from("event");
 const dataField = Buffer.from("data");
 
 /**
- * The same for whoever has the bytes in hand. A model's server sends an event a token, so nothing is made of them but
- * their data: no wait, no generator, no line as an object of its own.
+ * The same for bytes at hand. A model server sends one event per token, so only the data are taken out: no waits, no
+ * generator, no object per line.
  */
 export class SseDecoder {
   readonly #limit: number;
-  /** The begin of a line whose end has not come. */
+  /** The beginning of a line that is not complete yet. */
   #pending: Buffer[] = [];
   #pendingBytes = 0;
   #afterCarriageReturn = false;
@@ -125,7 +128,7 @@ export class SseDecoder {
     const pieces = [...this.#pending, chunk.subarray(start, end)];
     this.#pending = [];
     this.#pendingBytes = 0;
-    // The empty line that ends the frame is there too, nearly always: then nobody needs the line for longer.
+    // The empty line that ends the frame is nearly always there too; then the line need not be kept.
     const isWhole = this.#data.length === 0 && chunk[end] === lineFeed && chunk[end + 1] === lineFeed;
     if (!isWhole) {
       const line = Buffer.concat(pieces);

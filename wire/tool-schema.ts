@@ -1,10 +1,10 @@
-/** The schema of a tool's arguments: a value for whoever reads it, and its text where JavaScript would write other numbers. */
+/** The schema of a tool's arguments: as a value for readers, and as text where JavaScript would write other numbers. */
 import type { Tool } from "../schema/message.ts";
 import { parseAsWritten, writtenText } from "./written-numbers.ts";
 
 type ToolSchema = Pick<Tool, "parameters" | "parameters_source">;
 
-/** Of a tool that takes no arguments, where a wire has no way to say that none were declared. */
+/** The schema of a tool without arguments, for a wire that cannot say that none were declared. */
 export const noArguments = { type: "object", properties: {} };
 
 /** `value`: the very object that stood in the body. */

@@ -26,7 +26,7 @@ export type SessionDiff = {
   calls: PairedCall[];
   /** The first pair that differs, what differs, and both sides in words where there are any. */
   parting: { pair: PairedCall; where: "prompt" | "sample" | "missing"; why: string; a: string | null; b: string | null } | null;
-  /** Of the longest traces: stretches of equal and of other tokens, with what stands there. */
+  /** The longest traces, as stretches of equal and of different tokens with their text. */
   alignment: { trace_a: string; trace_b: string; stretches: (Stretch & { in_a: string; in_b: string })[] } | null;
 };
 

@@ -1,4 +1,4 @@
-/** Two calls whose tokens part: the first thing that differs between them, in words where there are any. */
+/** The first difference between two calls with different tokens, as text where there is any. */
 import { canonicalJson } from "../../schema/ids.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";

@@ -11,7 +11,7 @@ const continuity =
 export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
   retokenised: {
     what: "the same words came back in other tokens than were sampled",
-    todo: `${continuity}; or take rows with \`--select tolerant\`, whose later logprobs belong to other tokens of the same text`,
+    todo: `${continuity}; or take rows with \`--select tolerant\`; their later logprobs belong to other tokens of the same text`,
   },
   reasoning_dropped: {
     what: "the harness or the chat template leaves out earlier reasoning",
@@ -70,7 +70,7 @@ export const causeAdvice: Record<Cause, { what: string; todo: string }> = {
     todo: continuity,
   },
   unknown: {
-    what: "the tokens differ, and nobody could decode them",
+    what: "the tokens differ, and the engine could not decode them",
     todo: "an engine with a detokenize route lets Alidade say what changed",
   },
 };

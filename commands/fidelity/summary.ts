@@ -29,7 +29,7 @@ export type FidelitySummary = {
   ends: AttemptTally;
   /** Rollouts of which nothing is counted here, for their trajectory or session cannot be read. */
   damaged: number;
-  /** Tasks with groups whose rollouts begin with different prompts. */
+  /** Tasks with a group that has different first prompts. */
   different_prompts: DifferentPrompts[];
   calls: number;
   /** Under the selection that was asked for, dummy rows included. */
@@ -42,7 +42,7 @@ export type FidelitySummary = {
   tolerant: { rows: number; row_inflation: number | null };
   matches: Record<string, number>;
   outcomes: Record<string, number>;
-  /** Of sessions with token continuity: `continued`, or why a prompt was rendered anew -> calls. */
+  /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
   /** The most frequent first. */
   causes: CauseSummary[];

@@ -2,7 +2,7 @@
 import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
-/** Who speaks, in front of what is said. */
+/** The speaker of a block, as its heading. */
 export const blockLabels: Record<BlockView["kind"], string> = {
   system: "system",
   developer: "developer",
@@ -27,7 +27,7 @@ export function describeTrace({ trace_id, agent, tokens, trainable }: TraceView)
   return `${trace_id} · ${agent} · ${tokens.toLocaleString("en")} tokens, ${trainable.toLocaleString("en")} trainable`;
 }
 
-/** Whose branch it is, what of it did not arrive, and what it is good for. */
+/** A turn's agent, its delivery and its use in training. */
 export function describeBranch({ turns }: BranchView): string {
   const [first] = turns as [TurnView];
   const { agent, request_class } = first.call;
@@ -43,7 +43,7 @@ export function spanWidth(tokens: number): number {
   return Math.max(1, Math.round(Math.log2(tokens + 1)));
 }
 
-/** Both sides of a difference that a person can see; null where the text is the same, or nobody decoded it. */
+/** Both sides of a readable difference; null where the text is equal or was not decoded. */
 export function describeDifference({ call }: TurnView): { before: string; now: string } | null {
   const { difference, match } = call;
   if (match === "same_text" || difference === null) return null;

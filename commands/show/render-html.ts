@@ -92,7 +92,7 @@ function branch(view: BranchView): string {
       ? ""
       : `<div class="difference"><del>${escaped(difference.before)}</del><ins>${escaped(difference.now)}</ins></div>`;
   const edge = `<span class="${edgeClass(first)}">${escaped(describeEdge(first))}</span>`;
-  // Deeper than this a page has no room left; the words still say whose branch it is.
+  // Deeper branches are not indented further: the page is too narrow. The text still names the branch.
   return `<li style="margin-left:${Math.min(depth, 12) * 1.5}rem">${links.join(" → ")} · ${edge} · ${escaped(describeBranch(view))}${texts}</li>`;
 }
 

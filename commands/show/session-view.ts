@@ -46,7 +46,7 @@ export type BlockView = {
 export type BranchView = {
   turns: TurnView[];
   depth: number;
-  /** Of it and of each branch that it hangs on, from the first one down: is it the last one there? */
+  /** For the branch and each one above it, from the top: is it the last one at its level? */
   lasts: boolean[];
   /** It alone goes on from the end of the branch before it: drawn below it, so that a session of many drifts is no staircase. */
   follows: boolean;

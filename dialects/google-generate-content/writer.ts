@@ -45,7 +45,7 @@ export class GenerateContentWriter implements StreamWriter {
         return this.#add(event.text === "" ? null : { text: event.text });
       case "reasoning-delta":
         this.#owesSignature ||= event.text !== "";
-        // As Google does: thoughts are told only to those who ask.
+        // As Google does: thoughts are sent only on request.
         return this.#add(
           event.text === "" || !this.#showsThoughts ? null : { text: event.text, thought: true, thoughtSignature: this.#signature },
         );

@@ -1,4 +1,4 @@
-/** The messages of a chat completions request, in order, whoever wrote them. */
+/** The messages of a chat completions request, in order, of every role. */
 import { z } from "zod";
 import type { ContentPart, Message, ToolCallPart } from "../../schema/message.ts";
 import { checked, isObject } from "../edge.ts";

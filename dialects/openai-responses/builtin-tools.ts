@@ -114,8 +114,8 @@ export function fromBuiltinCall(
 }
 
 /**
- * The arguments that were sampled for a call of ours whose item came back as it was given. They cannot be read off the
- * item: a default that the model spelled out looks like one that the form filled in. Null where it asks for another thing.
+ * The sampled arguments of a call of ours whose item came back unchanged. The item alone does not show them: a default that
+ * the model wrote out looks like one that the form added. Null where the item holds other arguments.
  */
 function sampledArguments(type: string, callId: string, received: JsonObject, record: SessionRecord | undefined): string | null {
   const ours = fromToolCallId(callId);

@@ -1,7 +1,7 @@
 /**
- * `/responses/compact`: the model sums up a conversation, and the client goes on from the answer, whose one opaque item
- * stands for all that was said. To the model it is a turn like any other, asked for in plain words at the end; the item
- * names the call that sampled it, so the summary itself is read from the record when the item comes back.
+ * `/responses/compact`: the model summarises a conversation, and the client continues from one opaque item that replaces
+ * it. The model sees a normal turn with a plain request at its end. The item names the call that sampled the summary, so
+ * the summary is read from the record when the item comes back.
  */
 import { type Message, type Turn, textOf } from "../../schema/message.ts";
 import { answerable } from "../answerable.ts";

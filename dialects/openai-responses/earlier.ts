@@ -5,7 +5,7 @@ import type { SessionRecord, StoredCall } from "../dialect.ts";
 import { invalid } from "../edge.ts";
 import { callOfResponse, conversationIdOf, conversationOf } from "./stored-id.ts";
 
-/** `continues`: the call whose conversation and turn come first. `messages`: what a conversation without calls began with. */
+/** `continues`: the call whose conversation and turn come first. `messages`: the first messages of a conversation without calls. */
 type Earlier = { continues: { call_id: string; skip: number } | null; messages: Message[]; conversation_id: string | null };
 
 /** Null where the request says everything itself. Throws `not_found` naming the id. */

@@ -90,7 +90,7 @@ function conversationBody({ conversation_id, created, metadata }: StoredConversa
 
 type ShownItem = ReturnType<typeof toItems>[number];
 
-/** `said`: the call whose turn is the last of them, from item `first` on. */
+/** `answer`: the call that sampled the last items, from item `first` on. */
 function conversationItems(
   conversation: StoredConversation,
   record: SessionRecord,

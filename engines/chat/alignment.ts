@@ -1,7 +1,7 @@
 /** Which logprob belongs to which sampled id, where a server does not say it one to one. */
 import { isLogprob } from "../../tokens/alignment.ts";
 
-/** Servers write -9999 or the lowest float for NaN and minus infinity: nobody measured a logprob there. */
+/** Servers write -9999 or the lowest float for NaN and minus infinity. Such a number is no measurement. */
 const noLogprobBelow = -9_000;
 
 export function isMeasured(logprob: unknown): logprob is number {

@@ -10,9 +10,9 @@ const madeUp = new Set(["", "{}"]);
 const argumentsKey = /"(?:arguments|parameters)"\s*:\s*/;
 
 /**
- * The arguments of the last call of a turn that was cut off: as the parser said, or where it made them up, the beginning
- * that was sampled. `sampled` is the turn's text, asked for only in that case. They are looked for behind the call's own
- * name, so that nobody else's are taken for them; calls that are not written as JSON keep what the parser said.
+ * The arguments of the last call of a turn that was cut off: as parsed, or, where the parser completed them, the prefix
+ * that was sampled. `sampled` is the turn's text; it is read only in that case. The search starts behind the call's own
+ * name, so it never finds another call's arguments. Calls that are not written as JSON keep what the parser gave.
  */
 export async function cutOffArguments(
   call: { readonly name: string; readonly arguments: string },

@@ -9,7 +9,7 @@ import type { EngineFacts } from "../engine.ts";
 /** What the served template makes necessary (see EngineFacts). */
 export type Wording = Pick<EngineFacts, "role_mapping" | "text_lists">;
 
-/** Of a server whose template nobody could ask. */
+/** For a server whose template cannot be probed. */
 export const plainWording: Wording = { role_mapping: {} };
 
 /** For asking it: no role is mapped and no texts are joined. */

@@ -1,7 +1,7 @@
 /**
- * The neutral conversation in the shape of Anthropic's Messages API. Two things have no place in it and are said another
- * way: a system turn after the beginning (a user's turn), and a call whose arguments are no JSON object (its text, and
- * its result as text). Reasoning of other models has no signature of Anthropic's, so it stays behind.
+ * The neutral conversation in the form of Anthropic's Messages API. Two things have no field there. A later system turn
+ * becomes a user turn. A call whose arguments are no JSON object becomes text, and so does its result. Reasoning of other
+ * models has no Anthropic signature and is left out.
  */
 import type Anthropic from "@anthropic-ai/sdk";
 import { argumentsObject } from "../../schema/arguments.ts";

@@ -1,6 +1,6 @@
 /**
- * What the hosted engines share. They give no token ids, so nothing of theirs is ever trained on as a policy: they are
- * teachers, whose text is recorded (distillation), or opponents. Their SDKs speak the wire; retries are ours to count.
+ * What the hosted engines share. They give no token ids, so their tokens are never trained as a policy's. They serve as
+ * teachers, whose text is recorded (distillation), or as opponents. Their SDKs speak the wire; Alidade counts the retries.
  */
 import { Agent, fetch as undiciFetch } from "undici";
 import { AlidadeError, messageOf } from "../../errors.ts";
@@ -34,7 +34,7 @@ export class HostedConnections {
   }
 }
 
-/** Nothing was sent: there is nobody there. */
+/** The request was not sent: no server listens there. */
 const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
 export function hostedFacts(engine: string, baseUrl: string, models: string[], roles: Record<string, string>): EngineFacts {
@@ -139,7 +139,7 @@ function statusOf(error: unknown): number | null {
 /** From the headers of OpenAI's and Anthropic's errors; Google's says it in the body, which is the message. */
 function comeBackAfter(error: unknown): number | null {
   if (!(error instanceof Error)) return null;
-  // Of undici's own class, which is not the global one.
+  // This is undici's own class, not the global one.
   const headers = "headers" in error ? (error.headers as Partial<Headers> | undefined) : undefined;
   if (typeof headers?.get === "function") return retryAfterSeconds(headers.get("retry-after"));
   return retryAfterSeconds(/"retryDelay":\s*"([\d.]+)s"/.exec(error.message)?.[1]);

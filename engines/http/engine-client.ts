@@ -90,7 +90,10 @@ export class EngineClient {
     return { status: response.statusCode, text: await response.body.text() };
   }
 
-  /** A request whose answer is read as it comes, once the server has taken it. `body`: JSON, or its bytes. Throws its refusal. */
+  /**
+   * Sends a request and reads the answer as a stream, once the server has accepted it. `body`: JSON, or its bytes. Throws
+   * the server's refusal.
+   */
   async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
     const connects = this.#connects;
     const response = new StreamedResponse(signal);
@@ -139,8 +142,8 @@ export class EngineClient {
   }
 
   /**
-   * Never connected, or sent on a kept socket that the server had closed meanwhile: it has not seen the request. On a
-   * fresh connection it has, and what it did with it nobody knows.
+   * `notSeen`: the server has not seen the request, because no connection was made or the kept socket was already closed.
+   * On a fresh connection it may have seen it.
    */
   #noAnswer(path: string, error: unknown, notSeen: boolean): AlidadeError {
     if (notSeen)

@@ -1,4 +1,4 @@
-/** Events that are handed over as they come, for whoever reads them one after the other. */
+/** Turns events that are pushed into events that are read one by one. */
 import type { SampleEvent } from "../engine.ts";
 
 /**
@@ -14,7 +14,7 @@ export async function* pulled(
   let news = Promise.withResolvers<void>();
   let isOver = false;
   const pushed = push(AbortSignal.any([signal, left.signal]), (events) => {
-    // The text of a prompt is gone by the time that somebody reads the event.
+    // The text of a prompt is no longer valid when the event is read later.
     for (const event of events) waiting.push(event.type === "prompt" ? { type: "prompt", token_ids: event.token_ids } : event);
     news.resolve();
   }).finally(() => {

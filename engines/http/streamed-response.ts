@@ -1,8 +1,8 @@
 /**
- * A response by what each read of the socket brought. undici's own body is a Node stream, and every HTTP chunk (with a
- * model's server that is every token) would go through its queue alone.
+ * A response as the socket's reads. undici's own body is a Node stream: every HTTP chunk (for a model server, every token)
+ * would pass its queue alone.
  *
- * Nothing is ever held back here: whoever samples reads as fast as the engine writes, and never waits for a client.
+ * There is no back-pressure: the sampler reads as fast as the engine writes and never waits for a client.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
@@ -40,9 +40,8 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Hands over the body as it comes, each time all that one read of the socket brought: `take` says whether it has seen
-   * enough. Resolves then, or at the end; rejects when the body breaks off, and with what `take` throws. Who has seen
-   * enough says what is to become of the rest.
+   * Gives the body to `take`, one socket read at a time, until `take` returns true or the body ends. Rejects when the body
+   * breaks off, and with what `take` throws. After an early end the caller decides what to do with the rest.
    */
   read(take: (chunks: Buffer[]) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {

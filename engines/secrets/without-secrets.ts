@@ -1,11 +1,11 @@
 /**
- * An engine of whose errors and facts nothing secret leaves: the one place that every word of a server passes on its way
- * to clients, records and the terminal. What was sampled passes as it is.
+ * An engine that removes secrets from its errors and facts. Every word of a server that goes to clients, records or the
+ * terminal passes here. Sampled text passes unchanged.
  */
 import type { Engine, EngineKind, SampleEvent } from "../engine.ts";
 import { hideSecrets, keepSecret } from "./secrets.ts";
 
-/** The kind, whose engines repeat none of the keys that they are given. */
+/** The kind; its engines never repeat a key that they were given. */
 export function withoutSecrets(kind: EngineKind): EngineKind {
   return {
     ...kind,
@@ -35,7 +35,7 @@ function guarded(engine: Engine): Engine {
   });
 }
 
-/** Methods whose answer is the server's own words about itself. */
+/** Methods that return the server's own text about itself. */
 const tells: ReadonlySet<string | symbol> = new Set(["probe", "weightVersion"]);
 
 async function* guardedEvents(events: AsyncIterable<SampleEvent>): AsyncGenerator<SampleEvent> {

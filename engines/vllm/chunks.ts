@@ -29,7 +29,7 @@ export class ChunkReader {
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
   #model: string | null = null;
   #sawPrompt = false;
-  /** Of the chunk that is read now, where they were cut out of it. */
+  /** The pieces of the current chunk, where its fields were cut out. */
   #cutLogprobs: (number | null)[] | null = null;
   /** A chunk of an answer was read: what fails now fails in its middle. */
   hasBegun = false;
@@ -92,7 +92,7 @@ export class ChunkReader {
     return events;
   }
 
-  /** The ids are parsed only for who asks for them: whoever knows the conversation compares the text with what it has. */
+  /** The ids are parsed on demand: a caller that knows the conversation compares the text instead. */
   #promptEvent(text: Buffer): SampleEvent {
     const fault = (): AlidadeError => this.#notOurs(text, ": prompt_token_ids");
     let ids: number[] | null = null;

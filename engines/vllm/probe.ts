@@ -19,13 +19,13 @@ export type VllmProbe = {
   refusal: string | null;
   prompt_ids: boolean;
   token_ids: boolean;
-  /** Of the sampled token. */
+  /** The sampled token's. */
   logprob: number | null;
-  /** Of the likeliest one; null where the server lists none. */
+  /** The likeliest token's; null where the server lists none. */
   best: number | null;
 };
 
-/** The list begins with the sampled token, then the best ones: of two entries one is the best token's. */
+/** The list begins with the sampled token, then the best ones, so with two entries one of them is the best token's. */
 export const withBest = { top_logprobs: 2 };
 
 export function probeBody(model: string, temperature: number): Record<string, unknown> {

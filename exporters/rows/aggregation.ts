@@ -1,8 +1,10 @@
-/** For the schema of formats whose rows carry a weight. */
+/** The option of formats with weighted rows. */
 import { z } from "zod";
 import { aggregations } from "../../reconstruct/index.ts";
 
 export const aggregation = z
   .enum(aggregations)
   .default("token_mean")
-  .describe("how the trainer averages its loss: decides the `weight` by which the rows of one rollout weigh what it would in one");
+  .describe(
+    "how the trainer averages its loss; it sets the rows' `weight`, so that the rows of one rollout together weigh as much as one row would",
+  );

@@ -7,7 +7,7 @@ import type { CallRecord } from "../../schema/trajectory.ts";
 
 const penalties = ["presence_penalty", "frequency_penalty"] as const;
 
-/** `temperature`: the trainer's, where it was stated; it stands then for calls of which nobody recorded one. */
+/** `temperature`: the trainer's, where it was stated. It also stands for calls without a recorded one. */
 type Trainer = { temperature: number | null };
 
 const temperatureOf = ({ sampling }: CallRecord, { temperature }: Trainer): number | null => sampling.temperature ?? temperature;

@@ -12,7 +12,7 @@ export type PolicySteps = {
   max: number | null;
 };
 
-/** Of a dummy row, which trains nothing: those of all calls of the rollout, for its reward is theirs. */
+/** A dummy row trains nothing and carries the steps of all calls of the rollout, because its reward is theirs. */
 export function policyStepsOf(row: FlatRow, { calls }: Trajectory): PolicySteps {
   if (row.dummy) return toSteps(calls.map(({ policy }) => policy.end ?? policy.start ?? unknown));
   const trained = row.segments.filter((segment) => segment.trainable);

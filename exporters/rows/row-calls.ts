@@ -3,7 +3,7 @@ import { type FlatRow, turnsOf } from "../../reconstruct/index.ts";
 import type { Message, Tool } from "../../schema/message.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 
-/** The calls whose samples lie on the row's path, in order. */
+/** The calls with samples on the row's path, in order. */
 export function callsOfRow(row: FlatRow, trajectory: Trajectory): CallRecord[] {
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, call]));
   return turnsOf(row).flatMap(({ call_id }) => calls.get(call_id) ?? []);

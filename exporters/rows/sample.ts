@@ -1,6 +1,6 @@
 /**
- * The `Sample` of slime and of its fork miles. All rows of one rollout carry its `rollout_id`, by which both count them
- * as one in the loss. The response's text stays empty, for nobody decoded the observations in it.
+ * The `Sample` of slime and of its fork miles. All rows of one rollout carry its `rollout_id`; both trainers count them as
+ * one in the loss. The response's text stays empty, because the observations in it were not decoded.
  */
 import { type FlatRow, responseOnly } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";

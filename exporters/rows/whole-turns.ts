@@ -1,4 +1,4 @@
-/** The calls of a trajectory whose samples are trained whole, for formats that have neither rows nor masks. */
+/** The calls with fully trained samples, for formats without rows and masks. */
 import { type FlatRow, type RowTurn, turnsOf } from "../../reconstruct/index.ts";
 import type { ExportReport } from "../exporter.ts";
 import { addLeftOut } from "../shapes/left-out.ts";

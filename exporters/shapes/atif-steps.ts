@@ -33,8 +33,8 @@ type AtifMetrics = {
 };
 
 /**
- * `turns`: the calls whose tokens may be trained whole. Turns that never reached the harness are no steps of it, nor is
- * what it asked about the session and not about its work (a title, a quota).
+ * `turns`: the calls with fully trainable tokens. Turns that never reached the harness are no steps, and neither are side
+ * calls (a title, a quota).
  */
 export function toAtifSteps(calls: CallRecord[], trajectory: Trajectory, turns: Map<string, WholeTurn>): AtifStep[] {
   const steps = new Steps();
@@ -62,7 +62,7 @@ class Steps {
     if (message === undefined || this.#ids.has(id)) return;
     this.#ids.add(id);
     const text = JSON.stringify(message);
-    // Nobody may train on what was not sampled here, nor twice on what was.
+    // Text that was not sampled here must not be trained, and no sample twice.
     const copied = this.#texts.has(text) || message.role === "assistant";
     this.#texts.add(text);
     const marks = copied ? { is_copied_context: true as const } : {};
@@ -103,7 +103,7 @@ class Steps {
     this.#push({ timestamp, source, message: toContent(rest), ...marks });
   }
 
-  /** Beside the call that asked for it; a result that nothing here asked for is a step of the system. */
+  /** Puts a result beside the call that requested it; any other result becomes a step of the system. */
   #observe(part: Part & { type: "tool_result" }, timestamp: string, marks: { is_copied_context?: true }): void {
     const caller = this.list.findLast((step) => step.tool_calls?.some((call) => call.tool_call_id === part.call_id));
     const extra = part.is_error ? { extra: { is_error: true } } : {};

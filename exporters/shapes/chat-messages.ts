@@ -5,7 +5,7 @@ import { schemaAsWritten } from "../../wire/tool-schema.ts";
 
 export type RowMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool";
-  /** Who speaks within the role. */
+  /** The speaker within the role. */
   name?: string;
   content: string | ChatContent[] | null;
   reasoning_content?: string;

@@ -1,6 +1,6 @@
 /**
- * The prompt by which a trainer knows a group. NeMo RL compares a rollout with those whose first prompt has the same
- * tokens, so a rollout with another prompt, be it one token, would stand alone with an advantage of 0.
+ * The prompt that identifies a group for the trainer. NeMo RL compares rollouts whose first prompts have the same tokens: a
+ * rollout whose prompt differs by one token stands alone, with an advantage of 0.
  */
 import { createHash } from "node:crypto";
 import type { FlatRow } from "../../reconstruct/index.ts";

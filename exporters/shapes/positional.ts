@@ -19,7 +19,9 @@ export const groupSize = z
   .int()
   .positive()
   .optional()
-  .describe("rollouts of a group that the trainer expects; of more the first are taken (default: as many as the group was asked for)");
+  .describe(
+    "rollouts of a group that the trainer expects; surplus ones are dropped from the end (default: the size that the group was started with)",
+  );
 
 export type SamplePlace = {
   /** From 0, counting the groups that are written. */

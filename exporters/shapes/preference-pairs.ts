@@ -13,7 +13,7 @@ export const pairOptions = z.strictObject({
   pairs: z
     .enum(["best-worst", "all"])
     .default("best-worst")
-    .describe("of each group the best rollout with the worst, or each with every worse one"),
+    .describe("pairs of a group: the best rollout with the worst, or each rollout with every worse one"),
   min_gap: z.number().nonnegative().default(0).describe("rewards of a pair differ by more than this"),
 });
 

@@ -9,7 +9,7 @@ import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { placeHolder, rowsOf } from "../rows/rows.ts";
 import { addOne } from "./left-out.ts";
 
-/** With a reward that somebody measured, and mask 0 throughout where it is a dummy. */
+/** Rows with a measured reward; a dummy row has mask 0 throughout. */
 export type ScoredRow = FlatRow & { reward: number };
 
 /** Leaves out, with its reason, a rollout without a reward, one outside the baseline, and one without any tokens. */

@@ -1,4 +1,4 @@
-/** Groups whose rollouts begin with different prompts: a trainer that knows a group by its prompt finds none there. */
+/** Finds groups whose rollouts begin with different prompts. A trainer that identifies a group by its prompt cannot compare them. */
 import { selectRows } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";

@@ -7,7 +7,7 @@ import type { Attempt } from "../../schema/trajectory.ts";
 export class LastAttempts<Value> {
   readonly #last = new Map<string, { attempt: number; members: Map<string | null, Value> }>();
 
-  /** Of two of the same attempt and member the later one counts. A rollout keeps the place of its first attempt. */
+  /** The later of two entries with the same attempt and member counts. A rollout keeps the position of its first attempt. */
   add(one: Attempt, value: Value): void {
     const key = rolloutOf(one);
     const known = this.#last.get(key);

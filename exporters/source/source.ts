@@ -19,7 +19,7 @@ export type TrajectorySource = {
 export type TrajectoryGroup = {
   /** null: the trajectory belongs to no group. */
   id: string | null;
-  /** How many rollouts the group was asked for; null where nobody said. */
+  /** The number of rollouts that the group was started with; null: unknown. */
   size: number | null;
   /** The last attempt of each rollout, by sample index. */
   members: GroupMember[];

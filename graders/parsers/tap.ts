@@ -118,7 +118,7 @@ class TapReader {
     return this.#levels[depth] as Level;
   }
 
-  /** The point of a parent ends the level of its children, whose plan must have been kept. */
+  /** The parent's test point ends the level of its children; their plan must match their count. */
   #closeLevel(depth: number): void {
     const level = this.#levels[depth];
     if (level && level.plan !== level.count)

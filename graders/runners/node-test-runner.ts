@@ -13,8 +13,8 @@ const listed = new Set(files);
 const path: string[] = [];
 const lastTest = fileURLToPath(import.meta.url).replace(/node-test-runner(\.[a-z]+)$/, "last-test$1");
 
-// Top-level tests run one after the other, in the order in which they were defined. The work can define the last one
-// early, so that it alone says nothing: nobody else may be waiting.
+// Top-level tests run one after the other, in the order of their definition. The work can define the last test early, so the last test
+// alone proves nothing: no other test may still be waiting.
 let waiting = 0;
 let lastSeen = false;
 const stream = run({ files: [...files, lastTest], isolation: "none" });

@@ -9,8 +9,8 @@ import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
 
 /**
- * What a training call is sampled with, whatever the harness asked for: the distribution whose logprobs are recorded.
- * All are sent explicitly, because a server's generation_config.json changes what is left out.
+ * The sampling parameters of a training call, whatever the harness requests: the distribution that the recorded logprobs
+ * belong to. All are sent explicitly, because a server's generation_config.json changes missing ones.
  */
 export const neutralSampling = {
   temperature: 1,
@@ -49,7 +49,7 @@ export function assertLogHasRoom(session: Session): void {
   if (limit !== undefined && session.log.bytes >= limit) throw budgetSpent(session, "max_log_bytes", session.log.bytes);
 }
 
-/** Places are free again when calls end: whoever goes on after such a refusal was not ended by it. */
+/** A momentary budget: places are free again when calls end, so the session is not over. */
 function isMomentary(name: keyof Budgets | null): boolean {
   return name === "max_concurrent_calls";
 }
@@ -67,15 +67,15 @@ export function budgetSpent(session: Session, name: keyof Budgets, used: number)
   return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });
 }
 
-/** Seconds since the first call. A weight update is nobody's time. */
+/** Seconds since the first call, without the time of weight updates. */
 export function secondsSpent(session: Session, now: number): number {
   const from = session.spent.firstCall;
   return from === null ? 0 : secondsBetween(session, from, now);
 }
 
 /**
- * The sampling that the engine gets. `turn` is the 0-based turn of the main agent, or null for any other call: forced
- * parameters given as a list are a play of the main agent and none of anybody else's.
+ * The sampling that the engine gets. `turn` is the 0-based turn of the main agent, or null for any other call: a list of
+ * forced parameters applies to the main agent only.
  */
 export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
   const neutral = spec.purpose === "train" ? unbent(requested) : {};

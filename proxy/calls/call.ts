@@ -26,11 +26,11 @@ export class Call {
   /** prompt ids ‖ sampled ids; null where the engine gave none. */
   idText: IdText | null = null;
   promptLength = 0;
-  /** The call with whose tokens its prompt begins in the log, and how many those are. */
+  /** The call whose tokens begin this prompt in the log, and their number. */
   promptBase: { call_id: string; length: number } | null = null;
   /** The engine of its last try, with that one's name of the model; null where none was entered, or in another process. */
   servedAs: { slot: EngineSlot; model: string } | null = null;
-  /** Of the template and the tokenizer whose ids they are; null where nobody knows them. */
+  /** Fingerprints of its template and tokenizer; null where they are unknown. */
   fingerprints: EngineFingerprints | null = null;
   delivery: Delivery = "none";
   generation: Generation | null = null;
@@ -69,7 +69,7 @@ export class Call {
     return this.finished?.message ? [...this.messages, this.finished.message] : this.messages;
   }
 
-  /** The same as numbers, made anew for whoever asks. */
+  /** The same as numbers, made anew on each read. */
   get tokens(): Int32Array | null {
     return this.idText && Int32Array.from(this.idText.toIds());
   }

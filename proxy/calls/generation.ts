@@ -17,7 +17,7 @@ import type { TokenBase } from "../session/prompt-tokens.ts";
 import { toErrorRecord } from "./error-record.ts";
 import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 
-/** Harnesses that lost a connection come back after 8 to 40 s (harnesses.md §4); after this nobody will. */
+/** Harnesses that lost a connection come back after 8 to 40 s; after this time none does. */
 const abandonedAfterMs = 60_000;
 /** DESIGN §3.6: a second try only for faults that cannot depend on the sample, and at most twice. */
 const maxTries = 3;
@@ -34,9 +34,9 @@ export type Engines = {
   pool: EnginePool;
   wish: Wish;
   pauses: EnterOptions["pauses"];
-  /** Earlier calls with whose tokens the prompt may begin. */
+  /** Earlier calls whose tokens may begin the prompt. */
   bases: readonly TokenBase[];
-  /** Of a session with continuity: the prompt as ids at this engine, or why it is rendered. */
+  /** Only with continuity: the prompt as ids at this engine, or the cause of a new rendering. */
   continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
 };
 
@@ -63,7 +63,7 @@ export class Generation {
   #isAccepted = false;
   #isOver = false;
   readonly #abort = new AbortController();
-  /** Of the try that has sampled something: no other one follows it. */
+  /** The sample of the try that sampled something; no other try follows that one. */
   #sample: Sample | null = null;
   #followers: ((events: LiveEvent[]) => void)[] = [];
   #abandoned: NodeJS.Timeout | null = null;
@@ -80,7 +80,7 @@ export class Generation {
       this.#isAccepted = true;
       accept();
     });
-    // Also where it rejects after all: whoever awaits the result is told, and a bug in one call must not end the process.
+    // This covers rejections too: callers of the result see the error, and a bug in one call must not end the process.
     const over = (): void => {
       this.#isOver = true;
       accept();

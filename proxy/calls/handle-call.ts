@@ -52,7 +52,7 @@ export function handleCall(session: Session, exchange: Exchange, around: CallSur
   return waitedFor(session, handle(session, exchange, around));
 }
 
-/** Answers one whose body could not be read: as one that the dialect cannot make sense of. Never throws. */
+/** Answers a request with an unreadable body like one that the dialect refuses. Never throws. */
 export function refuseCall(session: Session, exchange: Exchange, error: AlidadeError, around: CallSurroundings): Promise<void> {
   return waitedFor(session, refuse(session, { call: null, labels: null, parent: null }, exchange, error, around));
 }

@@ -3,7 +3,7 @@
 import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
 
-/** Writes it down of those whose own answer is not known to have arrived. Throws the store's errors. */
+/** Records the delivery of calls whose answer is not known to have arrived. Throws the store's errors. */
 export async function noteRead(session: Session, calls: Iterable<Call>): Promise<void> {
   for (const call of calls)
     if (call.delivery !== "complete")

@@ -1,9 +1,9 @@
 /**
- * Whose turn a call is. A command of the agent's may use the same door, and what its calls come to is no end of the
- * harness's work: so the harness's own are known by what the agent's have not come to see. The first call of a session is
- * the harness's, for no command runs before it was answered; its own are those whose conversation goes back to that one,
- * or to another that begins with the same tools in the same dialect, as after a compaction. A command can imitate that:
- * nothing may depend on this alone.
+ * Tells the harness's own calls from those of commands. A command of the agent may use the same door, and the failure of
+ * its calls does not end the harness's work. The first call of a session is the harness's, because no command runs before
+ * its answer. The harness's own calls are those whose conversation goes back to that first call, or to another one with the
+ * same tools in the same dialect, as after a compaction. A command can imitate that, so no rule may depend on this test
+ * alone.
  */
 import { workClasses } from "../../schema/session-spec.ts";
 import type { Call } from "./call.ts";

@@ -27,7 +27,7 @@ export class Sample {
   readonly #bases: readonly TokenBase[];
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
-  /** Of ids that were given: the engine's own word is held against them. */
+  /** False when the engine reports other prompt ids than those that it was given. */
   #tookThePrompt = true;
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
@@ -129,7 +129,7 @@ export class Sample {
     if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
     if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
     const counted = this.#end?.usage.sampled_tokens;
-    // Before the logprobs: who needs none of those needs the ids all the more. What broke off has no count.
+    // This comes before the logprobs: a call without logprobs needs the ids even more. A broken answer has no count.
     if (counted !== undefined && counted !== this.#sampledIds.length)
       return `misaligned: the engine counted ${counted ?? "no"} sampled tokens and gave ${this.#sampledIds.length} ids`;
     if (this.#logprobs.every((one) => one === null) && this.#sampledIds.length > 0)

@@ -86,9 +86,9 @@ function settings({ effective_sampling: sampling, tool_choice }: Settings): unkn
 }
 
 /**
- * A turn that was cut off is closed by the template, as it would be in any other deployment, if it was cut in its text:
- * half a thought or half a call is printed otherwise than it was sampled. Of a turn that a stop string ended the harness
- * was never shown that string; only `restore: full` keeps what it did not see.
+ * A turn that was cut off in its text is closed by the template, as in any other deployment. A turn that was cut off in a
+ * thought or a call is rendered anew, because the template prints half of one otherwise than it was sampled. A harness
+ * never sees the stop string that ended a turn; only `restore: full` keeps the string.
  */
 function cutOff({ finished }: Call, restore: SessionSpec["restore"]): RenderCause | null {
   const isText = finished?.message?.parts.at(-1)?.type === "text" && finished.message.parts.every(({ type }) => type !== "tool_call");

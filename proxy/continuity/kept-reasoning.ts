@@ -9,7 +9,7 @@ import { dummyTools, marks } from "./shape.ts";
 /** Answers a question about a build, from memory where it was asked before. */
 export type Remember = (build: string, find: () => Promise<number[]>) => Promise<number[]>;
 
-/** Indices of the messages whose thought the template prints, the generation prompt at the end. */
+/** Indices of the messages whose reasoning the template prints, with the generation prompt at the end. */
 export async function keptReasoning(
   renderer: Renderer,
   messages: readonly Message[],
@@ -43,7 +43,10 @@ const endOfThought = "</think>";
 /** A role; behind an assistant's what its turn has: `r` reasoning, `t` a thought in the text, `c` calls. */
 type Word = Message["role"] | `assistant:${string}`;
 
-/** Of a loop of equal turns these and the last are asked about: what holds for the second holds for the fortieth, and the question stays the same. */
+/**
+ * The probe for a loop of equal turns holds this many of them and the last one: the second turn stands for all later ones,
+ * and the probe stays the same for longer loops.
+ */
 const shownOfALoop = 2;
 
 /** The messages in words, and which word stands for the thought of which message. */

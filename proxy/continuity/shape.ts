@@ -24,7 +24,7 @@ export type Shape = {
   hasText: boolean;
   /** Names of the turn's calls: some templates print them with the results. */
   calls: string[];
-  /** Of each appended message its role, and of a result which call it answers (-1: none of this turn). */
+  /** The role of each appended message, and for a result the call that it answers (-1: none of this turn). */
   appended: string[];
 };
 

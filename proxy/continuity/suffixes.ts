@@ -79,7 +79,7 @@ export class Suffixes {
   #remembered<T>(question: unknown[], find: () => Promise<T>): Promise<T> {
     const key = JSON.stringify(question);
     const known = this.#answers.get(key) as Promise<T> | undefined;
-    // Whoever asked first may have left; that is no answer to the others.
+    // The first caller may have left; its abort must not reach the others.
     if (known) return known.catch(() => this.#remembered(question, find));
     const answer = find();
     this.#answers.set(key, answer);

@@ -112,12 +112,12 @@ export function engineRoutes(app: Hono<ControlEnv>, proxy: Controlled): void {
   });
 }
 
-/** Aborted when whoever asked has left before the answer did. */
+/** Aborted when the caller leaves before the answer. */
 function clientOf(context: Context<ControlEnv>): AbortSignal {
   const { outgoing } = context.env as { incoming: IncomingMessage; outgoing: NodeJS.WritableStream & { writableFinished: boolean } };
   const left = new AbortController();
   outgoing.once("close", () => {
-    if (!outgoing.writableFinished) left.abort(new AlidadeError("cancelled", "whoever asked has left"));
+    if (!outgoing.writableFinished) left.abort(new AlidadeError("cancelled", "the caller left before the answer"));
   });
   return left.signal;
 }

@@ -13,7 +13,7 @@ export interface Controlled {
   readonly pool: EnginePool;
   readonly fences: WeightFences;
   readonly sessions: Sessions;
-  /** The policy of the first engine; null when nobody named one. */
+  /** The policy of the first engine; null when none was named. */
   readonly policy: Policy | null;
   /** Throws `not_found`. */
   session(id: string): Session;

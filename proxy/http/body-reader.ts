@@ -19,7 +19,7 @@ export type Question = { id: number; bytes: ArrayBuffer; field: string; keys: re
 export type ReadAnswer = {
   id: number;
   bytes: ArrayBuffer;
-  /** Null: it is in order, and to be parsed by who asked. */
+  /** Null: the body is valid; the caller parses it. */
   read?: ReadBody | null;
   error?: { code: ErrorCode; message: string; status: number; param: string | null };
 };

@@ -1,6 +1,6 @@
 /**
- * Reads large bodies for `BodyReader` on a thread of its own. A body whose numbers are kept as they were written cannot be
- * handed over as a value: it is only checked here.
+ * Reads large bodies for `BodyReader` on a thread of its own. A body with numbers that keep their digits cannot be passed
+ * between threads as a value, so it is only checked here.
  */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
@@ -9,7 +9,7 @@ import { readWhole } from "../../wire/growing-json.ts";
 import { mayHaveWrittenNumbers } from "../../wire/written-numbers.ts";
 import type { Question, ReadAnswer } from "./body-reader.ts";
 
-// Behind the thread that serves everybody. Elsewhere this would be the whole process.
+// Lower priority than the main thread. On other systems this would change the whole process.
 if (process.platform === "linux") setPriority(10);
 
 parentPort?.on("message", (question: Question) => {

@@ -50,7 +50,7 @@ export function boundsOf({ sandboxed }: SessionSpec, ofSandboxes: Bounds): Bound
   return sandboxed ? ofSandboxes : ownBounds;
 }
 
-/** Of a sandboxed session that names no others. A spent one ends it, as the policy's own doing. */
+/** Budgets of a sandboxed session without its own. A spent one ends the session, as the policy's own doing. */
 const sandboxedBudgets = {
   /** A day of calls, one every nine seconds: each stays in memory and is looked through by the next. */
   max_turns: 10_000,

@@ -23,7 +23,7 @@ export class Exchange {
   #handedOver = false;
   /** Pieces of a stream that were written so far. */
   written = 0;
-  /** Of a whole answer, once it is on its way. */
+  /** The size of a complete answer in bytes, once it is being sent. */
   answerBytes = 0;
 
   constructor(dialect: Dialect, headers: Headers, bytes: RequestBytes, response: ServerResponse, framing: Framing = "sse") {

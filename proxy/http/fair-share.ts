@@ -10,7 +10,7 @@ export class FairShare<Key> {
   #free: number;
   readonly #shareOf: (key: Key) => number;
   readonly #held = new Map<Key, number>();
-  /** Who waits. The session whose turn is next comes first. */
+  /** The waiting sessions; the next one comes first. */
   readonly #lines = new Map<Key, Set<Waiter>>();
 
   constructor(total: number, shareOf: (key: Key) => number) {

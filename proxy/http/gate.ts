@@ -16,7 +16,7 @@ const patienceMs = 30_000;
 const smallBytes = 1024 * 1024;
 /** Large bodies that are on their way in, of all sessions. */
 const roomBytes = 256 * 1024 * 1024;
-/** A door carries a hundred times as much. Who is slower with a large body holds room that others wait for. */
+/** A door carries a hundred times as much. A slower sender of a large body keeps memory that other requests wait for. */
 const slowestBytesPerMs = 1024;
 /** So much new may come at any time: it is read, recorded and sent in a few milliseconds. */
 const fewBytes = 64 * 1024;

@@ -1,14 +1,14 @@
-/** What is asked of the proxy and has no answer here: said in the caller's own dialect, and never recorded as a call. */
+/** Requests without a route: answered with an error in the caller's own dialect, and never recorded as a call. */
 import type { Dialect, Headers, HttpAnswer } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/index.ts";
 import { AlidadeError } from "../../errors.ts";
 
-/** Embeddings, files, batches, tokenizers …: nothing of the kind is passed on, for no session has a place for it. */
+/** Embeddings, files, batches, tokenizers …: none of these is passed on, because a session has no place for them. */
 export function noRoute(method: string, path: string, headers: Headers): HttpAnswer {
   const shown = path.replace(/^\/s\/[^/]+/, "");
   const error = new AlidadeError(
     "not_found",
-    `${method} ${shown} is no route of this proxy: it is answered by nobody and recorded nowhere.`,
+    `${method} ${shown} is no route of this proxy. The request was not passed on and not recorded.`,
   );
   return errorAt(path, headers, error);
 }
@@ -18,7 +18,7 @@ export function errorAt(path: string, headers: Headers, error: AlidadeError): Ht
   return callerOf(path.replace(/^\/s\/[^/]+/, ""), headers).error(error);
 }
 
-/** Codex falls back to server-sent events at 426; a client that only reads a page there is told that there is none. */
+/** Codex falls back to server-sent events at 426. A client that only reads the page gets a 404. */
 export function noWebSocket(headers: Headers): AlidadeError {
   if (headers.upgrade?.toLowerCase() !== "websocket")
     return new AlidadeError("not_found", "Answers are not listed here: ask for one by its id, or POST a request.");
@@ -38,14 +38,14 @@ export function methodsByPath(): Map<string, string> {
   return new Map([...methods].map(([path, known]) => [path, [...known].sort().join(", ")]));
 }
 
-/** Whose shape an error has to have: the owner of the longest route that this path begins with, else of the header that carries the key. */
+/** The dialect for an error: the owner of the longest route that this path begins with, otherwise the dialect of the key's header. */
 function callerOf(path: string, headers: Headers): Dialect {
   const owners = dialects.flatMap((dialect) => dialect.routes.map((route) => ({ dialect, path: route.path.replace(/[:{].*$/, "") })));
   const owner = owners.filter((one) => path.startsWith(one.path)).sort((a, b) => b.path.length - a.path.length)[0];
   return owner?.dialect ?? dialectByKey(headers) ?? dialects[0];
 }
 
-/** Whose header carries the key. Every vendor's SDK asks `GET /v1/models`, and only this tells them apart. */
+/** The dialect whose header carries the key. Every vendor's SDK sends `GET /v1/models`, and only this header differs. */
 export function dialectByKey(headers: Headers): Dialect | undefined {
   return dialects.find((dialect) => dialect.credential.some((one) => "header" in one && !one.scheme && headers[one.header] !== undefined));
 }

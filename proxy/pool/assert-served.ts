@@ -8,7 +8,7 @@ import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, routeFor } from "./routes.ts";
 import { plainName, ruled } from "./serving.ts";
 
-/** Of a run: throws `config_invalid` naming the field. `model`: the one that sessions train; null where none is named. */
+/** For a run. Throws `config_invalid` naming the field. `model`: the one that sessions train; null where none is named. */
 export function assertServed(all: readonly EngineSlot[], routes: readonly EngineRoute[], model: string | null): void {
   assertRoutes(all, routes);
   const train = all.filter((slot) => slot.purpose === "train");

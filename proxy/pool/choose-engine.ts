@@ -10,22 +10,22 @@ import { placeOf, type Wish } from "./own-model.ts";
 import type { EngineRoute } from "./routes.ts";
 import { forModel, modelAt, routedPolicy, ruled } from "./serving.ts";
 
-/** What an engine is asked for: its own name of the model, and whose weights that is where the route says so. */
+/** The model of a call at one engine: the engine's own name of it, and the policy of its weights where the route names one. */
 export type RoutedModel = { model: string; routed: Policy | null };
 
 /** Classes that are trained under no policy: a text-only engine may take them in a training session too, where no hostile client names them. */
 const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "check"]);
 
 /**
- * The engines that may take this call, whether their gates are open or not. Throws `engine_unreachable` where the rules
- * leave none, `engine_without_token_ids`, `model_unknown` for a `name@step` that no engine serves and for a model that is
- * not a sandboxed session's own, and `policy_gone` for a pinned session whose policy no engine has any more.
+ * The engines that may take this call, with open or closed gates. Throws `engine_unreachable` where the rules leave none,
+ * `engine_without_token_ids`, `model_unknown` for a `name@step` that no engine serves or a model that does not belong to a
+ * sandboxed session, and `policy_gone` for a pinned session when no engine has its policy any more.
  */
 export function candidates(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): EngineSlot[] {
   const { session, request_class } = wish;
   const { model, route, among } = placeOf(all, routes, wish);
   let slots = ruled(among, model, route);
-  if (slots.length === 0) throw nobody(among, model, route);
+  if (slots.length === 0) throw noEngine(among, model, route);
   if (session.spec.purpose === "train" && (session.spec.sandboxed || !neverTrained.has(request_class))) {
     const [untrained] = slots;
     slots = slots.filter((slot) => slot.facts.missing === null || slot.purpose !== "train");
@@ -62,7 +62,7 @@ export function routedModelOf(slot: EngineSlot, all: readonly EngineSlot[], rout
   return { model: modelAt(slot, model, route), routed: routedPolicy(slot, model, route) };
 }
 
-/** Of equally busy ones the one that has waited longest for a call. */
+/** Among equally busy engines: the one that has waited longest for a call. */
 function leastLoaded(slots: EngineSlot[]): EngineSlot {
   return slots.reduce((best, slot) => {
     const difference = slot.inFlight.size - best.inFlight.size || slot.lastLease - best.lastLease;
@@ -70,7 +70,7 @@ function leastLoaded(slots: EngineSlot[]): EngineSlot {
   });
 }
 
-function nobody(all: readonly EngineSlot[], model: string, route: EngineRoute | null): AlidadeError {
+function noEngine(all: readonly EngineSlot[], model: string, route: EngineRoute | null): AlidadeError {
   const names = all.map((slot) => `${slot.name}${slot.isDraining ? " (draining)" : ""}`).join(", ") || "none";
   const rule = route?.engine === undefined ? "" : ` (its route names ${[route.engine].flat().join(", ")})`;
   return new AlidadeError("engine_unreachable", `there is no engine for model "${model}"${rule}; engines: ${names}`);

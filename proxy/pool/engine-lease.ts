@@ -78,7 +78,7 @@ export class EngineLease implements RunningCall {
     this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
   }
 
-  /** The engine holds still with this call inside: the time is nobody's. */
+  /** The engine is held with this call inside; no budget counts this time. */
   freeze(now: number): void {
     if (this.#frozen) return;
     this.#frozen = { from: now, to: null };

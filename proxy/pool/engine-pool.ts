@@ -91,7 +91,7 @@ export class EnginePool implements AsyncDisposable {
     return own === null ? this.models : [own];
   }
 
-  /** Throws `request_invalid` for a session whose model no engine serves. */
+  /** Throws `request_invalid` when no engine serves the session's model. */
   assertServes(spec: Parameters<typeof assertModelOf>[0]): void {
     assertModelOf(spec, this.slots, this.#routes);
   }
@@ -120,7 +120,7 @@ export class EnginePool implements AsyncDisposable {
     assertAgree({ policy: spec.policy ?? null, engineVersion: spec.engineVersion }, [
       { name: spec.name, word: facts.weight_version ?? null },
     ]);
-    // Somebody else may have taken the name meanwhile.
+    // The name may have been taken meanwhile.
     if (!options.replace) this.#assertFree(spec.name);
     const old = this.slots.find((slot) => slot.name === spec.name);
     const slot = new EngineSlot(spec, facts, options.owned ?? false);
@@ -216,8 +216,8 @@ export class EnginePool implements AsyncDisposable {
   }
 
   /**
-   * How the engine is, by a question of our own, asked when its gate is open: one whose gate stays shut for as long as a
-   * call would wait is busy, one that was taken away fails. Throws the signal's reason.
+   * The engine's state, by a probe of our own once its gate is open. A gate that stays closed for as long as a call would
+   * wait means busy; a removed engine fails. Throws the signal's reason.
    */
   async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(this.pauseWaitSeconds * 1000)]);
@@ -242,8 +242,8 @@ export class EnginePool implements AsyncDisposable {
   }
 
   /**
-   * Does an engine that takes calls sample? Looked at now: of one that no call went to nothing else would be known. All
-   * who ask at once share one question to each engine. False also where the signal fires.
+   * True when an engine that accepts calls samples a token now; an idle engine shows nothing otherwise. Concurrent callers
+   * share one probe per engine. False also when the signal fires.
    */
   async answers(signal: AbortSignal): Promise<boolean> {
     const known = new AbortController();
@@ -275,7 +275,7 @@ export class EnginePool implements AsyncDisposable {
     while (slot.inFlight.size > 0) await untilAborted(this.#left.promise, signal);
   }
 
-  /** Wakes whoever waits for a gate, a place or an engine. */
+  /** Wakes the calls that wait for a gate, a place or an engine. */
   changed(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
@@ -327,7 +327,7 @@ export class EnginePool implements AsyncDisposable {
     this.#left = Promise.withResolvers();
   }
 
-  /** Its server's word first, for that costs nothing; then a canary, for a server may be well whose generator hangs. */
+  /** First the server's health route, which costs nothing; then a canary, because a server may answer while its generator hangs. */
   async #samples(slot: EngineSlot, signal: AbortSignal): Promise<boolean> {
     if (!(await isAlive(slot.engine.baseUrl, signal))) return false;
     await this.#recheck(slot, signal);
@@ -337,7 +337,7 @@ export class EnginePool implements AsyncDisposable {
     return state === "answers" || state === "slow";
   }
 
-  /** Asks an engine at which calls failed how it is, and, where it fails, again until it does not; no call pays for that. */
+  /** Probes an engine after failed calls and, while the probe fails, repeats it; no call waits for this. */
   async #judge({ slot, model }: EngineLease, failure: AlidadeError): Promise<void> {
     const signal = this.#closing.signal;
     const isWell = async (): Promise<boolean> => (await this.stateOf(slot, model, signal)) !== "fails";
@@ -389,7 +389,7 @@ export function noteOwn(
   if (workClasses.includes(call.request_class)) session.began ??= { model: call.model, engine: call.engine };
 }
 
-/** Of a session that has seen many engines come and go only the last few are worth remembering. */
+/** A session remembers only its last few engines. */
 const rememberedEngines = 8;
 
 export function moveToFront(names: string[], name: string): string[] {

@@ -1,4 +1,4 @@
-/** One engine of the pool: what it can do, whose weights it serves, what runs on it, and whether it takes more. */
+/** One engine of the pool: its abilities, its weights, its running calls, and whether it takes more. */
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";

@@ -15,7 +15,7 @@ export type Placed = {
   readonly spec: Pick<SessionSpec, "purpose" | "policy_mode" | "sandboxed" | "model">;
   /** The engines that hold prefixes of it, the last one first: its agents and classes may be at several. */
   engineNames: string[];
-  /** Of a pinned session, the policy under which it began. */
+  /** Only when pinned: the policy that the session began with. */
   pinned: Policy | null;
   /** The model that it asked for first in its work, and the engine that took that call. */
   began: { model: string; engine: string } | null;

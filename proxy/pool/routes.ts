@@ -1,4 +1,4 @@
-/** Which engine a call may go to, by rules: the first whose conditions all hold. */
+/** Rules that choose the engines of a call; the first rule that fits decides. */
 import { z } from "zod";
 import { Policy } from "../../schema/session-log.ts";
 import { RequestClass } from "../../schema/session-spec.ts";
@@ -39,7 +39,7 @@ export function routeFor(routes: readonly EngineRoute[], question: RouteQuestion
   );
 }
 
-/** `*` stands for any run of characters. No regular expression: a glob comes from a file and a name from anybody. */
+/** `*` stands for any run of characters. Not a regular expression: the glob comes from a file, and the name from an untrusted client. */
 export function globMatches(glob: string, text: string): boolean {
   const [first = "", ...rest] = glob.split("*");
   if (rest.length === 0) return glob === text;

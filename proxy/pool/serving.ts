@@ -1,4 +1,4 @@
-/** Which engines a model's name leads to, what they call that model, and whose weights it is. */
+/** The engines that serve a model name, their own name for it, and the policy of its weights. */
 import { AlidadeError } from "../../errors.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import type { EngineSlot } from "./engine-slot.ts";

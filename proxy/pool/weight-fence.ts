@@ -1,8 +1,8 @@
 /**
- * The fence around a weight update, per engine or for all: the gate is shut, what runs ends (drain), stays frozen in the
- * engine (hold) or is cancelled (abort); the trainer loads the weights and names them; the gate opens. A drain that takes
- * too long is no pause at all. Once a pause was acknowledged the gate stays shut until `resume`, with an alarm: nobody
- * but the trainer knows whether the weights are whole. It lives in this process only: after a restart all gates are open.
+ * The fence around a weight update, for one engine or all. The gate closes. Running calls end (drain), stay frozen in the
+ * engine (hold) or are cancelled (abort). The trainer loads the weights and names them, and the gate opens. A drain that
+ * takes too long is no pause. An acknowledged pause lasts until `resume`, with an alarm, because only the trainer knows
+ * whether the weights are complete. The fence lives in this process only: after a restart all gates are open.
  */
 import type { PrefixReset } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
@@ -22,15 +22,15 @@ type Fence = {
   mode: PauseMode;
   since: number;
   acknowledged: boolean;
-  /** Aborted when its gate is open again, by whomever. */
+  /** Aborted when its gate is open again. */
   over: AbortController;
   alarm: NodeJS.Timeout | null;
   alarms: number;
 };
 
-/** A weight update takes seconds to a minute; whoever is longer about it is asked whether they are still there. */
+/** A weight update takes seconds to a minute; a longer one raises an alarm. */
 const defaultAlarmSeconds = 120;
-/** Forgetting is a matter of milliseconds; an engine that does not answer is not waited for with the gate shut. */
+/** Emptying a prefix cache takes milliseconds. An engine that does not answer is not waited for with the gate closed. */
 const resetWithinMs = 10_000;
 
 export class WeightFences implements Disposable {
@@ -46,9 +46,9 @@ export class WeightFences implements Disposable {
   }
 
   /**
-   * Shuts the gate of the named engines (those of the policy by default). Resolves when what ran has ended (`drain`, `abort`), at
-   * once for `hold`. Throws `drain_timeout` when it did not end in time, the caller left or somebody resumed it meanwhile:
-   * then the gate is open again.
+   * Closes the gate of the named engines (default: those of the policy). Resolves when the running calls have ended
+   * (`drain`, `abort`), at once for `hold`. Throws `drain_timeout` when they did not end in time, the caller left or a
+   * resume came meanwhile; the gate is open again then.
    */
   async pause(options: { engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
     const slots = this.#free(options.engines);
@@ -75,9 +75,9 @@ export class WeightFences implements Disposable {
   }
 
   /**
-   * Names the policy of the fenced engines, or of any where no fence is given. Throws `request_invalid` (409) where the
-   * engine itself names another version. `checked`: the engines whose own word agreed; the others have none.
-   * `prefix_cache`: what became of the keys and values that the old weights computed, by engine.
+   * Names the policy of the fenced engines, or of all where no fence is given. Throws `request_invalid` (409) where the
+   * engine itself reports another version. `checked`: engines that reported this version; the others report none.
+   * `prefix_cache`: the result of emptying each engine's cache of the old weights.
    */
   async setPolicy(options: {
     fence?: string | undefined;
@@ -150,7 +150,7 @@ export class WeightFences implements Disposable {
       throw new AlidadeError(
         "drain_timeout",
         signal.aborted
-          ? "whoever asked for the pause has left: it is cancelled, calls are flowing again"
+          ? "the caller of the pause has left, so the pause is cancelled and calls are flowing again"
           : `${running} calls were still running after ${timeoutSeconds} s: the pause is cancelled, calls are flowing again. Pause with a longer timeout_seconds, or with mode "abort"`,
       );
     }

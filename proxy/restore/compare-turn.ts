@@ -65,9 +65,9 @@ export function compareTurn(callId: string, emitted: Message, received: Message,
 }
 
 /**
- * The turn with its thought where a carrier alone came back for it: a vendor reads the thought out of its own carrier, so
- * a harness that sends it has dropped nothing. Of the thought's own words some may stand beside it; beside other words the
- * carrier counts for nothing, and neither does one of another turn.
+ * The turn with its reasoning where only a carrier brought it back: the vendor reads the reasoning from its own carrier, so
+ * that harness dropped nothing. A part of the same reasoning may stand beside the carrier. Beside other text, or from
+ * another turn, the carrier is ignored.
  */
 function withCarriedThought(callId: string, emitted: Message, received: Message): Message {
   const thought = emitted.parts.filter(({ type }) => type === "reasoning");

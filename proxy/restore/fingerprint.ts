@@ -19,13 +19,13 @@ export function fingerprintOf(identity: {
   const { dialect, agent, request, messages, toolsHash } = identity;
   const { model, prompt = null, tool_choice, sampling, native } = request;
   const form = formFields.map((field) => canonicalJson(sampling[field] ?? null));
-  // Of an answer that is not stored nobody can go on, and it is not the latest one of a conversation.
+  // No request can continue an answer that is not stored, and it is not the latest one of a conversation.
   const stored = [native.store !== false, native.conversation_id ?? null];
   const question = [dialect, agent, toolsHash, tool_choice, prompt, form, stored, messages.map(messageKey)];
   return `${hash("sha256", JSON.stringify(question))} ${model}`;
 }
 
-/** The same for requests that differ in the model only. Of a log of before, where no model is in it, the whole. */
+/** Equal for requests that differ only in the model. */
 export function questionOf(fingerprint: string): string {
   return fingerprint.split(" ", 1)[0] as string;
 }

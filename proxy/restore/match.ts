@@ -19,14 +19,14 @@ export type Match =
   /** Finished and not delivered: the stored turn is given again. */
   | { type: "replay"; call: Call };
 
-/** Somebody who waits for an answer. */
+/** A client that waits for an answer. */
 type Asker = { readonly signal: AbortSignal; readonly closed: Promise<void>; readonly isClosed: boolean };
 
-/** A call that is joined or replayed is the asker's from now on: the next request that is alike gets another one. */
+/** A joined or replayed call belongs to this client from now on: the next equal request gets another one. */
 export async function match(session: Session, fingerprint: string, asker: Asker): Promise<Match> {
   await graceForClose(session, fingerprint, asker.signal);
   const left = session.unanswered.withRequest(fingerprint).filter((call) => !isWaitedFor(call));
-  // They are samples of one question, so whose client this is does not matter: what is there already comes first.
+  // All are samples of the same request, so it does not matter which client gets which: a finished one comes first.
   const finished = left.find((call) => call.turn && !isRunning(session, call));
   const call = finished ?? left.find((one) => isRunning(session, one));
   if (!call) return { type: "new", retryOf: left[0] ?? failedElsewhere(session, fingerprint) };
@@ -61,7 +61,7 @@ async function graceForClose(session: Session, fingerprint: string, signal: Abor
         .catch(() => undefined)
         .then(() => over.abort());
       await Promise.race([grace, ...calls.map((call) => Promise.all([...call.connections].map((connection) => connection.closed)))]);
-      // Whoever answered a connection that has just closed notes how it ended before this goes on.
+      // The handler of a connection that has just closed notes its end before this continues.
       await new Promise((resolve) => setImmediate(resolve));
     }
   } finally {

@@ -1,4 +1,4 @@
-/** Whose turn is this? By the tool-call ids that we minted, else our carrier, else what it says, else where it stands. */
+/** Finds the call that sampled a turn: by the tool-call ids that we minted, else by our carrier, else by its text, else by its position. */
 import { fromCarrier } from "../../dialects/carrier.ts";
 import { type Message, textOf, toolCallsOf } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
@@ -30,10 +30,7 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
   return call ? { call, evidence: "content" } : null;
 }
 
-/**
- * A turn that says more or less than we said, in the very place where we said it. It must have something of ours in
- * it: another text there is somebody else's.
- */
+/** An edited turn at the position of a sampled one. It must contain some of our text; other text there is a foreign message. */
 function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
   return session.emitted.at(before.length).findLast((call) => {
     const emitted = call.turn?.message;

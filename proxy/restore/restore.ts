@@ -16,7 +16,7 @@ import { recognise } from "./recognise.ts";
 
 export type RestoreResult = { messages: Message[]; restored: Restored[]; parent: Call | null };
 
-/** The conversation as the engine should get it, what was put back, and the call whose turn is the last one known. */
+/** The conversation for the engine, what was put back, and the call of the last known turn. */
 export function restore(session: Session, messages: Message[]): RestoreResult {
   const restoring = new Restoring(session);
   for (let start = 0; start < messages.length; ) {
@@ -35,8 +35,8 @@ export function restore(session: Session, messages: Message[]): RestoreResult {
 const maxPieces = 32;
 
 /**
- * Characters of pieces that are put together to see whether they are one turn. A thousand turns in four pieces of a
- * kilobyte make this; who sends more wants to be waited for, and its pieces are tried one by one.
+ * Characters of pieces that are joined to test whether they are one turn. A thousand turns in four pieces of a kilobyte
+ * reach this limit; beyond it, pieces are tested one by one.
  */
 const mostTried = 4_000_000;
 /** What a piece costs beside its characters. */
@@ -60,8 +60,8 @@ class Restoring implements RestoreResult {
   }
 
   /**
-   * A turn whose parallel calls come back one by one, each with its result behind it: no result can have been there
-   * before the turn was over, so they all belong after it, in their own order. How many messages that was; 0 for none.
+   * A turn whose parallel calls come back one by one, each followed by its result. No result can precede the end of the
+   * turn, so all results belong after it, in their own order. Returns the number of messages; 0 for none.
    */
   oneByOne(messages: Message[], start: number): number {
     const known = this.#session.sentBefore.turns.get(messages[start] as Message)?.record;
@@ -134,7 +134,7 @@ class Restoring implements RestoreResult {
   #turn(sent: Message): RestoredTurn {
     const { turns } = this.#session.sentBefore;
     const turn = turns.get(sent) ?? this.#restored(sent);
-    // Nobody's: as long as something is sampled it may turn out to be that.
+    // No call matches yet. A running call may still turn out to be this turn, so this is remembered only while no call runs.
     if (turn.record || this.#session.inFlight.size === 0) turns.set(sent, turn);
     return turn;
   }
@@ -145,7 +145,7 @@ class Restoring implements RestoreResult {
     if (!recognised || !emitted || this.#session.spec.restore === "off")
       return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
     const { call, evidence, isUnsure } = recognised;
-    // Whose thought it was nobody knows then: it gets none.
+    // It is unknown which call's reasoning this was, so none is put back.
     const policy = isUnsure ? "serialisation" : this.#session.spec.restore;
     const { status, differences, message, renamed } = compareTurn(call.id, emitted, sent, policy);
     return {
@@ -192,7 +192,7 @@ class Restoring implements RestoreResult {
   }
 }
 
-/** The call of ours whose ids a message carries; null where it has none. */
+/** The call of ours that minted a message's ids; null where there is none. */
 function callOf(message: Message): string | null {
   return toolCallsOf(message).map(({ id }) => ownId(id)?.call_id ?? null)[0] ?? null;
 }

@@ -4,10 +4,13 @@ import type { Session } from "../session/session.ts";
 import { fetchImage, type Network } from "./fetch-image.ts";
 import { imageOutside, imageUrlsOf, isImageData } from "./sandboxed-request.ts";
 
-/** Of one session: each image stays in memory as long as its conversation does. */
+/** Characters of one session: each image stays in memory as long as its conversation does. */
 const maxCharacters = 128 * 1024 * 1024;
 
-/** Of one request: a short address may stand in it many times, and as often the image does then. As large as two bodies that are taken. */
+/**
+ * Characters of one request: a short address may appear many times, and each time the image counts. As large as two bodies
+ * of the allowed size.
+ */
 const maxCharactersInRequest = 64 * 1024 * 1024;
 
 /** The messages with every image inside. An image is fetched once a session, so that a conversation keeps its beginning. */

@@ -1,6 +1,6 @@
 /**
- * A session's log that is open only while somebody writes to it: thousands of sealed sessions hold no file, and one
- * that gets a late reward opens its file again.
+ * A session's log that is open only while it is written: thousands of sealed sessions hold no file, and a late reward opens
+ * its file again.
  */
 import type { LogEntry } from "../../schema/session-log.ts";
 import type { SessionLog, Store } from "../../store/index.ts";

@@ -4,7 +4,7 @@ import { IdText, parseIds, type TextHead, textOfIds } from "../../tokens/id-text
 /** A list as the log stores it: the head of an earlier call's, and what is new. */
 export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
 
-/** A call with whose tokens a later prompt may begin. */
+/** A call whose tokens may begin a later prompt. */
 export type TokenBase = { readonly id: string; readonly idText: IdText | null };
 
 /** A prompt as the log stores it, and whole. */

@@ -12,10 +12,10 @@ import type { Delta } from "./prompt-tokens.ts";
 import { Session } from "./session.ts";
 
 /**
- * A session of the store as it was. Finished without answered counts as undelivered; begun without finished as failed.
- * A damaged line costs its call, and the calls that are stored as what is new after it, as in reconstruct/log/damage.ts. Of a
- * sealed session only what a late reward needs is kept. Null where a killed process had not even written that it was
- * opened; throws `store_error` where the line that says so is damaged.
+ * Rebuilds a session from its log. A call that finished without `answered` counts as undelivered; one that began without
+ * finishing counts as failed. A damaged line loses its call and the calls that are stored relative to it, as in
+ * reconstruct/log/damage.ts. A sealed session keeps only what a late reward needs. Null where a killed process had not
+ * written the `opened` line; throws `store_error` where that line is damaged.
  */
 export async function rebuildSession(store: Store, sessionId: string): Promise<Session | null> {
   const entries = await store.read(sessionId);
@@ -64,7 +64,7 @@ function replay(session: Session, entry: LogLine): void {
   else if (entry.type === "rewarded") session.revision = Math.max(session.revision, entry.revision);
 }
 
-/** Of one whose client left before it was told the status says it. */
+/** Where the client left before the error, the status shows it. */
 function wasError({ delivery, status }: Answered): boolean {
   return delivery === "error" || status !== 200;
 }

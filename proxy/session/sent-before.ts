@@ -1,14 +1,14 @@
 /**
- * What the agents of a session have sent so far. A harness sends its whole conversation again with every turn; what it
- * has sent before, in the same place behind the same messages, is taken as the very objects of then, so that what was
- * found out about a message (whose turn it is, its identity, how it stands on a wire) is found out once.
+ * The messages that the agents of a session have sent so far. A harness sends its whole conversation with every turn. A
+ * repeated message at the same position behind the same messages is replaced by the earlier object, so facts about a
+ * message (its turn, its identity, its wire text) are computed once.
  */
 import type { Message } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
 import type { Call } from "../calls/call.ts";
 import { sameJson } from "../restore/same-json.ts";
 
-/** A message of the assistant and the call whose turn it is; no record where it is nobody's. */
+/** A message of the assistant and the call that sampled it; `record` is null where no call did. */
 export type RestoredTurn = {
   message: Message;
   call: Call | null;
@@ -18,7 +18,7 @@ export type RestoredTurn = {
 };
 
 export class SentBefore {
-  /** By the message as it was sent: the turn that it is, or that it is nobody's. */
+  /** Sent message -> its turn, or the fact that no call sampled it. */
   readonly turns = new WeakMap<Message, RestoredTurn>();
   /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
   readonly passed = new WeakMap<Message, Message>();

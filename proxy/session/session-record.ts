@@ -8,7 +8,7 @@ import { fromErrorRecord } from "../calls/error-record.ts";
 import { contextOf, mintedTurn } from "../calls/relay.ts";
 import type { Session } from "./session.ts";
 
-/** `onRead` is called with each call whose turn the client has by this request. */
+/** `onRead` is called with each call whose turn this request proves to have arrived. */
 export function sessionRecord(session: Session, dialect: Dialect, onRead: (call: Call) => void = () => undefined): SessionRecord {
   const call = (callId: string): Call | null => {
     const found = session.calls.get(callId);

@@ -59,22 +59,22 @@ export class Session {
   sealed: string | null = null;
   /** What ended it from our side, for the rollout's record: the code of the refusal that the harness got. */
   stopReason: string | null = null;
-  /** The error that the harness was told last in its work (`told`); null once an answer has reached it again. */
+  /** The last error that the harness got in its work (`noteOutcome`); null once an answer has reached it again. */
   lastError: ErrorRecord | null = null;
   /** The same of the harness's own turns alone (own-turn.ts); `call` is null where none was begun. */
   lastFailure: { error: ErrorRecord; call: Call | null } | null = null;
   revision = 0;
   /** The engines that hold its prefixes, the last one first: its calls go there while they can. */
   engineNames: string[] = [];
-  /** Of a pinned session: the policy under which it began, once a call was let through. */
+  /** Only when pinned: the policy of its first admitted call. */
   pinned: Policy | null = null;
-  /** The model that it asked for first in its work, which is its own where it was given none, and the engine that took that call. */
+  /** The first model of its work (its own model where the spec has none), and the engine that took that call. */
   began: { model: string; engine: string } | null = null;
   /** Calls begun so far; the ordinal of the next one. */
   callCount = 0;
-  /** How answers ended that a full disk kept out of the log: they go ahead of the next entry that is written. */
+  /** Ends of answers that a full disk kept out of the log; they are written before the next entry. */
   #owed: (Answered | Replayed)[] = [];
-  /** Why nothing may run here any more. A call whose beginning is still being written finds it afterwards. */
+  /** Set once the session is ending. Calls that are still being recorded check it before they start generating. */
   ending: string | null = null;
   #sealing: Promise<void> | null = null;
   #isReleased = false;
@@ -110,7 +110,7 @@ export class Session {
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
   }
 
-  /** Takes back a call that could not be written down: for the session it never was. */
+  /** Removes a call that could not be recorded, as if it had never begun. */
   takeBack(call: Call): void {
     this.calls.delete(call.id);
     this.spent.takeBack(call);
@@ -248,7 +248,7 @@ export class Session {
       await this.record(entry);
     } catch (error) {
       if (!isFull(error)) throw error;
-      // Of a client that tries again and again the last word is enough.
+      // Only the last error is kept for a client that retries again and again.
       this.#owed = [...this.#owed.filter((one) => one.type !== entry.type || one.call_id !== entry.call_id), entry];
     }
   }
@@ -266,8 +266,8 @@ export class Session {
   }
 
   /**
-   * The call whose answer this one's client has seen: by an id of ours, or by its words in their very place, where no
-   * other turn that said the same there may have been the one that was read (as in reconstruct/log/outcome.ts).
+   * The call whose answer the client of this one has seen: by an id of ours, or by its text at the same position, unless
+   * another turn with this text there may be the one that was read (as in reconstruct/log/outcome.ts).
    */
   #readBefore({ begun, messages }: Call): Call | undefined {
     const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);

@@ -19,7 +19,7 @@ export class Sessions implements AsyncDisposable {
   readonly #byId = new Map<string, Session>();
   readonly #byKeyHash = new Map<string, Session>();
   readonly #attempts = new RolloutAttempts();
-  /** In memory only as long as somebody writes to them. */
+  /** In memory only while they are being written. */
   readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
 
   constructor(store: Store, version: string, onError: OnError) {
@@ -57,8 +57,8 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Brings back the sessions of the store: the keys of open ones work on, sealed ones still take a reward. Damaged lines
-   * are reported; a log that does not say whose session it is is left out. The store must have no other owner, for its
+   * Brings back the sessions of the store: the keys of open ones keep working, and sealed ones still take a reward. Damaged
+   * lines are reported; a log without a readable session id is left out. The store must have no other owner, because its
    * files are written from now on.
    */
   async rebuild(): Promise<void> {
@@ -82,8 +82,8 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Does something with a session that may be in the store only; null where it is nowhere. Whoever comes meanwhile gets
-   * the same one, for two of one log would each count its revisions for itself.
+   * Runs an action on a session that may be only in the store; null where it does not exist. Concurrent callers share one
+   * object: two objects of one log would each count its revisions separately.
    */
   async visit<T>(id: string, body: (session: Session | null) => Promise<T>): Promise<T> {
     const known = this.#byId.get(id);

@@ -1,4 +1,4 @@
-/** What a session has used of its budgets, added up as its calls go on: nobody walks through all of them for each new one. */
+/** What a session has used of its budgets, added up call by call. */
 import type { Budgets } from "../../schema/session-spec.ts";
 import type { Call } from "../calls/call.ts";
 
@@ -6,7 +6,7 @@ export class Spent {
   /** Calls that count as turns: not the harness's repetition of one that failed. */
   turns = 0;
   promptTokens = 0;
-  /** Of finished calls; what runs is counted by its generation. */
+  /** Tokens of finished calls; a running call counts its own. */
   sampledTokens = 0;
   /** The budget that ran out; null while all of them last. */
   over: keyof Budgets | null = null;
@@ -24,7 +24,10 @@ export class Spent {
     if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
   }
 
-  /** A question is charged once, with the call that was answered: one that failed is asked again. What a spent budget cut is not. */
+  /**
+   * Charges a request once, with the call that was answered. A failed call is not charged, because its client retries; a
+   * call that was cut by a spent budget is.
+   */
   finished({ finished, idText, promptLength }: Call): void {
     if (finished?.error && finished.error.code !== "budget_spent") return;
     this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;

@@ -1,6 +1,6 @@
 /**
- * The storage base of a list: the earlier call whose own list (input ‖ output) begins most like it, so that the log
- * holds every message and token of a growing conversation once. It says nothing about whose turn was whose.
+ * The storage base of a list: the earlier call whose own list (input ‖ output) begins most like it, so that the log holds
+ * every message and token of a growing conversation once. It says nothing about parents.
  */
 import type { Message } from "../../schema/message.ts";
 import { type Call, isSameMessage } from "../calls/call.ts";

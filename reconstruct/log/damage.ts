@@ -1,7 +1,7 @@
 /**
- * What damaged lines of a log cost. A call whose request is lost is lost, and so is one whose conversation is stored as
- * what is new after a lost list: half of an input would look like another one. A call that keeps its request stays, with
- * its damage named, and is not trained. All others are as they were.
+ * What damaged lines of a log cost. A call without its request is lost. So is a call whose conversation is stored relative
+ * to a lost list: half of an input would look like another input. A damaged call that keeps its request stays, with the
+ * damage named, and is not trained. All other calls are unchanged.
  */
 import type { Tool } from "../../schema/message.ts";
 import type { DamagedLine } from "../../schema/session-log.ts";

@@ -1,18 +1,18 @@
-/** Whether a call's turn reached its harness: a fact of its own, apart from how the next prompt renders it. */
+/** Whether a call's turn reached its harness. This is independent of how the next prompt renders the turn. */
 
 import type { Restored } from "../../schema/session-log.ts";
 import type { CallOutcome } from "../../schema/trajectory.ts";
 import type { Conversations } from "./conversations.ts";
 import type { CallHistory } from "./read-log.ts";
 
-/** What later requests prove of a call by ids or carriers that only its answer can have brought. */
+/** What later requests prove about a call, by ids or carriers that only its answer can have brought. */
 export type AnswerUse = "used" | "edited" | "cut";
 
 /**
- * Call id -> what later requests prove. Text and tool calls travel with their ids in one answer, so one recognised id
- * means that this answer was read. So do equal words in their very place, unless another turn said the same there and was
- * read. A turn whose first part alone came back, in its very place, was read as far as that, unless it came back whole
- * too: a command inside a sandbox can send any part of a turn, and its harness goes on with all of it.
+ * Call id -> what later requests prove. Text and tool calls of an answer travel together, so one recognised id means that
+ * the answer was read. Equal text at the same position proves it too, unless another turn with this text was read there. If
+ * only the beginning of a turn came back at its position, the turn was read that far, unless it also came back whole: a
+ * command inside a sandbox can send any part of a turn while its harness continues with all of it.
  */
 export function findEvidence(calls: CallHistory[], places: Conversations): Map<string, AnswerUse> {
   const evidence = new Map<string, AnswerUse>();
@@ -26,7 +26,7 @@ export function findEvidence(calls: CallHistory[], places: Conversations): Map<s
       const earlier = byId.get(restored.from_call_id);
       if (earlier === undefined) continue;
       if (restored.evidence === "content") {
-        // Of a turn that is known to have arrived whole nothing more is to be proven, and looking for it costs a walk.
+        // A turn that surely arrived whole needs no more proof, and the search costs a walk.
         const known = evidence.get(earlier.call_id);
         if (known === "used" || (earlier.complete && known !== "cut")) continue;
         if (!isWordForWord(restored, call, earlier, places, evidence)) continue;

@@ -26,7 +26,7 @@ export type CallHistory = {
   damage: string | null;
 };
 
-/** Whose ids its tokens are; null where nobody knows the tokenizer. */
+/** The hash of the tokenizer that its ids belong to; null where it is unknown. */
 export function tokenizerOf(call: CallHistory): string | null {
   return call.tries.at(-1)?.fingerprints?.tokenizer ?? null;
 }
@@ -114,7 +114,7 @@ const emptyParts = (): CallParts => ({
 });
 
 function noOpened(damaged: DamagedLine | undefined): string {
-  return damaged?.reason ?? "The session log has no `opened` entry, so nobody can say whose session it is.";
+  return damaged?.reason ?? "The session log has no `opened` entry, so its session is unknown.";
 }
 
 function takeAnswer(parts: CallParts, entry: Extract<LogLine, { type: "answered" | "replayed" }>): void {
@@ -124,7 +124,7 @@ function takeAnswer(parts: CallParts, entry: Extract<LogLine, { type: "answered"
   if (parts.answered === null || (entry.delivery === "complete" && parts.answered.delivery !== "complete")) parts.answered = entry;
 }
 
-/** Those whose `call_begun` is there. */
+/** Calls with a `call_begun` entry. */
 function inOrder(parts: Map<string, CallParts>): CallHistory[] {
   const calls: CallHistory[] = [];
   for (const [call_id, { begun, ...rest }] of parts) if (begun !== null) calls.push({ ...rest, call_id, begun, rank: 0 });

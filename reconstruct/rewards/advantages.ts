@@ -79,7 +79,7 @@ function advantageOf(member: BaselineEntry, entries: number[], around: Around, m
   if (reward === null) return "no_reward";
   if (!in_loss) return "not_in_loss";
   const isAlone = entries.length === 0 || (entries.length === 1 && in_baseline);
-  // Compared with nobody but itself a rollout is neither good nor bad.
+  // A rollout alone in its group has advantage 0.
   if (isAlone || around.mean === null) return "no_baseline";
   if (around.zero_variance && reward === entries[0]) return 0;
   const isScaled = method !== "dr_grpo" && method !== "rloo";

@@ -57,7 +57,7 @@ function lastTrained(row: FlatRow, isTheirs: (agent: string) => boolean): number
   return null;
 }
 
-/** Where the row has the samples that are its own. */
+/** Row positions of the samples that this row trains. */
 class CallPlaces {
   readonly #places = new Map<string, number[]>();
 
@@ -71,7 +71,7 @@ class CallPlaces {
     }
   }
 
-  /** Of the call's token at this index (-1: the last); undefined where it is not here, or another row's. */
+  /** The row position of the call's token at this index (-1: the last); undefined where it is not in this row, or another row trains it. */
   position(callId: string, index: number): number | undefined {
     const place = this.#places.get(callId)?.at(index);
     return place === undefined || place < 0 ? undefined : place;

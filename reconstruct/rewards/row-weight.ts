@@ -1,6 +1,6 @@
 /**
- * A rollout whose contexts forked is several rows. Trainers average over rows in different ways, so what a row must
- * weigh follows the trainer's own aggregation; then the rows give the gradient that the rollout would give in one row.
+ * A rollout with forked contexts gives several rows. Trainers average over rows in different ways, so the row weight
+ * follows the trainer's own aggregation. The rows then give the same gradient as the rollout in one row.
  */
 export const aggregations = ["token_mean", "sequence_mean", "sequence_sum", "rollout_mean"] as const;
 

@@ -1,14 +1,14 @@
 /**
- * The ways in which trainers line up masks and logprobs with tokens. An error by one position passes every length check
- * and ruins training silently, so the arithmetic stands here once, for all exporters.
+ * How trainers align masks and logprobs with tokens. An error by one position passes every length check and ruins training
+ * silently, so all exporters share this arithmetic.
  *
- * Of a row of T tokens, P of them prompt: entry i of `fullLength` belongs to token i; entry j of `responseOnly` to
- * response token j, which is token P + j; entry i of `shifted` to token i + 1 (what the model at i predicts).
+ * For a row of T tokens, P of them prompt: entry i of `fullLength` belongs to token i; entry j of `responseOnly` to
+ * response token j, which is token P + j; entry i of `shifted` to token i + 1 (which the model predicts at i).
  */
 import { AlidadeError } from "../../errors.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 
-/** What a format writes where a token has no logprob because nobody samples it in this row; trainers differ. */
+/** The number that a format writes for a token that was not sampled in this row; trainers differ. */
 export type Filler = { filler?: number };
 
 export type Aligned = { mask: (0 | 1)[]; logprobs: number[] };

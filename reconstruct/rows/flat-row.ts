@@ -11,7 +11,7 @@ export const FlatSegment = z.strictObject({
   node_id: z.string(),
   /** The node's token at which the segment begins: 0 unless a tolerated context joins it in the middle. */
   node_start: z.number().int(),
-  /** By which weights its tokens were sampled; null where nobody knows, and on what was not sampled. */
+  /** The weights that sampled its tokens; null where they are unknown, and for tokens that were not sampled. */
   policy_version: z.string().nullable(),
   policy_step: z.number().int().nullable(),
   /**
@@ -39,9 +39,9 @@ export const FlatRow = z.strictObject({
   /** Which of the rollout's rows it is, from 0, and how many there are. */
   row_index: z.number().int(),
   row_count: z.number().int(),
-  /** The trace whose path this is, whole or its beginning (of a packed tree: the first one; of `per-call`: the call's id). */
+  /** The trace of this path, whole or its beginning (packed tree: the first trace; `per-call`: the call's id). */
   trace_id: z.string(),
-  /** Who speaks at the end of that path. */
+  /** The agent at the end of that path. */
   agent: z.string(),
   /** What the engine saw and sampled, in order. */
   token_ids: z.array(z.number().int()),
@@ -49,9 +49,9 @@ export const FlatRow = z.strictObject({
   loss_mask: z.array(z.union([z.literal(0), z.literal(1)])),
   /** One for each token: the log-probability (nats) with which it was sampled; null where it was not, or is unknown. */
   logprobs: z.array(z.number().nullable()),
-  /** Of a packed tree, one for each token: how many tokens come before it on its path. null: 0, 1, 2 … */
+  /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),
-  /** Of a packed tree, one for each token: the row's index of the token before it on its path; -1 for a first one. */
+  /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */
   parent_index: z.array(z.number().int()).nullable(),
   segments: z.array(FlatSegment),
   /** The rollout's reward, after a cut-off rule; null: nothing was measured. */

@@ -2,10 +2,10 @@
 import type { Path, RowPiece } from "../selection/selection.ts";
 
 export type Plan = {
-  /** The paths whose tokens it trains; a tree packs several. */
+  /** The paths that this row trains; a packed tree has several. */
   paths: Set<Path>;
   pieces: RowPiece[];
-  /** Of a packed tree, one for each piece: the piece before it on its path, or -1. null: the one before it in the row. */
+  /** Only in a packed tree, one number per piece: the preceding piece on its path, or -1. null: pieces follow each other. */
   parents: number[] | null;
 };
 

@@ -32,7 +32,7 @@ export type SelectOptions = LossRules & {
   allowGrammar: boolean;
   /** sft imitates tokens and needs no logprobs: calls that miss some, or were sampled under a grammar, are taken. */
   objective: "rl" | "sft";
-  /** Why a call is not trained, by a rule of whoever takes the rows (what its format cannot say); null where it may be. */
+  /** Why the export excludes a call (the format cannot express it); null where it may be trained. */
   refuse: (call: CallRecord) => string | null;
   /** How the trainer averages its loss; decides `weight`. */
   aggregation: Aggregation;
@@ -59,7 +59,7 @@ function withDefaults(options: Partial<SelectOptions>): SelectOptions {
 export type SelectedRows = {
   rows: Iterable<FlatRow>;
   row_count: number;
-  /** Reason -> calls none of whose sampled tokens is trained in any row. */
+  /** Reason -> calls without any trained token in any row. */
   left_out: Record<string, number>;
   tokens: TokenAccount;
   /** Loss, baseline and reward of the rollout under the rules. */
@@ -144,8 +144,8 @@ function dropCovered(paths: Path[]): Path[] {
 }
 
 /**
- * Node id -> the path that trains it: of those that contain it, the one that has most of its call, so that a turn
- * whose second half was dropped by a later context is still trained in one piece; then the first.
+ * Node id -> the path that trains it: the path with most of the node's call, so that a turn whose second half was dropped
+ * by a later context is still trained in one piece. On a tie: the first path.
  */
 function chooseOwners(paths: Path[]): Map<string, Path> {
   const owners = new Map<string, { path: Path; tokens: number }>();

@@ -114,7 +114,7 @@ class Account {
   take(node: TreeNode, reason: string | null): void {
     this.#inTree.add(node.call_id);
     const { length } = node.token_ids;
-    // A token without a choice is nobody's to train, whatever was decided about the rest of its call.
+    // A forced token is never trained, whatever holds for the rest of its call.
     const isOpen = node.trainable || reason !== node.reason;
     const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
     this.total.sampled += length;
@@ -136,7 +136,7 @@ class Account {
     if (call.output !== null) this.untrained.set(call.call_id, reason);
   }
 
-  /** Of a call that the log holds no more. */
+  /** Tokens of a call that the log has lost. */
   takeLost(tokens: number): void {
     if (tokens === 0) return;
     this.total.sampled += tokens;

@@ -8,7 +8,7 @@ import { strictPaths } from "./strict.ts";
 
 export const byAgent: Selection = {
   name: "by-agent",
-  title: "the strict rows of each agent by itself: a row trains what its own agent said, and nobody else",
+  title: "the strict rows of each agent by itself: a row trains only what its own agent sampled",
   paths: (tree) => {
     const agents = [...new Set(tree.calls.map((call) => call.agent))];
     return agents.flatMap((agent) => pathsOfAgent(tree, agent));

@@ -1,13 +1,13 @@
 /**
- * A selection says which paths through the token tree become rows, and whose tokens each of them may train. What is too
- * long, not trainable or already trained elsewhere is decided after it, in `select-rows.ts`.
+ * A selection chooses the paths of the token tree that become rows, and the tokens that each row may train.
+ * `select-rows.ts` then decides what is too long, not trainable or already trained elsewhere.
  */
 import type { TreeNode } from "../../schema/trajectory.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 
 export interface Selection {
   readonly name: string;
-  /** One line for help texts: what a row is, and for whom. */
+  /** One line for help texts: what a row is, and its use. */
   readonly title: string;
   /** Paths that share a beginning are laid into one row, with a parent and a position for each token. */
   readonly packed?: true;

@@ -49,8 +49,8 @@ function findJoints(tree: TreeIndex): Map<string, Joint> {
 const fullLength = (call: CallRecord): number => (call.prompt_length ?? 0) + (call.sampled_length ?? 0);
 
 /**
- * The texts are equal, so the turn ends in both at the same occurrence of the token that closed it. That holds for a
- * token that stands for itself only, as a stop token does; after a stop string or a cut-off turn nobody can say.
+ * The texts are equal, so both sides end the turn at the same occurrence of its closing token. That holds for a token with
+ * a fixed meaning, such as a stop token. After a stop string or a cut-off turn it is unknown.
  */
 function findEndOfSameText(call: CallRecord, parent: CallRecord, tree: TreeIndex): number | null {
   const closed = parent.finish_reason === "stop" || parent.finish_reason === "tool_calls";

@@ -1,7 +1,6 @@
 /**
- * What a trainer may decide anew about whole rollouts and kinds of call when it takes the rows. The record says what was
- * decided when the rollout ended; only rollouts that were cut off can be decided otherwise, and all those together
- * of whose work nothing was measured.
+ * Decisions that a trainer may change about whole rollouts and kinds of call when it takes the rows. The record keeps the
+ * decision of the rollout's end. Changeable are only rollouts that were cut off, and those without a measurement.
  */
 import { AlidadeError } from "../../errors.ts";
 import type { RequestClass } from "../../schema/session-spec.ts";
@@ -46,7 +45,7 @@ const noWork: ReadonlySet<string> = new Set(["cancelled", "interrupted", "no_cal
 /** The rollout's place in loss and baseline, and its reward, under the rules. */
 export type Standing = { in_loss: boolean; in_baseline: boolean; reward: number | null; rule: CutOffRule | null };
 
-/** What the rules look at; an exporter remembers it of every rollout of a group. */
+/** The fields that the rules read; an exporter keeps them for every rollout of a group. */
 export type LossFacts = Pick<Trajectory, "purpose" | "status" | "mask_reason" | "stop_reason" | "in_loss" | "in_baseline" | "reward">;
 
 export function standingOf(trajectory: LossFacts, { cutOff, unmeasured }: StandingRules): Standing {
@@ -101,7 +100,7 @@ export function parseCutOffRules(words: readonly string[]): CutOffRules {
     if (cause === "grader_timeout")
       throw new AlidadeError(
         "config_invalid",
-        `"${word}": a rollout whose tests hang was not measured, and not cut off: use --unmeasured`,
+        `"${word}": hanging tests mean that the rollout was not measured; it was not cut off, so use --unmeasured`,
         {
           param: "cut_off",
         },

@@ -1,10 +1,9 @@
 /**
- * May a call's tokens be trained, and if not, why? Two tables, read from the top; the first reason that fits is the one
- * on the record. What is true of the call itself comes before what was decided about the whole rollout, so that
- * lifting a mask later shows what remains.
+ * May a call's tokens be trained, and if not, why? Two tables, read from the top; the first reason that fits is recorded.
+ * Facts about the call come before decisions about the rollout, so lifting a mask later shows what remains.
  *
- * `purpose: live` is trained unless the caller says otherwise (`in_loss: false`): who records a session of their own
- * does it to train on it. `purpose: eval` never is: a model must not be trained on what it is measured by.
+ * `purpose: live` is trained unless the caller says otherwise (`in_loss: false`): a person records a session of their own
+ * to train on it. `purpose: eval` never is: a model must not be trained on its own measurement.
  */
 
 import type { z } from "zod";
@@ -21,7 +20,7 @@ type Judged = {
   /** What the log holds no more of it. */
   damage: string | null;
   outcome: CallOutcome;
-  /** The call of another rollout whose sample this is. */
+  /** The call of another rollout that sampled this turn. */
   replayed_from: string | null;
   /** A model sampled it that the session does not train. */
   other_policy: boolean;
@@ -43,8 +42,8 @@ export function lossHeadOf({ purpose, sandboxed, train_classes, in_loss }: LossH
 const callReasons: [Exclusion, (call: Judged) => boolean][] = [
   ["damaged", (call) => call.damage !== null],
   ["failed", (call) => call.outcome === "failed"],
-  // Of a partial turn the harness used something that the policy did not choose: the rest was not its action. In a sandbox
-  // the policy's own commands can leave an answer, or send a part of it, so a turn that was sampled whole is its action.
+  // The harness used a part of the turn that the policy did not choose: the rest was not its action. In a sandbox the policy's own
+  // commands can leave an answer, or send a part of it, so a turn that was sampled whole is its action.
   ["undelivered", (call) => !call.sandboxed && (call.outcome === "undelivered" || call.outcome === "partial")],
   ["replayed", (call) => call.replayed_from !== null],
   ["other_policy", (call) => call.other_policy],
@@ -83,7 +82,7 @@ export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
   return policy === undefined ? begun.policy : policy;
 }
 
-/** The weights changed while it was generated, and nobody recorded at which token. */
+/** The weights changed during the generation, at an unknown token. */
 function changedPolicy(call: CallHistory): boolean {
   const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
   const isOther = start !== null && end !== null && !samePolicy(start, end);

@@ -53,8 +53,8 @@ export function findCause(facts: Facts): EdgeCause {
 }
 
 /**
- * The call in whose sample (or right after it) the paths part: the parent, or an ancestor of it. Null where they part
- * before anything that this chain sampled. Without ids it is taken to be the parent.
+ * The call where the paths part, in its sample or right after it: the parent, or an ancestor of it. Null where they part
+ * before any sample of this chain. Without ids it is taken to be the parent.
  */
 function turnAt({ parent, position, places, edges }: Facts): CallHistory | null {
   let turn = parent;

@@ -23,7 +23,7 @@ function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, e
   if (areForeign(call, parent)) return { parent, match: "diverged", cause: "other_tokenizer", shared: 0, difference: null };
   const decoded = call.decoded.get(parent.call_id) ?? null;
   if (prompt === undefined || full === undefined) {
-    // Without both sides' ids nobody can say how far the tokens agree, but the messages may still say what changed.
+    // Without the ids of both sides it is unknown how far the tokens agree; the messages may still show the change.
     const cause = findCause({ call, parent, decoded: null, position: null, places, edges });
     return { parent, match: "unknown", cause, shared: sharedPrompt(call, parent, places), difference: null };
   }
@@ -40,7 +40,7 @@ function areForeign(call: CallHistory, parent: CallHistory): boolean {
   return mine !== null && theirs !== null && mine !== theirs;
 }
 
-/** The tokens differ; do the texts? Where nobody decoded them, a known change of the messages is proof enough that they do. */
+/** The tokens differ; do the texts? Without a decoding, a known change of the messages proves that they do. */
 function matchOf(sameText: boolean | null, cause: EdgeCause): EdgeMatch {
   if (sameText === true) return "same_text";
   if (sameText === false) return "diverged";

@@ -1,4 +1,4 @@
-/** Whose turn did this request continue? Recorded identity first, then tokens, then messages and time within the agent. */
+/** Which turn did this request continue? Recorded identity decides first, then tokens, then messages and time within the agent. */
 import type { CallOutcome } from "../../schema/trajectory.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
 import type { CallHistory } from "../log/read-log.ts";
@@ -21,7 +21,7 @@ export function findParents(calls: CallHistory[], places: Conversations, outcome
   return parents;
 }
 
-/** Calls beside the conversation: nobody continues them, and they do not interrupt it. */
+/** Calls outside the conversation: no call continues them, and they do not interrupt it. */
 function isAside(call: CallHistory): boolean {
   const { request_class } = call.begun;
   return request_class === "title" || request_class === "topic" || request_class === "quota" || request_class === "check";
@@ -91,7 +91,7 @@ class Finder {
     return before !== undefined && after !== undefined && after.depth < before.depth;
   }
 
-  /** The call whose prompt and sample are the longest exact prefix of this prompt, of the same agent where there is one. */
+  /** The call with the longest exact prefix of this prompt (its prompt and sample), of the same agent where there is one. */
   byTokens(call: CallHistory): CallHistory | null {
     let other: CallHistory | null = null;
     const trie = this.#places.token_trie;
@@ -107,8 +107,8 @@ class Finder {
   }
 
   /**
-   * The latest call of this agent whose conversation is a strict prefix of this one and whose turn, or somebody's edit
-   * of it, follows there. A turn that nobody repeats was dropped, and is followed only where there is no other.
+   * The latest call of this agent whose conversation is a strict prefix of this one, with its turn, or an edit of it, right
+   * after that prefix. A turn that never appears again was dropped; its call is chosen only without another candidate.
    */
   byMessages(call: CallHistory): CallHistory | null {
     let below = this.#places.input.get(call.call_id);
@@ -127,8 +127,8 @@ class Finder {
   }
 
   /**
-   * Of calls that fit equally: one that was delivered (an abandoned try is followed by nobody), then one that nobody
-   * has continued yet (parallel agents with equal prompts each go on with their own), then the latest.
+   * Chooses among calls that fit equally: first a delivered call (no call continues an abandoned try), then one that has no
+   * continuation yet (parallel agents with equal prompts each continue their own), then the latest.
    */
   #best(calls: CallHistory[]): CallHistory | null {
     const rank = (call: CallHistory): [number, number, number, number] => [

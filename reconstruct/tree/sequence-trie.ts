@@ -56,7 +56,7 @@ export class SequenceTrie<Mark> {
     let right: TrieNode<Mark> | null = b;
     while (left !== right && left !== null && right !== null) {
       this.steps++;
-      // Of two nodes at one depth neither is an ancestor of the other, so both go up.
+      // Two nodes at one depth are no ancestors of each other, so both go up.
       const [l, r]: [number, number] = [left.depth, right.depth];
       if (l >= r) left = left.parent;
       if (r >= l) right = right.parent;
@@ -106,7 +106,7 @@ export class SequenceTrie<Mark> {
     return shared;
   }
 
-  /** The upper half is the new node, so whoever holds `node` still holds the same end. */
+  /** The upper half is the new node, so a reference to `node` keeps the same end. */
   #split(node: TrieNode<Mark>, depth: number): TrieNode<Mark> {
     const parent = node.parent as TrieNode<Mark>;
     const upper: TrieNode<Mark> = { parent, depth, items: node.items, start: node.start, children: new Map(), marks: [] };

@@ -27,9 +27,9 @@ export type Branch = {
 
 export type TokenTree = {
   root: Branch;
-  /** Of further tokenizers, one each: their ids are other words and share nothing. */
+  /** The roots of further tokenizers: their ids mean other text and share nothing. */
   otherRoots: Branch[];
-  /** Call id -> the branch at whose end its prompt ends; the root for an empty prompt; absent without ids. */
+  /** Call id -> the branch that its prompt ends with; the root for an empty prompt; absent without ids. */
   promptEnd: Map<string, Branch>;
   /** Call id -> the end of its sample; absent where it sampled nothing that can be placed. */
   sampleEnd: Map<string, Branch>;
@@ -61,7 +61,7 @@ class TreeBuilder {
     if (sampled.length > 0) this.tree.sampleEnd.set(call.call_id, this.#sample(end, sampled, call));
   }
 
-  /** The first tokenizer has the tree's root, and so has a call of which nobody knows the tokenizer. */
+  /** The first tokenizer uses the tree's root, and so does a call with an unknown tokenizer. */
   #rootOf(call: CallHistory): Branch {
     const tokenizer = tokenizerOf(call);
     if (tokenizer === null) return this.tree.root;
@@ -116,7 +116,7 @@ class TreeBuilder {
     return branch;
   }
 
-  /** The upper half is the new branch: whoever holds `branch` still holds the same end. Both halves keep their call. */
+  /** The upper half is the new branch, so a reference to `branch` keeps the same end. Both halves keep their call. */
   #split(branch: Branch, depth: number): Branch {
     const parent = branch.parent as Branch;
     const upper: Branch = { ...branch, depth, children: new Map(), samples: [] };

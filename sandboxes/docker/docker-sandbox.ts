@@ -37,8 +37,8 @@ done
 kill -9 -1`;
 
 /**
- * Run as root, whom the agent cannot signal: ends what else we started as root, then says by its exit code whether a
- * process of user $1 lives. Only builtins.
+ * Run as root, so that the agent cannot signal it: ends all other processes that we started as root, then reports by its
+ * exit code whether a process of user $1 lives. Only builtins.
  */
 const killRootAndLook = `
 kill -9 -1 2>/dev/null
@@ -209,7 +209,7 @@ export class DockerSandbox implements Sandbox {
   async #dispose(): Promise<void> {
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
     await removeContainer(this.#container);
-    // Only where somebody removed the container before us are its volumes still there.
+    // Volumes remain only when another process removed the container first.
     await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
   }
 
@@ -312,7 +312,7 @@ export async function removeVolumes(
   return { removed, failed };
 }
 
-/** Removes a container with its volumes; one that is gone, or being removed by someone else, is fine. */
+/** Removes a container with its volumes. No error when it is gone, or when another process is removing it. */
 export async function removeContainer(container: Docker.Container): Promise<void> {
   try {
     await engineWork.run(undefined, () => container.remove({ force: true, v: true }));
@@ -321,7 +321,7 @@ export async function removeContainer(container: Docker.Container): Promise<void
   }
 }
 
-/** Gone, in use after all, or being removed by someone else. */
+/** True when it is gone, in use again, or being removed by another process. */
 function isNotOurs(error: unknown): boolean {
   const status = statusOf(error);
   return status === 404 || status === 409;

@@ -80,7 +80,7 @@ async function readImage(docker: Docker, id: string, folder: string): Promise<vo
   await writeFile(join(folder, "image.json"), `${JSON.stringify({ packages: status === null ? null : dpkgPackages(status) })}\n`);
 }
 
-/** Programs that ask who they are (Node's `os.userInfo`, git) fail for a uid without a line. */
+/** Programs that look up their own user (Node's `os.userInfo`, git) fail for a uid without a line. */
 export function withUser(passwd: string): string {
   const others = passwd.split("\n").filter((line) => line !== "" && line.split(":")[2] !== String(agentId) && !line.startsWith("agent:"));
   return `${[...others, `agent:x:${agentId}:${agentId}:agent:${home}:/bin/sh`].join("\n")}\n`;

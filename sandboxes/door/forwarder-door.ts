@@ -19,7 +19,7 @@ export type AttachedProcess = {
   output: AsyncIterable<{ stream: "stdout" | "stderr"; bytes: Buffer }>;
 };
 
-/** Starts the forwarder as a user whom the agent can neither signal nor trace. */
+/** Starts the forwarder as another user, so that the agent can neither signal nor trace it. */
 export type StartForwarder = (argv: string[], env: Record<string, string>, signal: AbortSignal) => Promise<AttachedProcess>;
 
 const argv = [`${doorInside}/node`, "--disable-warning=ExperimentalWarning", `${doorInside}/${forwarderFile}`, String(doorPort)];

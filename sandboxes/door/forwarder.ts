@@ -27,7 +27,7 @@ server.on("error", (error) => {
 server.listen({ host: "127.0.0.1", port, backlog: 1024 }, () => multiplexer.ready());
 
 process.stdin.on("data", (chunk: Buffer) => multiplexer.feed(chunk));
-// The host let go: there is nobody to carry to.
+// The host closed the door, so there is no other end.
 process.stdin.on("close", () => process.exit(0));
 process.stdin.on("end", () => process.exit(0));
 process.stdout.on("error", () => process.exit(0));

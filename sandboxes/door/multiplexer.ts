@@ -1,10 +1,10 @@
 /**
- * Many connections over one byte stream, for a door whose only way out of the sandbox is the standard input and output
- * of one attached process. Both ends run this file: the host, and the forwarder inside (so it imports nothing but Node).
+ * Many connections over one byte stream, for a door whose only way out of the sandbox is the standard input and output of
+ * one attached process. Both ends run this file: the host, and the forwarder inside (so it imports nothing but Node).
  *
- * A frame is `u32 stream, u8 type, u32 length, payload`, big-endian. Flow control is one window per stream and
- * direction: an end sends at most `windowBytes` that the other has not passed on to its reader. So what waits in memory
- * is bounded, the transport itself is always drained, and one slow reader holds up nobody else.
+ * A frame is `u32 stream, u8 type, u32 length, payload`, big-endian. Flow control is one window per stream and direction:
+ * an end sends at most `windowBytes` that the other has not passed on to its reader. So memory is bounded, the transport is
+ * always drained, and a slow reader does not block the other streams.
  */
 import { Duplex, type Writable } from "node:stream";
 import { setTimeout as startTimer, clearTimeout as stopTimer } from "node:timers";
@@ -176,7 +176,7 @@ export class MultiplexedStream extends Duplex {
   #outgoing: { bytes: Buffer; done: (error?: Error | null) => void } | null = null;
   #endReceived = false;
   #endSent = false;
-  /** The other end reads no more: what is still written goes nowhere, as on a socket whose peer has closed. */
+  /** The other end reads no more: further writes are dropped, as on a closed socket. */
   #resetReceived = false;
   #resetting = false;
   #idleMs = 0;
@@ -193,7 +193,7 @@ export class MultiplexedStream extends Duplex {
   constructor(link: Link) {
     super({ allowHalfOpen: true, readableHighWaterMark: 64 * 1024, writableHighWaterMark: 64 * 1024 });
     this.#link = link;
-    // A reset must never end the process because nobody listened.
+    // A reset without a listener must not end the process.
     this.on("error", () => {});
   }
 

@@ -156,7 +156,7 @@ export class ProcessSandbox implements Sandbox {
     return collector.files();
   }
 
-  /** What is missing inside was removed inside; where nothing is left, somebody removed the sandbox. */
+  /** A missing file was removed inside. Where nothing is left, the sandbox itself was removed. */
   async #assertThere(): Promise<void> {
     if (await lstat(this.#files).catch(() => null)) return;
     throw new AlidadeError("sandbox_died", `The sandbox's folder ${this.#files} was removed.`);
@@ -224,7 +224,7 @@ function exitOf(child: ChildProcess): Promise<End> {
   });
 }
 
-/** What whoever runs inside can make of a name that no reader gets behind: no access, a path too long, a name that is no text. */
+/** Errors of names that a program inside can create and no reader can open: no access, a path too long, a name that is no text. */
 const unreadable = new Set(["EACCES", "ENAMETOOLONG", "ENOENT"]);
 
 function readError(error: unknown, folder: string): AlidadeError {

@@ -1,8 +1,8 @@
 /**
- * One path for all process sandboxes. Harnesses print their working folder in their prompts, so that folders of random
- * names give each rollout of a group another prompt, and trainers that know a group by its prompt find none. Each command
- * runs in a mount namespace of its own in which the sandbox's folder lies at one place. That takes Linux, util-linux, and
- * root or user namespaces for everybody; elsewhere a sandbox is seen where it lies.
+ * One path for all process sandboxes. Harnesses print their working folder in their prompts, so random folder names would
+ * give each rollout of a group another prompt, and trainers that identify a group by its prompt would find none. Each
+ * command runs in its own mount namespace, with the sandbox's folder at one fixed path. That takes Linux, util-linux, and
+ * root or unprivileged user namespaces; elsewhere a sandbox keeps its own path.
  */
 import { execFile } from "node:child_process";
 import { access, lstat, mkdir, mkdtemp, realpath, rm } from "node:fs/promises";

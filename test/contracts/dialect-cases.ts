@@ -43,7 +43,7 @@ export const cases: Case[] = [
   { title: "unicode", turn: turnOf([text('e\u0301 👩‍👩‍👧 \u2028 \u0000 "quoted"\r\nline\ttab 中文')]) },
   { title: "white space only", turn: turnOf([text(" \n\n "), call("read", "{}")], "tool_calls") },
   { title: "malformed arguments", turn: turnOf([call("read", '{"path": "a'), call("list", "[1]")], "tool_calls") },
-  { title: "usage that nobody counted", turn: turnOf([text("Hi")], "stop", { usage: unknownUsage }) },
+  { title: "usage without counts", turn: turnOf([text("Hi")], "stop", { usage: unknownUsage }) },
   {
     title: "a custom tool's input",
     turn: turnOf([call("apply_patch", '{"input": "*** Begin Patch\\n\\"x\\"\\n*** End Patch"}')], "tool_calls"),
@@ -59,7 +59,7 @@ export const faults: Case[] = [
     fault: { after: 1, error: new AlidadeError("engine_error", "The engine broke off.") },
   },
   {
-    title: "an error before anything was said",
+    title: "an error before any output",
     turn: turnOf([]),
     fault: { after: 0, error: new AlidadeError("engine_error", "It broke.") },
   },

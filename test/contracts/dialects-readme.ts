@@ -20,7 +20,7 @@ export function dialectsReadme(): string {
     ...dialects.flatMap(section),
     "## Conformance",
     "",
-    "What the contract suite (`test/contracts/dialects.test.ts`) has each dialect say to its vendor's own client, streamed and whole, and the client understands. A dash: this wire has no place for it.",
+    "Cases that the contract suite (`test/contracts/dialects.test.ts`) sends in each dialect to its vendor's own client, streamed and whole; ✓: the client reads them back unchanged. A dash: the wire has no field for it.",
     "",
     ...table(),
     "",
@@ -29,7 +29,7 @@ export function dialectsReadme(): string {
 
 function section(dialect: Dialect): string[] {
   const unsaid = dialect.cannot.map((sentence) => `* ${sentence}`);
-  return [`## ${dialect.title}`, "", "What it cannot say:", "", ...unsaid, ""];
+  return [`## ${dialect.title}`, "", "What it cannot express:", "", ...unsaid, ""];
 }
 
 function table(): string[] {

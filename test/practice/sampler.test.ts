@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SeededRandom } from "../../practice/random.ts";
-import { type LogprobsMode, Sampler, type SamplingParameters } from "../../practice/sampler.ts";
+import { type LogprobsMode, type SamplingParameters, TokenSampler } from "../../practice/sampler.ts";
 
 const logits = Float64Array.from([2, 1, 0, -1, 3]);
 const none: SamplingParameters = {
@@ -16,8 +16,12 @@ const none: SamplingParameters = {
   top_logprobs: 0,
 };
 
-function sampler(parameters: Partial<SamplingParameters> = {}, mode: LogprobsMode = "raw_logprobs", promptIds: number[] = []): Sampler {
-  return new Sampler({ parameters: { ...none, ...parameters }, random: new SeededRandom(1), mode, vocabularySize: 5, promptIds });
+function sampler(
+  parameters: Partial<SamplingParameters> = {},
+  mode: LogprobsMode = "raw_logprobs",
+  promptIds: number[] = [],
+): TokenSampler {
+  return new TokenSampler({ parameters: { ...none, ...parameters }, random: new SeededRandom(1), mode, vocabularySize: 5, promptIds });
 }
 
 function softmax(scores: number[]): number[] {
@@ -26,7 +30,7 @@ function softmax(scores: number[]): number[] {
   return weights.map((weight) => weight / sum);
 }
 
-function frequencies(one: Sampler, draws: number, allowed: Uint8Array | null = null): number[] {
+function frequencies(one: TokenSampler, draws: number, allowed: Uint8Array | null = null): number[] {
   const counts = [0, 0, 0, 0, 0];
   for (let draw = 0; draw < draws; draw += 1) {
     const { id } = one.sample(logits, allowed);
