@@ -25,10 +25,12 @@ async function repeating(url: string, attack: () => Attack | null): Promise<Serv
       const now = incoming.method === "POST" ? attack() : null;
       if (now) return void incoming.resume().on("end", () => void answer(now, outgoing));
       const { method, headers } = incoming;
-      const onward = ask(url + incoming.url, { method, headers }, (response) => {
+      const onward = ask(url + incoming.url, { method, headers, agent: false }, (response) => {
         outgoing.writeHead(response.statusCode ?? 502, response.headers);
         response.pipe(outgoing);
       });
+      // A question of the proxy's own may still be asked when the test is over and the server gone.
+      onward.on("error", () => outgoing.destroy());
       incoming.pipe(onward);
     }),
   );
