@@ -33,7 +33,7 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
   },
 });
-const { tokens, turns } = values.quick ? { tokens: 600, turns: 5 } : { tokens: Number(values.tokens), turns: Number(values.turns) };
+const { tokens, turns } = values.quick ? { tokens: 240, turns: 5 } : { tokens: Number(values.tokens), turns: Number(values.turns) };
 
 const contestants = {
   "rendered anew": { continuity: "off", isCold: false },

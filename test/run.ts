@@ -23,8 +23,11 @@ const everythingNeeded = process.env.ALIDADE_TEST_ALL === "1";
 
 /** A file with real harnesses takes five minutes on a busy machine, and its tests have limits of their own. This is for what hangs. */
 const TEST_LIMIT_MS = 30 * 60_000;
-/** Files run side by side. More than a few fight for the container engine, and their timeouts are not about that. */
-const CONCURRENCY = Math.min(4, Math.max(2, cpus().length));
+/**
+ * Files run side by side: a test waits for a third of its time. With a container engine fewer, for more than a few fight for
+ * it, and their timeouts are not about that.
+ */
+const CONCURRENCY = Math.min(4, Math.max(2, cpus().length) * ((await missing("docker")) === null ? 1 : 2));
 const HEARTBEAT_MS = 30_000;
 
 type Failure = { file: string; title: string; error: unknown };

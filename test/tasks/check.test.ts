@@ -9,7 +9,8 @@ import { loadTasks } from "../../tasks/index.ts";
 import { need } from "../needs.ts";
 import { checkAll } from "./check-all.ts";
 
-checkAll(localProcess, { tier: "T0", isolation: "none" });
+// That a grading repeats itself is shown in Docker, where it counts.
+checkAll(localProcess, 1, { tier: "T0", isolation: "none" });
 
 const owner = { run_id: "run-test-check", owner: await currentOwner() };
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callsEach, kinds, modes, type Played, playKind } from "./session-kinds.ts";
+import { kinds, modes, type Played, playKind } from "./session-kinds.ts";
+
+const callsEach = 24;
 
 /** All that every session holds, whatever the mode: nothing lost, nothing in a context that was not there. */
 function assertFaithful({ trajectory, delivered, exact, proven, told }: Played): void {
@@ -13,7 +15,7 @@ function assertFaithful({ trajectory, delivered, exact, proven, told }: Played):
 
 for (const kind of kinds) {
   test(`${kind.name}: with continuity and full restore each conversation is one trace, and every edge exact`, async () => {
-    const played = await playKind(kind, modes["continuity, restore full"] ?? {});
+    const played = await playKind(kind, modes["continuity, restore full"] ?? {}, callsEach);
     assertFaithful(played);
     const { trajectory } = played;
     assert.equal(trajectory.traces.length, kind.conversations);
@@ -24,7 +26,7 @@ for (const kind of kinds) {
 
 test("with the default restore a conversation branches where reasoning was dropped or a stop string cut out, and nowhere else", async () => {
   for (const kind of kinds) {
-    const played = await playKind(kind, modes["continuity, default restore"] ?? {});
+    const played = await playKind(kind, modes["continuity, default restore"] ?? {}, callsEach);
     assertFaithful(played);
     const causes = new Set(
       played.trajectory.calls.flatMap(({ continuity }) => (continuity?.mode === "rendered" ? [continuity.cause] : [])),

@@ -14,7 +14,8 @@ import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../.
 import { until } from "../../fakes/machine/until.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";
 
-export const callsEach = 60;
+/** As many as the frameworks were measured with. Tests play fewer: 24 go through all that a policy says four times. */
+export const callsMeasured = 60;
 
 export type Kind = {
   name: string;
@@ -27,7 +28,7 @@ export type Kind = {
   polar: string;
 };
 
-export type Playing = { client: Client; engine: TemplatedEngine };
+export type Playing = { client: Client; engine: TemplatedEngine; calls: number };
 
 type Said = Record<string, unknown> & { tool_calls?: { id: string }[] };
 type Chat = Record<string, unknown>[];
@@ -63,7 +64,7 @@ export const kinds: Kind[] = [
   {
     name: "append-only, every sample retokenised",
     policy: loop,
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "100 % / 1.7 %",
   },
@@ -71,8 +72,8 @@ export const kinds: Kind[] = [
     name: "one compaction",
     policy: loop,
     play: async (at) => {
-      await chat(at, opening(), callsEach / 2);
-      await chat(at, opening("So far: 30 steps. Go on."), callsEach / 2);
+      await chat(at, opening(), at.calls / 2);
+      await chat(at, opening("So far: 30 steps. Go on."), at.calls / 2);
     },
     conversations: 2,
     polar: "100 % / 100 %",
@@ -82,7 +83,7 @@ export const kinds: Kind[] = [
     policy: loop,
     play: async (at) => {
       const agents = ["main", "first", "second", "third"].map((name) => opening(`You are the ${name} one.`));
-      for (let turn = 0; turn < callsEach / 4; turn++) for (const messages of agents) await chat(at, messages, 1);
+      for (let turn = 0; turn < at.calls / 4; turn++) for (const messages of agents) await chat(at, messages, 1);
     },
     conversations: 4,
     polar: "100 % / 100 %",
@@ -92,7 +93,7 @@ export const kinds: Kind[] = [
     policy: loop,
     play: async (at) => {
       const agents = [opening(), opening()];
-      for (let turn = 0; turn < callsEach / 2; turn++) for (const messages of agents) await chat(at, messages, 1);
+      for (let turn = 0; turn < at.calls / 2; turn++) for (const messages of agents) await chat(at, messages, 1);
     },
     conversations: 2,
     polar: "58.3 % / 58.3 %",
@@ -102,10 +103,10 @@ export const kinds: Kind[] = [
     policy: loop,
     play: async (at) => {
       const messages = opening();
-      await chat(at, messages, callsEach / 3);
+      await chat(at, messages, at.calls / 3);
       const fork = [...messages.slice(0, -1), { ...messages.at(-1), content: "Another outcome." }];
-      await chat(at, messages, callsEach / 3);
-      await chat(at, fork, callsEach / 3);
+      await chat(at, messages, at.calls / 3);
+      await chat(at, fork, at.calls / 3);
     },
     conversations: 2,
     polar: "100 % / 100 %",
@@ -113,14 +114,14 @@ export const kinds: Kind[] = [
   {
     name: "truncated turns",
     policy: (asked) => (asked.index % 5 === 2 ? { text: `This was cut at ${asked.index}, in the mid`, finish: "length" } : loop(asked)),
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "100 % / 100 %",
   },
   {
     name: "first turn ends on a stop string",
     policy: (asked) => (asked.index === 0 ? { text: "I look.\nObservation:", stop: "Observation:" } : loop(asked)),
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "3.2 % / 3.2 %",
   },
@@ -128,14 +129,14 @@ export const kinds: Kind[] = [
     name: "thinking not rendered in history",
     thoughts: "never printed",
     policy: thinking,
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "100 % / 1.7 %",
   },
   {
     name: "thinking dropped by the harness",
     policy: thinking,
-    play: (at) => chat(at, opening(), callsEach, ({ reasoning_content: _, ...said }) => said),
+    play: (at) => chat(at, opening(), at.calls, ({ reasoning_content: _, ...said }) => said),
     conversations: 1,
     polar: "100 % / 1.7 %",
   },
@@ -143,7 +144,7 @@ export const kinds: Kind[] = [
     name: "thinking dropped at each user turn, as Qwen3 does",
     thoughts: "until the user speaks",
     policy: thinking,
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "100 % / 100 %, 3 × the tokens",
   },
@@ -151,7 +152,7 @@ export const kinds: Kind[] = [
     name: "empty think block only in the generation prompt",
     thoughts: "empty block in the generation prompt",
     policy: loop,
-    play: (at) => chat(at, opening(), callsEach),
+    play: (at) => chat(at, opening(), at.calls),
     conversations: 1,
     polar: "100 % / 100 %, 30 × the tokens",
   },
@@ -172,9 +173,9 @@ export const kinds: Kind[] = [
   { name: "three retries of each body", policy: loop, play: retries, conversations: 1, polar: "17.5 % / 17.5 %" },
 ];
 
-async function responses({ client }: Playing): Promise<void> {
+async function responses({ client, calls }: Playing): Promise<void> {
   const input: unknown[] = [{ role: "user", content: "List the files." }];
-  for (let turn = 0; turn < callsEach; turn++) {
+  for (let turn = 0; turn < calls; turn++) {
     const answer = await client.post("/v1/responses", { model: "any", input, tools: [{ type: "function", ...bash }], store: false });
     const { output } = (await answer.json()) as { output: { type: string; call_id?: string }[] };
     input.push(...output);
@@ -182,10 +183,10 @@ async function responses({ client }: Playing): Promise<void> {
   }
 }
 
-async function anthropic({ client }: Playing): Promise<void> {
+async function anthropic({ client, calls }: Playing): Promise<void> {
   const messages: unknown[] = [{ role: "user", content: "List the files." }];
   const { name, parameters } = bash;
-  for (let turn = 0; turn < callsEach; turn++) {
+  for (let turn = 0; turn < calls; turn++) {
     const body = { model: "any", max_tokens: 500, messages, tools: [{ name, input_schema: parameters }] };
     const { content } = (await (await client.post("/v1/messages", body)).json()) as { content: { type: string; id?: string }[] };
     const results = content
@@ -196,10 +197,10 @@ async function anthropic({ client }: Playing): Promise<void> {
 }
 
 /** A client that gives up three times before it waits for its answer. */
-async function retries({ client, engine }: Playing): Promise<void> {
+async function retries({ client, engine, calls }: Playing): Promise<void> {
   const messages = opening();
   const session = client.proxy.session(client.sessionId);
-  for (let turn = 0; turn < callsEach; turn++) {
+  for (let turn = 0; turn < calls; turn++) {
     const { promise, resolve } = Promise.withResolvers<void>();
     engine.before = promise;
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -211,7 +212,7 @@ async function retries({ client, engine }: Playing): Promise<void> {
       await until(() => [...session.inFlight].every(({ connections }) => connections.size === 0));
     }
     resolve();
-    await chat({ client, engine }, messages, 1);
+    await chat({ client, engine, calls }, messages, 1);
   }
 }
 
@@ -225,7 +226,7 @@ export type Played = {
   promptTokens: number;
 };
 
-export async function playKind(kind: Kind, spec: Partial<SessionSpec>): Promise<Played> {
+export async function playKind(kind: Kind, spec: Partial<SessionSpec>, calls: number): Promise<Played> {
   await using engine = await TemplatedEngine.start(kind.policy as (asked: Parameters<Policy>[0]) => Sampling, kind.thoughts);
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
   const told: unknown[] = [];
@@ -237,7 +238,7 @@ export async function playKind(kind: Kind, spec: Partial<SessionSpec>): Promise<
   });
   const { session, key } = await proxy.openSession({ purpose: "train", ...spec });
   const client = new Client(proxy, session.id, key);
-  await kind.play({ client, engine });
+  await kind.play({ client, engine, calls });
   const trajectory = await client.trajectory();
   await adapter.close();
   const report = verifyTrajectory(trajectory, engine.exchanges);
@@ -263,14 +264,14 @@ if (import.meta.main) {
   const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
   const inflation = ({ trajectory }: Played): string => `${(trajectory.fidelity.row_inflation ?? 0).toFixed(1)} ×`;
   console.log(
-    `| session of ${callsEach} calls | ${Object.keys(modes).join(" | ")} | Polar |\n| --- | ${Object.keys(modes)
+    `| session of ${callsMeasured} calls | ${Object.keys(modes).join(" | ")} | Polar |\n| --- | ${Object.keys(modes)
       .map(() => "---")
       .join(" | ")} | --- |`,
   );
   for (const kind of kinds) {
     const cells: string[] = [];
     for (const spec of Object.values(modes)) {
-      const played = await playKind(kind, spec);
+      const played = await playKind(kind, spec, callsMeasured);
       cells.push(
         `${percent(played.delivered)} / ${percent(played.exact)}, ${played.trajectory.traces.length} traces, ${inflation(played)}`,
       );
