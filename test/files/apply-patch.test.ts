@@ -68,7 +68,7 @@ for (const [title, patch, message] of [
   ["a new empty file out of the tree", "diff --git a/../x b/../x\nnew file mode 100644\n", /outside the workdir: \.\.\/x/],
   ["a quoted path that leaves the tree", '--- "a/\\056./x"\n+++ "b/\\056./x"\n@@ -1 +1 @@\n-1\n+2\n', /outside the workdir: \.\.\/x/],
   ["a path with a backslash", '--- /dev/null\n+++ "b/c\\\\d"\n@@ -0,0 +1 @@\n+1\n', /outside the workdir: c\\d/],
-  ["a path that is no UTF-8", '--- /dev/null\n+++ "b/\\351"\n@@ -0,0 +1 @@\n+1\n', /no UTF-8/],
+  ["a path that is no UTF-8", '--- /dev/null\n+++ "b/\\351"\n@@ -0,0 +1 @@\n+1\n', /not UTF-8/],
   ["a link", "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.txt\n", /a link or a submodule/],
   ["a deletion of a file by its mode alone", "diff --git a/a.txt b/a.txt\ndeleted file mode 100644\n", /more lines than the patch removes/],
   ["a header without a change", "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n", /a\.txt has no change below it/],
