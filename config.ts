@@ -123,7 +123,7 @@ export const Config = z.strictObject({
     .default(false)
     .describe("run also where all sandboxes together may take more memory or disk than the machine has"),
   ...SessionOptions.shape,
-  // An open session trains nothing unless it is asked to; a run is made for training.
+  // An open session trains nothing by default; a run is made for training.
   purpose: SessionOptions.shape.purpose.default("train"),
   bounds: Bounds.prefault({}).describe("what one sandboxed session may take of the proxy that it shares with others"),
   policy: NamedPolicy.nullable()
@@ -232,7 +232,7 @@ function mergeLayer(base: Record<string, unknown>, over: Record<string, unknown>
   return merge(isPlain(over.engine) && over.engine.url !== undefined ? withoutList : base, over);
 }
 
-/** What is said of the one engine holds for each of several that says nothing else. */
+/** Fields of `engine` apply to each entry of `engines` that has no own value. */
 function withSharedEngine(config: Record<string, unknown>): Record<string, unknown> {
   const { engine, engines } = config;
   if (!isPlain(engine) || !Array.isArray(engines)) return config;

@@ -93,7 +93,7 @@ function bounded(text: string, limit: number): string {
   return `${Buffer.from(text.slice(0, limit)).toString()}… (${text.length} characters)`;
 }
 
-/** SDKs retry 408, 409, 429 and 5xx, so what must not be retried stays outside them (DESIGN §3.1). */
+/** SDKs retry 408, 409, 429 and 5xx, so errors that must not be retried have other statuses. */
 const defaultStatus: Partial<Record<ErrorCode, number>> = {
   unauthorized: 401,
   not_found: 404,

@@ -1,4 +1,4 @@
-/** `alidade audit`: are the recorded logprobs those of the model, in the context that the trajectory tells? */
+/** `alidade audit`: checks that the recorded logprobs are the model's own, in the recorded context. */
 import { type Command, InvalidArgumentError } from "commander";
 import { loadConfig } from "../config.ts";
 import { type Engine, type EngineFacts, openGguf } from "../engines/index.ts";
@@ -91,7 +91,7 @@ async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Score
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
   });
   sayUnknownVariables(config);
-  // One model is asked, whatever the file lists beside it.
+  // Only one model scores, even if the server lists more.
   const opened = await openEngines(flags.engine === undefined ? config : { ...config, engines: undefined }, signal);
   const first = opened.engines[0];
   if (!first) throw new AlidadeError("config_invalid", "no engine is configured: give --engine", { param: "engine" });

@@ -4,8 +4,8 @@ import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
 /**
- * People read stderr; stdout is for the result, so that it can be piped. What is said may quote a grader, an engine or an
- * agent, so it is written out: it must not act on the terminal.
+ * Progress goes to stderr and the result to stdout, so that it can be piped. Text may quote a grader, an engine or an
+ * agent, so control characters are escaped: they must not act on the terminal.
  */
 export function say(text: string): void {
   terminal().stderr.write(`${visibleText(text)}\n`);

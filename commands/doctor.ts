@@ -54,7 +54,7 @@ function printLooked({ name, facts, findings }: Looked): void {
 
 const marks: Record<Finding["status"], string> = { ok: "ok", gap: "gap", unknown: "?" };
 
-/** The reason for having no ids is said once, at the end. */
+/** The reason for missing ids is printed once, at the end. */
 function hasTodo(finding: Finding): boolean {
   return finding.todo !== null && !(finding.status === "gap" && (finding.what === "token ids" || finding.what === "logprobs"));
 }

@@ -207,7 +207,7 @@ async function openedAt(store: DiskStore, sessionId: string): Promise<number> {
   return Number.POSITIVE_INFINITY;
 }
 
-/** Null where nothing is to be told, or the log is damaged before that. */
+/** Null where there is nothing to report, or the damage comes earlier in the log. */
 async function attemptIn(entries: AsyncIterable<LogLine>): Promise<Attempt | null> {
   let found: Attempt | null = null;
   try {
@@ -221,7 +221,7 @@ async function attemptIn(entries: AsyncIterable<LogLine>): Promise<Attempt | nul
   return null;
 }
 
-/** A session in which nothing was asked is none, unless it brings a team its reward. */
+/** A session without calls is skipped, unless it carries a team's reward. */
 function tells(entry: LogLine, member: string | null): boolean {
   const type = entry.type === "damaged" ? entry.entry_type : entry.type;
   return type === "call_begun" || (entry.type === "rewarded" && member !== null);

@@ -24,7 +24,7 @@ import { policyNotes } from "./policy-notes.ts";
 import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
-/** Nothing is forced on a person's program unless it is asked for. */
+/** A person's program keeps its own parameters, unless flags force others. */
 const defaults = { purpose: "live" } as const;
 
 export function record(program: Command): void {

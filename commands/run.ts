@@ -133,7 +133,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   return { config, runId, path: join(config.out, runId) };
 }
 
-/** What was asked for when the run began; only the engine may have moved, or the machine be another one. */
+/** The run's options as it began. On resume only the engine's URL or the machine may differ. */
 async function resumed(
   path: string,
   tasks: string[],
@@ -226,7 +226,7 @@ export async function executeRun(options: {
     },
     signal,
   );
-  // Weights that were changed under the run are told, for its rollouts have the name of those that it began with.
+  // Reports weights that changed during the run, because its rollouts carry the name of the first ones.
   await proxy.pool.recheck(signal);
   return records;
 }

@@ -1,4 +1,4 @@
-/** A turn that the engine did not finish is no answer: it is on the record, and the harness is told so as an error. */
+/** An unfinished turn is no answer: it is recorded, and the harness gets an error. */
 import { AlidadeError } from "../errors.ts";
 import type { FinishReason } from "../schema/message.ts";
 

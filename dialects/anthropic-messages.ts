@@ -13,7 +13,7 @@ export const anthropicMessages: Dialect = {
   routes: [
     { method: "POST", path: "/v1/messages", kind: "generate" },
     { method: "POST", path: "/v1/messages/count_tokens", kind: "count_tokens" },
-    // Claude Code with telemetry left on asks `HEAD` here before anything else.
+    // Claude Code with telemetry sends `HEAD` here first.
     { method: "GET", path: "/api/hello", kind: "hello" },
   ],
   cannot: [

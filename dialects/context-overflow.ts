@@ -1,6 +1,6 @@
 /**
- * A prompt that is too long, in the numbers of the engine's own message: clients compact at their vendor's wording of
- * it. Null where the message tells no numbers that fit, for none are made up.
+ * The error for a prompt that is too long, with the numbers of the engine's own message: clients compact when they see
+ * their vendor's wording. Null where the message has no matching numbers; none are invented.
  */
 export function contextOverflow(message: string): { tokens: string; maximum: string } | null {
   const maximum = /context (?:length|window|size)\D{0,40}?(\d+)/i.exec(message)?.[1];

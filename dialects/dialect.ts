@@ -43,14 +43,14 @@ export type AnswerContext = {
   native: Record<string, unknown>;
   /** Tool kinds by name: `custom` ones go out in the dialect's own form. */
   custom_tools: ReadonlySet<string>;
-  /** The whole conversation that was asked about, for answers that repeat some of it. */
+  /** The whole conversation of the request, for answers that repeat some of it. */
   messages?: readonly Message[];
 };
 
 /** A call as the record has it, with the ids that its harness knows. */
 export type StoredCall = {
   context: AnswerContext;
-  /** The whole conversation that was asked about. */
+  /** The whole conversation of the request. */
   messages: Message[];
   /** Null while it is generated, and where it failed. */
   turn: Turn | null;
@@ -71,9 +71,9 @@ export type StoredConversation = {
 /** What of a session a dialect's clients may ask for, refer to and add to: its own calls, and conversations. */
 export interface SessionRecord {
   call(callId: string): StoredCall | null;
-  /** What a call said, whether it may be referred to or not: for comparing it with what its client sent back. */
+  /** A call's turn, even if no request may refer to it: for comparison with what the client sent back. */
   turn(callId: string): Turn | null;
-  /** Notes that the client has what the call said: this answer shows it, or this request names what only its answer brings. */
+  /** Notes that the client has the call's turn: this answer shows it, or this request names something that only its answer brings. */
   read(callId: string): void;
   conversation(conversationId: string): StoredConversation | null;
   openConversation(messages: Message[], metadata: Record<string, unknown>): Promise<StoredConversation>;
@@ -107,9 +107,9 @@ export type TurnEvent =
 export interface StreamWriter {
   open(): SseFrame[];
   event(event: TurnEvent): SseFrame[];
-  /** A harmless frame of the dialect's own that counts as activity (SSE comments are not enough, harnesses.md §1.8). */
+  /** A harmless frame of the dialect's own that counts as activity; clients ignore SSE comments. */
   keepAlive(): SseFrame[];
-  /** After headers are out a failure can only be said in-stream. */
+  /** After the headers are sent, a failure is reported in the stream. */
   error(error: AlidadeError): SseFrame[];
 }
 

@@ -49,7 +49,7 @@ const asTheyAre = [...Object.keys(engineFields).filter((key) => key !== "enable_
 /** Keys of a body that `parseEngineSampling` reads. */
 export const engineKeys = [...asTheyAre, "enable_thinking", "stop"];
 
-/** Each with what asks for nothing, and why anything else is refused. */
+/** Each field with its neutral value, and the reason why others are refused. */
 const unsupported: Record<string, { unless: unknown[]; why: string }> = {
   skip_special_tokens: { unless: [true], why: "only true is supported: sent back as text, a special token is others" },
   spaces_between_special_tokens: { unless: [true], why: "only true is supported; leave it out" },

@@ -7,7 +7,7 @@ const final: readonly ErrorCode[] = ["session_sealed", "budget_spent", "policy_g
 /** A weight update takes seconds to minutes; a client that comes back sooner only waits at the gate again. */
 const pausedRetryAfterSeconds = 5;
 
-/** Codex tries a 429 again only where it is told when; a full engine has room again as soon as one answer is done. */
+/** Codex retries a 429 only with a `retry-after`. A full engine has room again as soon as one answer is done. */
 const busyRetryAfterSeconds = 1;
 
 export function isFinal(error: AlidadeError): boolean {

@@ -1,7 +1,4 @@
-/**
- * Models, one or all. Both vendors' SDKs ask `GET /v1/models`, and only a header tells them apart, so one body answers
- * both.
- */
+/** Models, one or all. Both vendors' SDKs send `GET /v1/models`, and only a header differs, so one body answers both. */
 export function modelsBody(models: string[]): Record<string, unknown> {
   return { object: "list", data: models.map(modelBody), has_more: false, first_id: models[0] ?? null, last_id: models.at(-1) ?? null };
 }

@@ -6,7 +6,7 @@ import { errorHeaders } from "./error-answer.ts";
 /** The codes that clients know by OpenAI's name; ours go out as they are. */
 const codes: Partial<Record<ErrorCode, string>> = { model_unknown: "model_not_found", unauthorized: "invalid_api_key" };
 
-/** A spent session answers 400: harnesses stop at it, and retry 401, 403, 429 and 5xx (harnesses.md §1.10). */
+/** A spent session answers 400: harnesses stop at it, and retry 401, 403, 429 and 5xx. */
 export function openaiError(error: AlidadeError): HttpAnswer {
   return { status: error.status, headers: errorHeaders(error), body: { error: openaiErrorBody(error) } };
 }

@@ -4,8 +4,8 @@ import { parseAsWritten } from "../wire/written-numbers.ts";
 import { isObject } from "./edge.ts";
 
 /**
- * Numbers that JavaScript would write in another way (1.0, 12345678901234567890) keep their text: the value is meant
- * for JSON.stringify. No arguments at all is how models call a tool that takes none.
+ * Numbers that JavaScript would write in another way (1.0, 12345678901234567890) keep their text, so the value is only for
+ * JSON.stringify. An empty text is a call without arguments.
  */
 export function toolInput(rawArguments: string): Record<string, unknown> | null {
   if (rawArguments.trim() === "") return {};

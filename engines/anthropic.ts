@@ -92,7 +92,7 @@ class AnthropicEngine implements Engine {
 async function openSdk(baseURL: string, apiKey: string | null, { fetch }: HostedConnections): Promise<Anthropic> {
   const { Anthropic } = await import("@anthropic-ai/sdk");
   return new Anthropic({
-    // Everything is said here, so that the SDK reads no variable of the operator's shell.
+    // Every option is given here, so that the SDK reads no variable of the operator's shell.
     apiKey: apiKey ?? "none",
     authToken: null,
     webhookKey: null,

@@ -7,7 +7,7 @@ import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, U
 import type { LogprobSemantics, WeightSpan } from "../schema/session-log.ts";
 import type { IdText } from "../tokens/id-text.ts";
 
-/** What is asked of an engine. Effective sampling only: forcing and policy are decided before this point. */
+/** A request to an engine. It holds the effective sampling: forcing and policy are decided before. */
 export type SampleRequest = {
   /** The engine's own name of the model. */
   model: string;
@@ -35,8 +35,8 @@ export type SampleEvent =
   /** The engine took the request: its status is known, errors from here on are mid-stream. */
   | { type: "accepted"; status: number }
   /**
-   * `text`: the ids as they came, with commas between. Where it is there the ids are parsed when they are asked for, and
-   * both must be used before `sampleInto` goes on: the memory is the next prompt's.
+   * `text`: the ids as they arrived, separated by commas. With it, the ids are parsed on first read, and both must be used
+   * before `sampleInto` goes on: the next prompt reuses the memory.
    */
   | { type: "prompt"; readonly token_ids: number[]; text?: Buffer }
   | { type: "text-delta"; text: string }
@@ -51,7 +51,7 @@ export type SampleEvent =
       stop: string | number | null;
       usage: Usage;
       engine_model: string | null;
-      /** Evidence of the policy: the engine's own names of the weights that sampled the turn. Absent: it tells none. */
+      /** Evidence of the policy: the engine's own names of the weights that sampled the turn. Absent: it reports none. */
       weights?: WeightSpan[];
       /** Why ids, logprobs and counts of this answer do not belong together. Nothing of it may be trained then. */
       misaligned?: string;
@@ -86,7 +86,7 @@ export type EngineFacts = {
   missing: string | null;
   /** Why there is no token-in, and what would give it. */
   token_in_missing?: string;
-  /** Are logprobs of a grammar's call those under its mask (a forced token has 0.0)? null: it could not be asked. */
+  /** Whether logprobs under a grammar hold under its mask (a forced token has 0.0). null: unknown. */
   grammar_logprobs?: "masked" | "unmasked" | null;
   /** The engine's own name of the weights that it serves now. */
   weight_version?: string | null;
@@ -99,7 +99,7 @@ export interface Engine {
   readonly baseUrl: string;
   /** A request may have a `prompt` instead of messages. */
   readonly takesPrompts?: boolean;
-  /** Once a turn begins a call, the rest of the call is held to a grammar of the tools, whatever was asked. */
+  /** True when the engine restricts every call that has begun to a grammar of the tools, whatever the request. */
   readonly holdsToolsToGrammar?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */
   probe(signal: AbortSignal): Promise<EngineFacts>;
@@ -118,10 +118,7 @@ export interface Engine {
   render?(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered>;
   /** The engine's own name of the weights that it serves now; null where it has none. Throws where it cannot be asked. */
   weightVersion?(signal: AbortSignal): Promise<string | null>;
-  /**
-   * Empties the prefix cache: its keys and values were computed by the old weights. Absent: the server
-   * has no way to be told.
-   */
+  /** Empties the prefix cache: its keys and values were computed by the old weights. Absent: the server has no such route. */
   resetPrefixCache?(signal: AbortSignal): Promise<PrefixReset>;
   /** How many requests the server is at; null where it does not say. */
   running?(signal: AbortSignal): Promise<number | null>;
@@ -135,7 +132,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** What is turned into ids. `verbatim`: no role is mapped and no texts are joined; the probe asks what the template itself does. */
+/** The input of tokenize. `verbatim`: no role is mapped and no texts are joined; the probe needs the template's own behaviour. */
 export type TokenizeSource = { text: string } | { messages: Message[]; tools: Tool[]; verbatim?: boolean };
 
 export type RenderSource = {

@@ -11,7 +11,7 @@ import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
 export type Finding = {
   what: string;
   found: string;
-  /** ok: as it should be; gap: it costs something, see `todo`; unknown: it could not be asked. */
+  /** ok: as it should be. gap: a loss, see `todo`. unknown: it could not be probed. */
   status: "ok" | "gap" | "unknown";
   todo: string | null;
 };
@@ -38,7 +38,7 @@ export async function examine(engine: Engine, facts: EngineFacts, signal: AbortS
   const model = facts.models[0];
   const findings = [...toFindings(facts)];
   if (model === undefined) return findings;
-  // A hosted API bills what it is asked, and there is nothing of it that a flag could change.
+  // A hosted API bills each request and has no flags to change, so it is not examined.
   if (!facts.token_ids && engine.tokenize === undefined) return findings;
   findings.push(...(await lookAtRoles(engine, model, facts, signal)));
   findings.push(await lookAtTools(engine, model, signal));
@@ -185,7 +185,7 @@ async function lookAtReasoning(engine: Engine, model: string, signal: AbortSigna
   );
 }
 
-/** Leaves in the middle of a long turn and asks whether the server goes on. Says nothing on a server that others use meanwhile. */
+/** Aborts a long turn and checks whether the server continues it. No result on a server that other clients use at the time. */
 async function lookAtAbort(engine: Engine, model: string, signal: AbortSignal): Promise<Finding> {
   const before = await engine.running?.(signal).catch(() => null);
   if (before === null || before === undefined) return row("abort", "the server does not say what it is at", "unknown", null);
@@ -213,7 +213,7 @@ async function lookAtAbort(engine: Engine, model: string, signal: AbortSignal): 
   );
 }
 
-/** After a weight update the keys and values of before are other weights'. Asked last: what the server kept is gone then. */
+/** After a weight update, cached keys and values belong to other weights. This probe is the last one, because it empties the cache. */
 async function lookAtPrefixCache(engine: Engine, signal: AbortSignal): Promise<Finding> {
   const found = (await engine.resetPrefixCache?.(signal).catch(() => "failed" as const)) ?? "not_supported";
   if (found === "reset") return row("prefix cache", "can be reset: PUT /policy and /resume do it", "ok");

@@ -114,7 +114,7 @@ class GoogleEngine implements Engine {
 /** Loaded on first use: an SDK costs a fifth of a second and 30 MB, and most proxies need none. */
 async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: HostedConnections): Promise<GoogleGenAI> {
   const { GoogleGenAI } = await import("@google/genai");
-  // Everything is said here, so that the SDK reads no variable of the operator's shell.
+  // Every option is given here, so that the SDK reads no variable of the operator's shell.
   return new GoogleGenAI({ apiKey: apiKey ?? "none", vertexai: false, httpOptions: { baseUrl, fetch, timeout: noTimeoutMs } });
 }
 
@@ -176,7 +176,7 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
       return [];
     case "tool_call": {
       const args = part.kind === "custom" ? { input: part.arguments } : argumentsObject(part.arguments);
-      // Arguments that are no JSON object have no place in a function call: they are said as text, as is their result.
+      // Arguments that are no JSON object do not fit a function call: they are sent as text, and so is their result.
       if (args === null) return [{ text: `${part.name}(${part.arguments})` }];
       names.set(part.id, part.name);
       return [{ functionCall: { id: part.id, name: part.name, args } }];

@@ -75,7 +75,7 @@ function pointedAtUs(context: Pick<HarnessContext, "model" | "contextWindow">): 
   return lines;
 }
 
-/** Compaction is set out of reach (there is no switch): it would cut the conversation in two (DESIGN §4). */
+/** Compaction has no switch, so its threshold is set out of reach: it would split the conversation in two. */
 const unattended: Line[] = [
   ["model_auto_compact_token_limit", 1_000_000_000],
   ["web_search", "disabled"],

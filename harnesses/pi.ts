@@ -32,7 +32,7 @@ export const pi: Harness = {
       env: { ...environment, HOME: context.home, PI_CODING_AGENT_DIR: `${context.home}/${folder}` },
       files: {
         [`${folder}/models.json`]: json(models(context)),
-        // The proxy tries again where that is right, and a compaction would cut the conversation in two (DESIGN §4).
+        // The proxy retries where that is right, and a compaction would split the conversation in two.
         [`${folder}/settings.json`]: json({
           ...settings(context),
           retry: { enabled: false },

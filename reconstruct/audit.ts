@@ -37,7 +37,7 @@ export type Audit = { compared: number; worst: number | null; calls: CallAudit[]
 
 export const defaultTolerance = 1e-4;
 
-/** Audits every call that sampled. `score` is asked once a path of the tree, with all of its tokens. */
+/** Audits every call with samples. `score` runs once per path of the tree, with all of its tokens. */
 export async function auditTrajectory(trajectory: Trajectory, score: Score, options: AuditOptions): Promise<Audit> {
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, options)]));
   for (const path of pathsToScore(trajectory, calls)) {
@@ -102,7 +102,7 @@ function whyNot(call: CallRecord, nodes: TreeNode[], { policyVersion }: AuditOpt
   return null;
 }
 
-/** Did nothing stand between the softmax at temperature 1 and the sample? What is not said may be a default of the server's. */
+/** Whether the sample came straight from the softmax at temperature 1. A missing parameter may be a default of the server. */
 function isPlain(sampling: Sampling): boolean {
   const { temperature, top_p, top_k, min_p } = sampling;
   const isUncut = top_p === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;

@@ -7,7 +7,7 @@ import type { ErrorCode } from "../errors.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
-/** A daemon's hiccup is over after it; it doubles, so that what takes longer is not asked all the time. */
+/** Longer than a hiccup of the container engine. The pause doubles, so a longer outage is probed less often. */
 const firstPauseMs = 1_000;
 /** How much later than possible an attempt may begin: little beside the minutes that it takes. */
 const longestPauseMs = 15_000;

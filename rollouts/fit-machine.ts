@@ -51,7 +51,7 @@ export function fitOneByOne(tasks: Task[], backend: Pick<SandboxBackend, "takes"
   fitMachine(tasks, 1, { init: 1 }, backend, room, overcommit);
 }
 
-/** From what is asked for to the least that a run can do with: one sandbox at a time, be it an agent's or a grader's. */
+/** From the requested numbers down to the least that a run needs: one sandbox at a time, of an agent or a grader. */
 function candidatesOf({ init, run, post }: WantedConcurrency, most = usual): SlotCounts[] {
   const parallel = downFrom(run, most.run).flatMap((runs) =>
     downFrom(post, most.post).flatMap((posts) =>

@@ -1,4 +1,4 @@
-/** Does a rollout count: in the loss, in its group's baseline? DESIGN §4, "Defaults". */
+/** Decides whether a rollout counts in the loss and in its group's baseline. */
 import { type ErrorCode, errorCodes } from "../errors.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";

@@ -60,7 +60,7 @@ export class RunFolder implements AsyncDisposable {
     return new RunFolder(path, { isResumed, found }, rollouts, trajectories, scope.move());
   }
 
-  /** What was asked for, written once: a run that goes on must find it, also when its disk is full. */
+  /** The run's options, written once: a resumed run must find them, even on a full disk. */
   async describe(run: unknown): Promise<void> {
     const file = join(this.path, "run.json");
     if (await stat(file).catch(() => null)) return;
@@ -92,7 +92,7 @@ type Found = {
   done: ReadonlySet<string>;
   /** Those of them whose trajectory can be read. */
   kept: ReadonlySet<string>;
-  /** The highest attempt of each rollout that a trajectory tells of, also one that is not over. */
+  /** The highest attempt of each rollout in the trajectories, finished or not. */
   lastAttempts: ReadonlyMap<string, number>;
   /** Trajectories of attempts that are not over. */
   orphans: number;

@@ -30,7 +30,7 @@ type RunningAttempt = {
   sandbox: SandboxFacts | null;
   pack: Pack | null;
   run: HarnessRun | null;
-  /** The session as its log tells it, once it has ended; what the rollout came to is added when that is known. */
+  /** The session from its log, once it has ended; the rollout's result is added when it is known. */
   told: ReturnType<typeof reconstruction> | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;

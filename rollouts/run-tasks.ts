@@ -171,7 +171,7 @@ async function closeInterrupted(setup: BatchSetup, records: RolloutRecord[]): Pr
   }
 }
 
-/** Null where nothing was recorded. A damaged log is said and costs its own trajectory only. */
+/** Null without a record. A damaged log is reported and loses its own trajectory only. */
 async function interrupted({ proxy, onProgress }: RunSetup, record: RolloutRecord, sessionId: string): Promise<Trajectory | null> {
   try {
     const entries = await proxy.sessions.store.read(sessionId);

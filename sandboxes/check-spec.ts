@@ -1,4 +1,4 @@
-/** What every backend asks of a sandbox's specification before it makes one. */
+/** Checks that every backend makes of a sandbox's specification. */
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import type { Limits } from "../schema/task.ts";

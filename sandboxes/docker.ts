@@ -31,7 +31,7 @@ export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend
     capabilities: { isolation: "container", network: "none", images: true, remote: false, snapshot: false },
     unavailable,
     prepare,
-    // An image's own volumes, 64 MiB each, are not known before the image is asked.
+    // An image's own volumes, 64 MiB each, are known only after the image was inspected.
     takes: (limits) => ({ memory_mb: containerMegabytes(limits, writablePlaces("/work", limits.disk_mb)), disk_mb: 0 }),
     room,
     create: (spec, signal) => create(spec, options.door ?? doorFromEnvironment(), signal),

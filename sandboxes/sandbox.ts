@@ -80,10 +80,10 @@ export interface Sandbox extends AsyncDisposable {
   freeze(): Promise<void>;
 }
 
-/** MiB of memory and of disk; null where nothing tells. Where a sandbox's disk is memory, it counts as memory. */
+/** MiB of memory and of disk; null where unknown. A sandbox disk in memory counts as memory. */
 export type Room = { memory_mb: number | null; disk_mb: number | null };
 
-/** What a backend can do. A task that asks for more is refused before the run. */
+/** What a backend can do. A task that needs more is refused before the run. */
 export type Capabilities = {
   /** none: a command has the rights of Alidade's user. */
   readonly isolation: "container" | "none";

@@ -1,4 +1,4 @@
-/** The sandbox that a task's environment asks for; agent and grader get the same one. */
+/** The sandbox of a task's environment; agent and grader get the same one. */
 import type { Environment, Limits } from "../schema/task.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 
-/** A JSON object as it is. zod's own record would drop a key named `__proto__`, which a model may well have said. */
+/** A JSON object as it is. zod's own record would drop a key named `__proto__`, which a model may have written. */
 export const JsonObject = z.custom<Record<string, unknown>>(
   (value) => value !== null && typeof value === "object" && !Array.isArray(value),
   "expected object",
@@ -140,7 +140,7 @@ export type NeutralRequest = {
   prompt?: Prompt;
   tools: Tool[];
   tool_choice: ToolChoice | null;
-  /** What the harness asked for; what was really used is on the call. */
+  /** The sampling of the request; the effective sampling is on the call. */
   sampling: Sampling;
   stream: boolean;
   /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
@@ -166,7 +166,7 @@ export const Usage = z.strictObject({
 });
 export type Usage = z.infer<typeof Usage>;
 
-/** What the model said in one call: the answer of a call before a dialect is put on. */
+/** The model's output of one call, before a dialect writes it. */
 export type Turn = {
   message: Message;
   finish_reason: FinishReason;

@@ -118,7 +118,7 @@ export const CallRecord = z.strictObject({
   damage: z.string().nullable().default(null),
   /** Sampled by a model that is not the session's policy: a judge, a teacher, other weights that the client named. */
   other_policy: z.boolean().default(false),
-  /** Where the engine tells by which weights each token is, `spans` does; else it is empty. */
+  /** `spans` where the engine reports the weights of each token; else empty. */
   policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable(), spans: z.array(WeightSpan).default([]) }),
   input: z.array(z.string()).describe("message ids, in order"),
   output: z.string().nullable().describe("message id of what was sampled"),

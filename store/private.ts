@@ -1,6 +1,6 @@
 /**
- * Records are their user's alone, whatever the umask: they hold all that agents and models said, which may be secrets of
- * the machine. What is there already keeps the mode that its owner gave it.
+ * Only the user may read records, whatever the umask: they hold all output of agents and models, which may contain secrets.
+ * Existing files keep their mode.
  */
 import { mkdir } from "node:fs/promises";
 

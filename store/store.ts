@@ -20,7 +20,7 @@ export interface Store {
   readonly name: string;
   /** Opens the log of a session for appending; made when it is not there. */
   open(sessionId: string): Promise<SessionLog>;
-  /** Everything that was acknowledged, in order. A torn last line is left out; what is left of another damaged line is told. */
+  /** All acknowledged entries, in order. A torn last line is left out; any other damaged line is reported. */
   read(sessionId: string): Promise<LogLine[]>;
   list(): Promise<string[]>;
 }

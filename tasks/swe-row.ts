@@ -106,7 +106,7 @@ export const sweRow: TaskFormat = {
   },
 };
 
-/** How a load reads: a folder that is asked for again at once is not read again, and one is held at a time. */
+/** How a load reads: the last folder is kept, so that reading it again at once costs nothing. */
 type RowReading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
 
 function rereading(): RowReading["read"] {

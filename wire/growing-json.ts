@@ -127,7 +127,7 @@ function goOn(
     values += valuesIn(fresh, maxValues && Math.max(0, maxValues - values));
     value = parseJson(fresh, { verbatim: before });
   } catch {
-    // What is wrong with it is said of the whole.
+    // The error message covers the whole body.
     return null;
   }
   const list = readList(bytes, rest);

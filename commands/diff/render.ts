@@ -20,7 +20,7 @@ export function renderDiff({ same, calls, parting, alignment }: SessionDiff): st
   return sections.join("\n\n");
 }
 
-/** Where one of the two has no token ids, only what was said could be compared. */
+/** Without token ids on both sides only the texts are compared. */
 function howCompared(calls: PairedCall[]): string {
   const inWords = calls.filter(({ prompt, sample }) => prompt === null || sample === null).length;
   if (inWords === 0) return "token by token";

@@ -32,7 +32,7 @@ export type FidelitySummary = {
   /** Tasks with a group that has different first prompts. */
   different_prompts: DifferentPrompts[];
   calls: number;
-  /** Under the selection that was asked for, dummy rows included. */
+  /** Under the requested selection, dummy rows included. */
   rows: number;
   /** Rows with a mask of zeros that only keep the place of a rollout of which nothing is trained. */
   dummy_rows: number;

@@ -1,4 +1,4 @@
-/** The words in which a session is told, in the terminal and on the page alike. */
+/** The words that describe a session, in the terminal and on the page. */
 import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
@@ -66,7 +66,7 @@ export function describeRepeated({ same_request, repeated }: TurnView): string {
   return repeated === 0 ? "" : `${repeated} messages as before`;
 }
 
-/** What is said of a whole session, as name and value. */
+/** Facts of a whole session, as name and value. */
 export function describeSession({ trajectory: t }: SessionView): [string, string][] {
   const of = (value: number | null) => (value === null ? "" : ` of ${value}`);
   const rows: [string, string | null][] = [

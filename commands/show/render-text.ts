@@ -58,7 +58,7 @@ function table(rows: [string, string][], ink: Ink): string {
   return rows.map(([name, value]) => `  ${ink.faint(visibleText(name).padEnd(width))}  ${hung(value, width + 4)}`).join("\n");
 }
 
-/** Further lines of a stranger's text are set in, so that none of them looks like a line of ours. */
+/** Further lines of foreign text are indented, so that none looks like a line of ours. */
 function hung(text: string, indent: number): string {
   return visibleText(text).replaceAll("\n", `\n${" ".repeat(indent)}`);
 }
@@ -80,7 +80,7 @@ function renderTurn(turn: TurnView, options: TextOptions, ink: Ink): string {
 const indent = 11;
 
 function renderBlock({ kind, detail, text, error }: BlockView, options: TextOptions, ink: Ink): string {
-  // What the model said is why people read this; prompts and results are often long and dull.
+  // Readers come for the model's output; prompts and results are often long.
   const limit = kind === "assistant" || kind === "tool_call" ? { lines: 60, characters: 4000 } : { lines: 8, characters: 600 };
   const shown = visibleText(options.full ? text : shortened(text, limit));
   const body = (detail === "" ? shown : `${visibleText(detail)} ${shown}`).trimEnd().replaceAll("\n", `\n${" ".repeat(indent + 2)}`);

@@ -15,7 +15,7 @@ export type TurnView = {
   /** 1 for the first call. */
   number: number;
   parent: number | null;
-  /** The earlier turn that asked exactly the same: a retry, or a twin in parallel. */
+  /** The earlier turn with exactly the same request: a retry, or a parallel twin. */
   same_request: number | null;
   /** Messages that the parent's conversation (or that same request) had too; they are not repeated. */
   repeated: number;
@@ -70,7 +70,7 @@ type ViewContext = {
   numbers: Map<string, number>;
   calls: Map<string, CallRecord>;
   counts: Map<string, Pick<TurnTokens, "trainable" | "forced" | "reason">>;
-  /** Agent and message ids of a request -> the first turn that asked it. */
+  /** Agent and message ids of a request -> the first turn with that request. */
   requests: Map<string, number>;
 };
 

@@ -17,7 +17,7 @@ function writeOut(character: string): string {
   return code < 0x1_0000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
 }
 
-/** The first `lines` lines and `characters` characters, with what is missing said in words. */
+/** The first `lines` lines and `characters` characters, followed by a note on the rest. */
 export function shortened(text: string, limit: { lines: number; characters: number }): string {
   const lines = text.split("\n");
   let kept = lines.slice(0, limit.lines).join("\n");

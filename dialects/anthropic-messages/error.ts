@@ -4,7 +4,7 @@ import { contextOverflow } from "../context-overflow.ts";
 import type { HttpAnswer } from "../dialect.ts";
 import { errorHeaders, isFinal } from "../error-answer.ts";
 
-/** A spent session answers 403: Claude Code stops at it at once, and repeats a 400 six times (harnesses.md §1.10). */
+/** A spent session answers 403: Claude Code stops at it at once, and repeats a 400 six times. */
 export function anthropicError(error: AlidadeError): HttpAnswer {
   return { status: statusOf(error), headers: errorHeaders(error), body: anthropicErrorBody(error) };
 }

@@ -10,7 +10,7 @@ export function labelsOfMessages(headers: Headers, body: Record<string, unknown>
 
 function classOf(body: Record<string, unknown>, agent: string): RequestClass {
   const last = lastText(body.messages);
-  // Compaction keeps the tools, and asks in a last block of the last message for these two tags.
+  // A compaction keeps the tools; its last message ends with a block that requests these two tags.
   if (/CRITICAL: Respond with TEXT ONLY/.test(last) && last.includes("<analysis>") && last.includes("<summary>")) return "compaction";
   if (body.max_tokens === 1 && firstText(body.messages, ["user"]) === "quota") return "quota";
   const side = hasTools(body) ? null : classOfSystemPrompt(textOfContent(body.system));

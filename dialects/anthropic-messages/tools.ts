@@ -20,7 +20,7 @@ const WireChoice = z.looseObject({
 
 export type ParsedTools = {
   tools: Tool[];
-  /** Tools with a dated type: the vendor runs them, or keeps their schema, so the model here is not told of them. */
+  /** Tools with a dated type run at the vendor or have a schema only there, so the model here does not get them. */
   omitted: string[];
   /** Tools that the model has not looked up yet. */
   deferred: string[];

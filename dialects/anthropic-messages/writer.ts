@@ -84,7 +84,7 @@ export class MessagesWriter implements StreamWriter {
     return [this.#delta({ type: "signature_delta", signature }), ...this.#stop({ type: "thinking", thinking: open.text, signature })];
   }
 
-  /** Arguments stream as the very text that was sampled. This wire wants an object: what is none goes out as text, never as `{}`. */
+  /** Arguments stream as the sampled text. The wire requires an object, so invalid arguments are sent as text, never as `{}`. */
   #toolCall(event: Extract<TurnEvent, { type: "tool-call" }>): SseFrame[] {
     const closed = this.#close();
     const input = toolInput(event.arguments);
@@ -110,7 +110,7 @@ export class MessagesWriter implements StreamWriter {
     if (reason === "content_filter") return { stop_reason: "refusal", stop_sequence: null };
     // Clients wait for a block of that name: the calls that went out decide, not the ones that were sampled.
     if (this.#calls > 0) return { stop_reason: "tool_use", stop_sequence: null };
-    // A stop token's id is the engine's own way to end a turn; only a string was asked for by the client.
+    // Only stop strings are the client's. A stop token id is the engine's own way to end a turn.
     if (typeof event.stop === "string") return { stop_reason: "stop_sequence", stop_sequence: event.stop };
     return { stop_reason: "end_turn", stop_sequence: null };
   }

@@ -4,7 +4,7 @@ import { contextOverflow } from "../context-overflow.ts";
 import type { HttpAnswer } from "../dialect.ts";
 import { errorHeaders } from "../error-answer.ts";
 
-/** A spent session answers 400: Gemini CLI stops at it at once, and repeats 429 and 5xx (harnesses.md §3.6). */
+/** A spent session answers 400: Gemini CLI stops at it at once, and repeats 429 and 5xx. */
 export function googleError(error: AlidadeError): HttpAnswer {
   return { status: error.status, headers: errorHeaders(error), body: googleErrorBody(error) };
 }

@@ -8,7 +8,7 @@ import { camelKeys, declaredFunctions, textOfContent } from "./wire.ts";
 export function labelsOfGenerateContent(headers: Headers, body: Record<string, unknown>): CallLabels {
   const request = camelKeys(body);
   const requestClass = classOf(headers, request);
-  // Sub-agents have no id on the wire: they share one name, and lineage tells them apart.
+  // Sub-agents have no id on the wire: they share one name, and their lineage separates them.
   return callLabels(requestClass === "sub_agent" ? "sub_agent" : "main", requestClass, headers, body);
 }
 

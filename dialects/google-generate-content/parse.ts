@@ -110,7 +110,7 @@ function responseFormat(config: GenerationConfig): unknown {
   return config.responseMimeType === "application/json" ? { type: "json_object" } : undefined;
 }
 
-/** A budget in tokens has no counterpart; none at all is the one that engines know. */
+/** Engines have no token budget for thinking; they only know thinking switched off. */
 function effortOf(thinking: unknown): string | undefined {
   if (!isObject(thinking)) return undefined;
   const { thinkingBudget, thinkingLevel } = camelKeys(thinking);

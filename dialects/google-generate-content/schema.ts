@@ -7,7 +7,7 @@ type JsonSchema = Record<string, unknown>;
 /** 64-bit limits, which Google's JSON writes as strings. */
 const limits = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
 
-/** What is no JSON Schema, or is said here in another way. */
+/** Keys that JSON Schema lacks, or that Google writes in another way. */
 const replaced = ["type", "nullable", "propertyOrdering", ...limits];
 
 export function toJsonSchema(value: unknown): JsonSchema {
@@ -34,7 +34,7 @@ function typed({ type, nullable }: JsonSchema): JsonSchema {
   return names.length === 0 ? {} : { type: names.length === 1 ? names[0] : names };
 }
 
-/** In the order that was asked for: it is the order in which a model writes them. */
+/** In the requested order, because a model writes properties in this order. */
 function properties(schemas: JsonSchema, ordering: unknown): JsonSchema {
   const first = Array.isArray(ordering)
     ? ordering.filter((name): name is string => typeof name === "string" && Object.hasOwn(schemas, name))

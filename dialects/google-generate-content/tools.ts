@@ -14,7 +14,7 @@ const Declaration = z.looseObject({
 });
 const CallingConfig = z.looseObject({ mode: z.string().nullish(), allowedFunctionNames: z.array(z.string()).nullish() });
 
-/** Tools other than functions run at Google, so the model here is not told of them; they are named in `omitted_tools`. */
+/** Tools other than functions run at Google, so the model here does not get them; `omitted_tools` names them. */
 export function parseTools(values: unknown): { tools: Tool[]; omitted: string[] } {
   const tools: Tool[] = [];
   const omitted: string[] = [];
@@ -57,7 +57,7 @@ export function parseToolChoice(value: unknown, tools: Tool[]): { tool_choice: T
   };
 }
 
-/** VALIDATED promises calls that fit their schema: no more than what a model is asked for anyway. */
+/** VALIDATED requires calls that fit their schema, as every engine's model should produce anyway. */
 const modes = new Map<string, "auto" | "none" | "required" | null>([
   ["MODE_UNSPECIFIED", null],
   ["AUTO", "auto"],

@@ -8,7 +8,7 @@ export function labelsOfChat(headers: Headers, body: Record<string, unknown>): C
   return callLabels(agent, classOf(headers, body, agent), headers, body);
 }
 
-/** Copilot's sub-agents have no id on the wire: they share one name, and lineage tells them apart. */
+/** Copilot's sub-agents have no id on the wire: they share one name, and their lineage separates them. */
 function agentOf(headers: Headers): string {
   if (headers["x-parent-session-id"]) return headers["x-session-id"] ?? "sub_agent";
   return headers["x-interaction-type"] === "conversation-subagent" ? "sub_agent" : "main";

@@ -47,7 +47,7 @@ export function parseMessages(values: unknown[]): Message[] {
     const before = isObject(value) ? known.get(value) : undefined;
     const message = before ?? parseMessage(value, `messages[${index}]`);
     for (const part of message.parts) if (part.type === "tool_call") open.add(part);
-    // Which call a result answers is said by what stands before it.
+    // The preceding messages determine which call a result answers.
     const placed = message.role === "tool" ? answering(message, open.take(wire)) : message;
     if (placed !== before) known.set(wire, placed);
     return placed;

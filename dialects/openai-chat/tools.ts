@@ -10,7 +10,7 @@ const ToolList = z.array(z.looseObject({})).nullish();
 const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
 const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: z.array(z.unknown()) });
 
-/** Hosted tools run at the vendor, so the model here is not told of them; they are named in `omitted_tools`. */
+/** Hosted tools run at the vendor, so the model here does not get them; `omitted_tools` names them. */
 export function parseTools(tools: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
   const omitted: string[] = isObject(webSearch) ? ["web_search"] : [];
   const parsed: Tool[] = [];

@@ -106,7 +106,7 @@ export class ChatWriter implements StreamWriter {
 
   #end(event: Extract<TurnEvent, { type: "end" }>): SseFrame[] {
     const reason = answerable(event.finish_reason);
-    // An engine that was told which tool to call ends with "stop"; clients look for calls under "tool_calls".
+    // With a forced tool an engine ends with "stop"; clients look for calls under "tool_calls".
     this.#finish = reason === "stop" && this.#calls.length > 0 ? "tool_calls" : reason;
     this.#usage = openaiUsage(event.usage);
     const options = this.#context.native.stream_options;

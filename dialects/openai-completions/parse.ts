@@ -38,7 +38,7 @@ function parsePrompt(value: unknown, at: string): Prompt {
   return parsePrompt(value[0], `${at}[0]`);
 }
 
-/** What would change the meaning of the answer, with what is understood. `logprobs` only asks for more of it, and is left out. */
+/** Fields that change the answer's meaning, with their accepted values. `logprobs` only adds to the answer and is ignored. */
 function refuseUnsupported(body: Record<string, unknown>): void {
   for (const field of ["n", "best_of"]) {
     const count = body[field];

@@ -26,7 +26,7 @@ export class CompletionWriter implements StreamWriter {
       case "text-delta":
       case "reasoning-delta":
         return this.#say(event.text);
-      // A plain completion has no calls; should an engine cut one out all the same, what it said is text.
+      // A plain completion has no calls; if an engine parses one, it is written as text.
       case "tool-call":
         return this.#say(event.arguments);
       case "end":

@@ -17,7 +17,7 @@ type BuiltinTool = {
   description: string;
   parameters: JsonObject;
   idKind: ItemKind;
-  /** The item's field that holds what the model asked for. */
+  /** The item's field that holds the model's input. */
   field: "action" | "operation";
   /** The field's value, or null where the arguments do not fit. */
   toWire(args: JsonObject): JsonObject | null;
@@ -99,7 +99,7 @@ export function builtinCall(type: string, rawArguments: string): { idKind: ItemK
 
 const CallItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish() });
 
-/** A call item of the history: its call's id, and what it asked for as a function's arguments. */
+/** A call item of the history: its call's id, and its input as a function's arguments. */
 export function fromBuiltinCall(
   type: string,
   item: JsonObject,

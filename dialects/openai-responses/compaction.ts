@@ -21,7 +21,7 @@ export function isCompaction(fields: Record<string, unknown>): boolean {
   return fields.compaction === true;
 }
 
-/** What the model is asked for, behind the whole conversation. */
+/** The request to the model, behind the whole conversation. */
 export const compactionPrompt: Message = {
   role: "user",
   parts: [

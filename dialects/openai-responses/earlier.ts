@@ -34,7 +34,7 @@ function inConversation(id: string, record: SessionRecord | undefined): Earlier 
     : { continues: null, messages: found.messages, conversation_id };
 }
 
-/** Instructions are said anew with every request, and never inherited. */
+/** Each request brings its own instructions; they are never inherited. */
 function continuesFrom(call: StoredCall): { call_id: string; skip: number } {
   return { call_id: call.context.call_id, skip: instructionsOf(call) };
 }

@@ -106,7 +106,7 @@ function conversationItems(
   return { items, answer: { call_id: context.call_id, first } };
 }
 
-/** Newest first and 20 at once, unless asked otherwise: the API's own defaults. */
+/** Newest first and 20 per page by default, as in the vendor's API. */
 function page(items: readonly ShownItem[], query: Record<string, string>): Body & { data: ShownItem[] } {
   const ordered = query.order === "asc" ? items : items.toReversed();
   const after = query.after === undefined ? -1 : ordered.findIndex((item) => item.id === query.after);

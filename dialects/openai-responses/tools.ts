@@ -20,7 +20,7 @@ const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: 
  */
 export class ToolList {
   readonly tools: Tool[] = [];
-  /** Hosted tools run at the vendor, so the model here is not told of them. */
+  /** Hosted tools run at the vendor, so the model here does not get them. */
   readonly omitted: string[] = [];
   /** Where a flattened tool came from, by the name that the model sees. */
   readonly namespaced = new Map<string, NamespacedTool>();

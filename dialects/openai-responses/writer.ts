@@ -48,8 +48,8 @@ export class ResponsesWriter implements StreamWriter {
   }
 
   /**
-   * `response.in_progress` counts as activity with Codex, comments do not. Within an item an empty delta is said
-   * instead: a client that takes the response of a lifecycle event for the state so far would lose the open item.
+   * `response.in_progress` counts as activity with Codex, comments do not. Within an item an empty delta is sent instead: a
+   * client that replaces its state by the response of a lifecycle event would lose the open item.
    */
   keepAlive(): SseFrame[] {
     const first = this.open();

@@ -1,7 +1,7 @@
 /** Why a turn ended, in the words of chat completions. */
 import type { FinishReason } from "../../schema/message.ts";
 
-/** `abort` is the inference servers' own word. What has no name here, or was not said, is an error. */
+/** `abort` is the inference servers' own word. An unknown or missing reason is an error. */
 export function chatFinish(reason: string | null | undefined): FinishReason {
   return reasons.get(reason ?? "") ?? "error";
 }
@@ -11,7 +11,7 @@ const reasons = new Map<string, FinishReason>([
   ["tool_calls", "tool_calls"],
   ["function_call", "tool_calls"],
   ["length", "length"],
-  // vLLM stops a turn that goes round in circles, where it was asked to.
+  // vLLM stops a repeating turn where the request enables it.
   ["repetition", "length"],
   ["abort", "abort"],
   ["content_filter", "content_filter"],

@@ -1,10 +1,10 @@
-/** What every server with a chat template is asked first: which models it serves, and what its template does. */
+/** The first probe of every server with a chat template: which models it serves, and what its template does. */
 import { z } from "zod";
 import type { Engine, EngineFacts, TokenizeSource } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
 import { fingerprints, roleMapping, rolePlaces, textLists } from "./template-facts.ts";
 
-/** `model` is null where none is served: nothing else can be asked then. Throws `engine_unreachable`. */
+/** `model` is null where none is served; then the probe ends. Throws `engine_unreachable`. */
 export async function firstFacts(
   engine: Pick<Engine, "name" | "baseUrl"> & Required<Pick<Engine, "tokenize">>,
   client: EngineClient,

@@ -12,7 +12,7 @@ export type Grammar =
   | { kind: "json"; json: unknown }
   | { kind: "grammar"; grammar: string };
 
-/** null where nothing was asked for. Throws `request_invalid` for what is none of the four. */
+/** null without a grammar. Throws `request_invalid` for any other form than the four. */
 export function readGrammar(structured: unknown): Grammar | null {
   if (structured === undefined || structured === null) return null;
   const given = Structured.safeParse(structured).data;
@@ -27,9 +27,9 @@ export function readGrammar(structured: unknown): Grammar | null {
 }
 
 /**
- * Is what this request samples, or a part of it, held to a grammar? By what is asked, for no server says so: vLLM (0.32,
- * `_apply_structural_tag`) and SGLang hold calls to one where a tool must be called, where a tool is strict, and vLLM also
- * where only one call is wanted, whatever the tool choice.
+ * Does a grammar restrict this request's sample or a part of it? The request decides, because no server reports it. vLLM
+ * (0.32, `_apply_structural_tag`) and SGLang apply one where a tool must be called or is strict; vLLM also where only one
+ * call is wanted, with any tool choice.
  */
 export function isUnderGrammar(
   { sampling, tools, tool_choice }: Pick<SampleRequest, "sampling" | "tools" | "tool_choice">,

@@ -1,6 +1,6 @@
 /**
- * What a served template does, asked of the server's own tokenizer: which turns it prints where, and what it and the
- * tokenizer are (a hash of what they make of fixed conversations). Nothing is generated.
+ * What a served template does, found through the server's own tokenizer: which turns it prints where, and hashes of what it
+ * and the tokenizer make of fixed conversations. Nothing is generated.
  */
 import { createHash } from "node:crypto";
 import type { Message, Role, Tool, ToolResultPart } from "../../schema/message.ts";

@@ -13,8 +13,8 @@ import { retryAfterSeconds } from "../http/retry-after.ts";
 export const noTimeoutMs = 2_147_483_647;
 
 /**
- * The connections of one hosted engine. Node's own fetch gives up after five minutes without a byte, and a model may
- * think for longer; and what was sent on a kept connection that the server had closed is told from what it has seen.
+ * The connections of one hosted engine. Node's own fetch gives up after five minutes without a byte, and a model may think
+ * for longer. The connections also show whether a request was sent on a kept connection that the server had already closed.
  */
 export class HostedConnections {
   readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connections: null });
@@ -150,7 +150,7 @@ function codeOf(error: unknown): string | null {
   return typeof code === "string" ? code : null;
 }
 
-/** SDKs wrap what the socket said two or three deep. */
+/** SDKs wrap the socket's error two or three levels deep. */
 function innermostCode(error: unknown): string | null {
   let code: string | null = null;
   for (let at: unknown = error; at instanceof Error; at = at.cause) {

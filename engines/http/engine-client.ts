@@ -12,7 +12,7 @@ import { StreamedResponse } from "./streamed-response.ts";
 
 /** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
 const idleSocketMs = 4_000;
-/** What an error body may tell us; the rest is cut off. */
+/** The length that is kept of an error body. */
 const maxErrorBytes = 64 * 1024;
 /** 128 k sampled tokens, each in a chunk of its own with its logprob, are about 50 MB; a server that sends five times that is none. */
 const maxAnswerBytes = 256 * 1024 * 1024;
@@ -56,8 +56,8 @@ export class EngineClient {
   }
 
   /**
-   * Any answer, whatever its status, to a question: what may be asked again without changing anything, and is where a kept
-   * connection closed just then. Throws `engine_unreachable` or `engine_error` where there is none.
+   * Sends a request without side effects and returns the answer of any status. It is repeated where a kept connection
+   * closed at that moment. Throws `engine_unreachable` or `engine_error` without an answer.
    */
   async send(
     method: "GET" | "POST",

@@ -6,8 +6,8 @@ const overflow =
   /context length|context window|context size|exceed_context_size|context_length_exceeded|max_model_len|max_seq_len|prompt is too long|token count .*exceeds/i;
 
 /**
- * `said` is the server's own sentence; `body` is all that it sent, for codes that stand beside the sentence;
- * `retryAfterSeconds` is when it said to come back.
+ * `errorText` is the server's own sentence; `body` is all that it sent, for codes beside the sentence; `retryAfterSeconds`
+ * is the wait that it asked for.
  */
 export function refusal(
   baseUrl: string,

@@ -19,7 +19,10 @@ import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s; after this time none does. */
 const abandonedAfterMs = 60_000;
-/** DESIGN §3.6: a second try only for faults that cannot depend on the sample, and at most twice. */
+/**
+ * A second try happens only after faults that cannot depend on the sample, and at most twice: a retry after sampling would
+ * bias the samples.
+ */
 const maxTries = 3;
 /** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
 const firstWaitMs = 200;

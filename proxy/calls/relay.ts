@@ -13,7 +13,7 @@ import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
 import type { LiveEvent } from "./sample.ts";
 
-/** Gemini CLI gives up after 60 s without headers, idle timers of others begin at 240 s: harnesses.md §1.8. */
+/** Gemini CLI gives up after 60 s without headers; idle timers of others begin at 240 s. */
 const defaultKeepAliveMs = 5_000;
 /** Headers wait this long for the engine's word, so that "prompt is too long" keeps its status. */
 const headersHeldMs = 1_000;

@@ -22,7 +22,7 @@ export class CircuitBreaker {
     this.#isOpen = false;
   }
 
-  /** A call failed. True when the engine is to be asked how it is; the caller must report the result to `checked`. */
+  /** A call failed. True when the engine must be probed; the caller must report the result to `checked`. */
   failed(): boolean {
     this.#failures++;
     if (this.#isOpen || this.#isChecking || this.#failures < failuresToAsk) return false;

@@ -7,7 +7,7 @@ const answerWithinMs = 2_000;
 export async function isAlive(baseUrl: string, signal: AbortSignal): Promise<boolean> {
   for (const path of ["/health", "/v1/models"]) {
     const status = await statusOf(baseUrl + path, AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]));
-    // A server that has no such route says so, and then its list of models is asked for.
+    // A server without such a route answers so; then its list of models is requested.
     if (status !== 404) return status !== null && status < 500;
   }
   return true;

@@ -10,7 +10,7 @@ export type OpenPause = { from: number; to: number | null };
 
 export class EngineLease implements RunningCall {
   readonly slot: EngineSlot;
-  /** What the engine is asked for: its own name of the model. */
+  /** The engine's own name of the model. */
   readonly model: string;
   /** It is sampled by the session's own model: else nothing of it is trained. */
   readonly isOfPolicy: boolean;
@@ -63,7 +63,7 @@ export class EngineLease implements RunningCall {
     this.#onCancel(error);
   }
 
-  /** Whether it was ever another one since the call was let through, be it the first again by now. */
+  /** Whether the policy changed since the call was admitted, even if it changed back. */
   get hasChangedPolicy(): boolean {
     return this.#hasChanged;
   }

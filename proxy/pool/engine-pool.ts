@@ -68,7 +68,7 @@ export class EnginePool implements AsyncDisposable {
     return this.#waiting;
   }
 
-  /** The first engine of the policy, where there is one. Throws `engine_unreachable` where there is none at all. */
+  /** The policy's first engine. Throws `engine_unreachable` without any engine. */
   get first(): EngineSlot {
     const [first] = preferPolicy(this.slots);
     if (first) return first;
@@ -183,12 +183,12 @@ export class EnginePool implements AsyncDisposable {
     return routedModelOf(slot, this.slots, this.#routes, wish);
   }
 
-  /** Is there an engine that could take the call at once and is none of those that have just failed it? */
+  /** Whether another engine than those that have just failed could take the call at once. */
   offersAnother(wish: Wish, avoid: ReadonlySet<EngineSlot>): boolean {
     try {
       return this.#candidates(wish).some((slot) => !avoid.has(slot) && slot.gate === null && !slot.breaker.isOpen);
     } catch {
-      // No engine at all: entering says so.
+      // Without any engine, `enter` throws.
       return false;
     }
   }

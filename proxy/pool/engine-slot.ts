@@ -46,7 +46,7 @@ export class EngineSlot {
   readonly isOwned: boolean;
   policy: Policy | null;
   engineVersion: string | undefined;
-  /** What the engine itself called its weights when it was last asked; null: it has no word, or could not be asked. */
+  /** The engine's own name of its weights when it was last read; null: it reports none, or did not answer. */
   word: string | null;
   /**
    * Prefixes are shared under it alone. It is another one after every weight update, whatever the new weights are called,
@@ -58,7 +58,7 @@ export class EngineSlot {
   /** Shut during a weight update; null when calls flow. */
   gate: FenceHold | null = null;
   readonly breaker = new CircuitBreaker();
-  /** Whether it samples, asked once for all rollouts that wait for it: hundreds may. */
+  /** Whether it samples: one probe for all rollouts that wait for it, which may be hundreds. */
   readonly question = new SharedWork<boolean>();
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;

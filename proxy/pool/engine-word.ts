@@ -18,7 +18,7 @@ const unnamed = "default";
 /** The engine's own word is one small GET. */
 const wordWithinMs = 10_000;
 
-/** null: the engine has no word, or could not be asked. */
+/** null: the engine reports no name, or did not answer. */
 export async function wordOf(engine: Engine, signal: AbortSignal): Promise<string | null> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(wordWithinMs)]);
   return (await engine.weightVersion?.(limit).catch(() => null)) ?? null;

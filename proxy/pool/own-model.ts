@@ -43,7 +43,7 @@ export function placeOf(all: readonly EngineSlot[], routes: readonly EngineRoute
   return { model: own, route: homeRoute(routes, own), among: all.filter((slot) => slot.purpose === "train") };
 }
 
-/** Its name; null where the session names none and has not asked for one yet. */
+/** The session's model; null where its spec names none and no call of work has named one yet. */
 export function ownModel(all: readonly EngineSlot[], { spec, began }: Placed): string | null {
   if (spec.model !== null) return spec.model;
   return spec.sandboxed ? (preferPolicy(all)[0]?.facts.models[0] ?? null) : (began?.model ?? null);
@@ -70,7 +70,7 @@ function servingOwn(slots: EngineSlot[], name: string): EngineSlot[] {
   return serving.length > 0 ? serving : slots;
 }
 
-/** The rule for the session's work: none of what its client says of a call counts here. */
+/** The rule for the session's work: the client's own labels do not count. */
 function homeRoute(routes: readonly EngineRoute[], model: string): EngineRoute | null {
   return routeFor(routes, { model, agent: "main", request_class: "main" });
 }

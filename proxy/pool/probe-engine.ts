@@ -1,4 +1,4 @@
-/** What an engine can do, asked once before anything is sent to it. */
+/** Probes an engine's abilities once, before its first call. */
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError, messageOf } from "../../errors.ts";
 

@@ -13,7 +13,7 @@ export function ruled(all: readonly EngineSlot[], model: string, route: EngineRo
   return meant.length > 0 ? meant : slots.filter((slot) => slot.models === null);
 }
 
-/** Engines that serve the model by its name, else those at the step that `name@step` asks for, else those of the policy. */
+/** Engines that serve the model by its name, else those at the step of `name@step`, else those of the policy. */
 export function forModel(slots: EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
   const requested = route?.engine_model ?? model;
   const serving = slots.filter((slot) => slot.serves(requested));

@@ -209,8 +209,8 @@ export class WeightFences implements Disposable {
 }
 
 /**
- * What the old weights computed is neither found again, for the salt is another one, nor kept, where the engine can be
- * told. By engine; the gate opens whatever they say.
+ * Old keys and values are not reused, because the salt changes, and are removed where the engine has a route for it.
+ * Results by engine; the gate opens in any case.
  */
 async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<Record<string, PrefixReset>> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(resetWithinMs)]);

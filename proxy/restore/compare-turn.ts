@@ -1,6 +1,6 @@
 /**
- * A turn that we said beside what came back of it. What a serialiser does (order of keys, spacing, ids, order of
- * parallel calls, outer white space, another place for what is no JSON) can be undone; anything else is an edit.
+ * Compares an emitted turn with what came back. Changes by a serialiser (order of keys, spacing, ids, order of parallel
+ * calls, outer white space, another place for invalid JSON) can be undone; anything else is an edit.
  */
 import { fromCarrier } from "../../dialects/carrier.ts";
 import { toolInput } from "../../dialects/tool-input.ts";
@@ -19,7 +19,7 @@ export type Comparison = {
   renamed: [string, string][];
 };
 
-/** `callId` is the call that sampled `said`. */
+/** `callId` is the call that sampled `emitted`. */
 export function compareTurn(callId: string, emitted: Message, received: Message, policy: SessionSpec["restore"]): Comparison {
   const sent = withCarriedThought(callId, emitted, received);
   const edited = (what: string): Comparison => ({ status: "edited", differences: [what], message: sent, renamed: [] });
@@ -114,7 +114,7 @@ function areFirstCalls(callId: string, emitted: Message, sent: Message): boolean
   });
 }
 
-/** The turn as a wire says it that wants arguments to be an object: what is none went out as text. */
+/** The turn on a wire that requires an object for arguments: invalid arguments are text there. */
 export function asText(emitted: Message): Message {
   const isMalformed = (part: Part): part is ToolCallPart => part.type === "tool_call" && toolInput(part.arguments) === null;
   if (!emitted.parts.some(isMalformed)) return emitted;
@@ -129,7 +129,7 @@ function isPromoted(emittedReasoning: string, sentReasoning: string, emitted: Me
 
 type CallPair = { index: number; emitted: ToolCallPart; sent: ToolCallPart };
 
-/** Each call that came back with the one that was said: by our id, where it kept one, else by its place. Null where they do not fit. */
+/** Pairs each call that came back with the emitted one: by our id where it was kept, else by position. Null where they do not fit. */
 function pair(callId: string, emitted: Message, view: Message, sentCalls: ToolCallPart[]): CallPair[] | null {
   const all = toolCallsOf(emitted);
   const shown = toolCallsOf(view);

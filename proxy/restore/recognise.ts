@@ -6,7 +6,7 @@ import { type Call, isSameMessage } from "../calls/call.ts";
 import type { Session } from "../session/session.ts";
 import { idInText, ownId } from "./own-id.ts";
 
-/** `isUnsure`: several turns said the same, and none of them in answer to what stands before it. */
+/** `isUnsure`: several turns have this content, and none answered this conversation. */
 export type Recognised = { call: Call; evidence: Restored["evidence"]; isUnsure?: boolean };
 
 /** `before` is the conversation in front of the turn, restored. */
@@ -23,7 +23,7 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
   }
   const inText = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
   const same = session.emitted.find(sent, before);
-  // A text of ours may speak of an earlier call by its id: where it stands as we said it, it is that turn.
+  // A text of ours may mention an earlier call's id. At its own position it is its own turn, not that call's.
   if (inText && !same?.isHere) return { call: inText, evidence: "tool_call_id" };
   if (same) return { call: same.call, evidence: "content", isUnsure: !same.isSure };
   const call = edited(session, sent, before);

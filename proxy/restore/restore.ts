@@ -1,7 +1,6 @@
 /**
- * Restore undoes what the harness's serialiser did to a turn that we emitted: renamed ids, re-serialised arguments,
- * trimmed or dropped white space, split messages. Where a turn says something else than we said it was edited: it stays
- * as it was sent, and is labelled.
+ * Restore undoes what the harness's serialiser did to a turn that we emitted: renamed ids, re-serialised arguments, trimmed
+ * or dropped white space, split messages. A turn with other content was edited: it stays as it was sent, and is labelled.
  */
 import { fromCarrier } from "../../dialects/carrier.ts";
 import type { Message } from "../../schema/message.ts";

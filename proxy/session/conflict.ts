@@ -1,4 +1,4 @@
-/** What is asked for does not fit what is there now. */
+/** The request does not fit the current state. */
 import { AlidadeError } from "../../errors.ts";
 
 export function conflict(message: string): AlidadeError {

@@ -49,7 +49,7 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
   };
 }
 
-/** `store: false` asks that nothing be kept to refer to. */
+/** With `store: false` no request may refer to the answer. */
 function mayBeReferredTo(session: Session, call: Call, dialect: Dialect): boolean {
   return call.begun.dialect === dialect.name && call.begun.native.store !== false && !session.deleted.has(call.id);
 }

@@ -34,7 +34,7 @@ export class Session {
   readonly calls = new Map<string, Call>();
   readonly unanswered = new UnansweredCalls();
   readonly spent = new Spent();
-  /** Finished turns by what they said: for assistant turns that carry no id of ours. */
+  /** Finished turns by their content, for assistant turns without an id of ours. */
   readonly emitted = new EmittedTurns();
   readonly tools = new Map<string, Tool[]>();
   /** Conversations that the harness opened, by id. */
@@ -104,7 +104,7 @@ export class Session {
   add(call: Call): void {
     this.calls.set(call.id, call);
     this.unanswered.add(call);
-    // A client that asks again for what failed, or goes on from an answer, waits for the earlier one no more.
+    // A client that repeats a failed request, or continues from an answer, no longer waits for the earlier one.
     for (const earlier of [this.calls.get(call.begun.retry_of ?? ""), this.#readBefore(call)]) if (earlier) this.unanswered.delete(earlier);
     this.spent.begun(call);
     this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
@@ -119,7 +119,7 @@ export class Session {
     if (failed) this.unanswered.add(failed);
   }
 
-  /** A call is finished: it can be found by what it said, and its tokens are spent. */
+  /** Enters a finished call: it can be found by its content, and its tokens count as spent. */
   learn(call: Call): void {
     this.spent.finished(call);
     this.emitted.add(call);
@@ -128,7 +128,7 @@ export class Session {
   /** The hash under which a tool list is stored, null for no tools, and the list as it was first sent; writes one that is new. */
   async rememberTools(tools: Tool[]): Promise<{ tools: Tool[]; hash: string | null }> {
     if (tools.length === 0) return { tools, hash: null };
-    // Harnesses send tens of kilobytes of them with every turn, nearly always the same: the list of then is known to others too.
+    // Harnesses send tens of kilobytes of tools with every turn, nearly always the same, so equal lists share one object.
     if (sameJson(this.#latestTools?.tools, tools)) return this.#latestTools as { tools: Tool[]; hash: string };
     const hash = hashOf(tools).slice(0, 32);
     if (!this.tools.has(hash)) {

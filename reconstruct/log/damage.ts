@@ -46,7 +46,7 @@ export function withoutDamage(calls: CallHistory[], { parts, damaged, tools }: W
   return { calls: kept, lost };
 }
 
-/** A prompt that goes on from tokens that are lost is unknown; what was said and sampled is not. */
+/** A prompt that continues lost tokens is unknown; the call's messages and samples are not. */
 function keepWhatIsWhole(call: CallHistory, lengths: ReadonlyMap<string, StoredLengths>): void {
   const { finished } = call;
   const reason = finished?.prompt_ids ? whyCut(finished.prompt_ids, (base) => lengths.get(base)?.tokens ?? undefined) : null;

@@ -37,7 +37,7 @@ export function findEvidence(calls: CallHistory[], places: Conversations): Map<s
   return evidence;
 }
 
-/** The words stand where the earlier call said them, and no other call that said them there was read. */
+/** The text is at the position where the earlier call emitted it, and no other call with this text there was read. */
 function isWordForWord(
   { status, message_index }: Restored,
   call: CallHistory,

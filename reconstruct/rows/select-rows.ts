@@ -130,7 +130,7 @@ function dropCovered(paths: Path[]): Path[] {
   const inner = new Map<string, Set<string>>();
   for (const { pieces, scope, trains } of paths) {
     const seen = inner.get(scope) ?? new Set();
-    // Only what a path may train can be its end, so nothing else is ever asked for.
+    // Only tokens that a path may train can end it, so no other position is looked up.
     for (const { node } of pieces.slice(0, -1)) if (node.kind === "sampled" && trains(node)) seen.add(node.node_id);
     inner.set(scope, seen);
   }

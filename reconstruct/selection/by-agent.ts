@@ -1,6 +1,6 @@
 /**
- * Rows of one agent each, for trainers that give every agent an advantage of its own. What another agent said before (a
- * sub-agent may inherit its parent's history) is context here, and trained in that agent's own rows.
+ * Rows of one agent each, for trainers that give every agent its own advantage. Another agent's earlier turns (a sub-agent
+ * may inherit its parent's history) are context here, and trained in that agent's own rows.
  */
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { Path, Selection } from "./selection.ts";
@@ -15,7 +15,7 @@ export const byAgent: Selection = {
   },
 };
 
-/** Every trace, for what this agent said on it; one on which it said nothing has nothing to train and becomes no row. */
+/** Every trace with turns of this agent; a trace without any gives no row. */
 export function pathsOfAgent(tree: TreeIndex, agent: string): Path[] {
   const trains: Path["trains"] = (node) => tree.agentOf(node) === agent;
   return strictPaths(tree).map((path) => ({ ...path, agent, trains, scope: agent }));

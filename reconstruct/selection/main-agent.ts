@@ -1,4 +1,4 @@
-/** Where only the agent that was given the task is to learn. What its sub-agents said reaches it as tool results. */
+/** Only the main agent learns. The output of its sub-agents reaches it as tool results. */
 import { pathsOfAgent } from "./by-agent.ts";
 import type { Selection } from "./selection.ts";
 

@@ -90,8 +90,8 @@ function changedPolicy(call: CallHistory): boolean {
 }
 
 /**
- * Which weights sampled which tokens, by the engine's own word. One name for all of them is none: engines that know no
- * spans tell the name at the finish.
+ * The weights of each token, as the engine reports them. One name for all tokens is no evidence: engines without spans
+ * report the name at the end of the call.
  */
 export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
   const spans = finished?.weights ?? [];

@@ -106,8 +106,8 @@ function instructionsOf(call: CallHistory, places: Conversations): string {
 }
 
 /**
- * Something of the harness's own was put into what had been said before: a reminder inside an earlier message, or a
- * message between two of them. What stands behind the last turn is no injection, it is what came next.
+ * The harness inserted something into the earlier conversation: a reminder inside an earlier message, or a message between
+ * two. Messages behind the last turn are no injection, but the next input.
  */
 function isInjected({ call, parent, places }: EdgeEvidence): boolean {
   const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];

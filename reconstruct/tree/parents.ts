@@ -33,7 +33,7 @@ function recordedParent(call: CallHistory, byId: Map<string, CallHistory>): Call
   return parent !== undefined && parent.rank < call.rank ? parent : null;
 }
 
-/** An id or a carrier that we minted names one call; equal content names any call that said the same. */
+/** An id or carrier that we minted names one call; equal content names every call with that content. */
 function isCertain(call: CallHistory, parent: CallHistory): boolean {
   const named = call.begun.restored.filter((restored) => restored.from_call_id === parent.call_id);
   return named.length === 0 || named.some((restored) => restored.evidence !== "content");

@@ -37,7 +37,7 @@ function startIn(docker: Docker, containerId: string): StartForwarder {
   };
 }
 
-/** The engine says on stdout why it could not start a process at all. */
+/** Docker reports on stdout why it could not start a process. */
 async function* complaintsApart(stream: Duplex): AsyncGenerator<StreamChunk, void, undefined> {
   for await (const chunk of demultiplex(stream)) {
     const isComplaint = chunk.bytes.subarray(0, 3).toString("latin1") === "OCI";

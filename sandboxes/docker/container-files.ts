@@ -79,7 +79,7 @@ export async function getFiles(
   const archive = extract();
   // A small pipe between, so that leaving early destroys the source and with it the engine's work.
   const feeding = pipeline(source as Readable, new PassThrough(), archive);
-  feeding.catch(() => {}); // told by the loop below
+  feeding.catch(() => {}); // the loop below reports it
   try {
     for await (const entry of archive) {
       const path = posix.normalize(entry.header.name).replace(/\/$/, "");

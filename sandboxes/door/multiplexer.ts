@@ -22,7 +22,7 @@ export const maxStreams = 512;
 export type MultiplexerEvents = {
   /** The other end opened a stream. */
   onStream?: (stream: MultiplexedStream) => void;
-  /** The other end said that it is in place. */
+  /** The other end reported that it is ready. */
   onReady?: () => void;
 };
 
@@ -243,7 +243,7 @@ export class MultiplexedStream extends Duplex {
     }
     if (outgoing.bytes.length === 0) {
       this.#finishWrite();
-      return false; // a next write asks again
+      return false; // the next write checks again
     }
     return this.#credit > 0;
   }
@@ -278,7 +278,7 @@ export class MultiplexedStream extends Duplex {
     done(error);
   }
 
-  /** Closes as TCP does: an end, and a reset where the other side may still be sending; a reset alone when asked for. */
+  /** Closes as TCP does: an end, then a reset where the other side may still be sending; only a reset on request. */
   #sayGoodbye(): void {
     if (this.#resetReceived) return;
     if (!this.#endSent && !this.#resetting) this.#link.end();
@@ -332,7 +332,7 @@ export class MultiplexedStream extends Duplex {
     if (this.#idleMs > 0) this.#idleTimer?.refresh();
   }
 
-  /** Moves what arrived to the reader as it asks for it, and gives the sender that much room again. */
+  /** Gives arrived data to the reader on demand, and the same amount of room back to the sender. */
   #deliver(): void {
     while (this.#wanted && this.#inbox.length > 0) {
       const chunk = this.#inbox.shift() as Buffer | null;

@@ -25,7 +25,7 @@ const triedWithinMs = 10_000;
 /** By user, for what one may another may not. */
 const found = new Map<number | undefined, Promise<SamePlace | null>>();
 
-/** null where this machine does not let us; asked once. */
+/** null where the machine does not permit it; checked once. */
 export async function samePlace(): Promise<SamePlace | null> {
   const user = process.geteuid?.();
   const known = found.get(user) ?? findPlace().catch(() => null);
