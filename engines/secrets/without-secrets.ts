@@ -1,5 +1,5 @@
 /**
- * An engine that removes secrets from its errors and facts. Every word of a server that goes to clients, records or the
+ * An engine that removes secrets from its errors, its facts and the names that it gives. Every word of a server that goes to clients, records or the
  * terminal passes here. Sampled text passes unchanged.
  */
 import type { Engine, EngineKind, SampleEvent } from "../engine.ts";
@@ -23,6 +23,7 @@ function guarded(engine: Engine): Engine {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
       if (name === "sample") return (...given: Parameters<Engine["sample"]>) => guardedEvents(target.sample(...given));
+      if (name === "sampleInto") return guardedInto(target);
       return async (...given: unknown[]) => {
         try {
           const result: unknown = await value.apply(target, given);
@@ -38,9 +39,31 @@ function guarded(engine: Engine): Engine {
 /** Methods that return the server's own text about itself. */
 const tells: ReadonlySet<string | symbol> = new Set(["probe", "weightVersion"]);
 
+function guardedInto(engine: Engine): Engine["sampleInto"] {
+  return async (request, signal, take) => {
+    try {
+      await engine.sampleInto?.(request, signal, (events) => take(events.at(-1)?.type === "end" ? events.map(withoutNames) : events));
+    } catch (error) {
+      throw hiddenIn(error);
+    }
+  };
+}
+
+/** What a server calls its model and its weights is on the record beside what they sampled. */
+function withoutNames(event: SampleEvent): SampleEvent {
+  if (event.type !== "end") return event;
+  const { engine_model, weights, misaligned } = event;
+  return {
+    ...event,
+    engine_model: engine_model && hideSecrets(engine_model),
+    ...(weights && { weights: weights.map((span) => ({ ...span, version: hideSecrets(span.version) })) }),
+    ...(misaligned !== undefined && { misaligned: hideSecrets(misaligned) }),
+  };
+}
+
 async function* guardedEvents(events: AsyncIterable<SampleEvent>): AsyncGenerator<SampleEvent> {
   try {
-    yield* events;
+    for await (const event of events) yield withoutNames(event);
   } catch (error) {
     throw hiddenIn(error);
   }

@@ -97,6 +97,47 @@ for (const [kind, { start }] of Object.entries(cases))
     await engine.close();
   });
 
+/** In front of a scripted server that puts the key into each name that it tells: of models, weights and versions. */
+async function renaming(url: string): Promise<Served> {
+  const names = /("(?:model|modelVersion|version|weight_version|id|root)":\s?)"(?:scripted[^"]*|[a-z]+-[^"]*)"/g;
+  return await served(
+    createServer((incoming, outgoing) => {
+      const { method, headers } = incoming;
+      const onward = ask(url + incoming.url, { method, headers }, async (response) => {
+        const text = (await Array.fromAsync(response as AsyncIterable<Buffer>)).map(String).join("");
+        outgoing.writeHead(response.statusCode ?? 502, { "content-type": response.headers["content-type"] });
+        outgoing.end(text.replace(names, (_, field: string) => `${field}${JSON.stringify(`name-of-${key}`)}`));
+      });
+      incoming.pipe(onward);
+    }),
+  );
+}
+
+for (const [kind, { start }] of Object.entries(cases))
+  test(`${kind}: a key that the server puts into its names is in no answer and in no record, and what it sampled is as it was`, async () => {
+    await using server = await start(() => ({ text: `It is ${key}.` }));
+    await using relay = await renaming(server.url);
+    const engine = engineNamed(kind).create({ baseUrl: relay.url, apiKey: key });
+    {
+      await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "test" });
+      assertHidden(JSON.stringify(proxy.facts), "facts");
+      for (const relayed of ["buffered", "live"] as const) {
+        const { session, key: sessionKey } = await proxy.openSession({ relay: relayed });
+        const client = new Client(proxy, session.id, sessionKey);
+        const response = await client.chat({ messages: [{ role: "user", content: "hi" }], stream: relayed === "live" });
+        assert.equal(response.status, 200, await response.clone().text());
+        await response.text();
+        await client.settled();
+        const finished = (await client.entries()).find((entry) => entry.type === "call_finished");
+        assert.deepEqual(finished?.message?.parts, [{ type: "text", text: `It is ${key}.` }]);
+        const { message: _, ...rest } = finished;
+        assertHidden(JSON.stringify(rest), relayed);
+        if (rest.engine_model !== null) assert.match(rest.engine_model, /\[redacted\]/);
+      }
+    }
+    await engine.close();
+  });
+
 test("what a model says is given and recorded as it was sampled, a key in it too", async () => {
   await using server = await cases.vllm!.start(() => ({ text: `It is ${key}.` }));
   const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: key });
