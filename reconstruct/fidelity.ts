@@ -34,6 +34,7 @@ export function measureFidelity(measured: Measured): FidelityReport {
     resampled: countResampled(measured.histories),
     damaged: measured.lost,
     policy_versions: policyVersions(measured.calls),
+    policy_checks: countBy(measured.calls, ({ policy }) => policy.check),
     row_inflation: rowInflation(measured.nodes),
     fingerprints: fingerprintsOf(measured),
   };

@@ -129,6 +129,7 @@ function joinFidelity(reports: readonly Fidelity[], row_inflation: number | null
     logprob_coverage:
       sampled_tokens === 0 ? null : sum((report) => (report.logprob_coverage ?? 0) * report.sampled_tokens) / sampled_tokens,
     policy_versions: [...new Set(reports.flatMap((report) => report.policy_versions))].sort(),
+    policy_checks: counts((report) => report.policy_checks),
     row_inflation,
     fingerprints: joinFingerprints(reports.map((report) => report.fingerprints)),
   };

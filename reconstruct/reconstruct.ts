@@ -210,7 +210,12 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     missing: finished === null ? (call.damage ?? neverFinished) : finished.missing,
     damage: call.damage,
     other_policy: isOfOtherPolicy(call),
-    policy: { start: policyAtStart(call), end: finished?.policy ?? null, spans: weightSpansOf(call) ?? [] },
+    policy: {
+      start: policyAtStart(call),
+      end: finished?.policy ?? null,
+      spans: weightSpansOf(call) ?? [],
+      check: call.tries.at(-1)?.policy_check ?? null,
+    },
     input: input === undefined ? [] : places.message_trie.items(input).map(messageId),
     output: output === undefined ? null : messageId(output),
     tools_hash: begun.tools_hash,

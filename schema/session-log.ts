@@ -126,6 +126,13 @@ export const WeightSpan = z.strictObject({
   end: z.number().int().nullable(),
 });
 
+/**
+ * The name of the weights, held against the engine's own word for them. unchecked: it has none, could not be asked, or a
+ * route names other weights than its engine, such as an adapter's: the name is the operator's word alone.
+ */
+export const PolicyCheck = z.enum(["agrees", "differs", "unchecked"]);
+export type PolicyCheck = z.infer<typeof PolicyCheck>;
+
 /** One try at an engine, written when it ends. */
 export const Tried = z.strictObject({
   type: z.literal("tried"),
@@ -138,6 +145,8 @@ export const Tried = z.strictObject({
   /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
   /** Absent in logs of before, where only the begun call has one. */
   policy: Policy.nullable().optional(),
+  /** Absent where there is no policy, and in logs of before. */
+  policy_check: PolicyCheck.optional(),
   /** The model or engine is not of the session's policy: its samples are never trained. */
   other_policy: z.literal(true).optional(),
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */

@@ -12,6 +12,7 @@ import {
   ErrorRecord,
   LogprobSemantics,
   Policy,
+  PolicyCheck,
   Restored,
   Time,
   WeightSpan,
@@ -119,7 +120,13 @@ export const CallRecord = z.strictObject({
   /** Sampled by a model that is not the session's policy: a judge, a teacher, other weights that the client named. */
   other_policy: z.boolean().default(false),
   /** `spans` where the engine reports the weights of each token; else empty. */
-  policy: z.strictObject({ start: Policy.nullable(), end: Policy.nullable(), spans: z.array(WeightSpan).default([]) }),
+  policy: z.strictObject({
+    start: Policy.nullable(),
+    end: Policy.nullable(),
+    spans: z.array(WeightSpan).default([]),
+    /** Of the policy at the start; null where there is none, and in files of before. */
+    check: PolicyCheck.nullable().default(null),
+  }),
   input: z.array(z.string()).describe("message ids, in order"),
   output: z.string().nullable().describe("message id of what was sampled"),
   tools_hash: z.string().nullable(),
@@ -181,6 +188,8 @@ export const Fidelity = z.strictObject({
   /** Sampled tokens with a logprob / sampled tokens; null where nothing was sampled. */
   logprob_coverage: z.number().nullable(),
   policy_versions: z.array(z.string()),
+  /** Whether the engine says the same of its weights -> calls whose policy has a name. */
+  policy_checks: z.record(z.string(), z.number().int()).default({}),
   /** Tokens in flat rows / tokens in the tree: the trainer's bill for branches; null without tokens. */
   row_inflation: z.number().nullable(),
   /** Hashes that change when engine, template or tools do. */

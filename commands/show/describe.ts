@@ -115,6 +115,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     ["row inflation", f.row_inflation === null ? "no trainable rows" : f.row_inflation.toFixed(2)],
     ...f.damaged.map(({ call_id, reason }): [string, string] => [call_id === null ? "damaged" : `damaged ${call_id}`, reason]),
     ["policy versions", f.policy_versions.join(", ") || "none named"],
+    ...(Object.keys(f.policy_checks).length === 0 ? [] : [["policy against the engine's word", list(f.policy_checks)] as [string, string]]),
   ];
 }
 

@@ -236,6 +236,7 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
     engine: engine.baseUrl,
     engine_name: lease.slot.name,
     policy: lease.policy,
+    ...(lease.policyCheck !== null && { policy_check: lease.policyCheck }),
     ...(!lease.isOfPolicy && { other_policy: true as const }),
     fingerprints: facts.fingerprints ?? null,
     role_mapping: facts.role_mapping,

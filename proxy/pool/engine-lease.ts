@@ -2,8 +2,9 @@
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { nameOfPolicy, samePolicy } from "../../schema/same-policy.ts";
-import type { Policy } from "../../schema/session-log.ts";
+import type { Policy, PolicyCheck } from "../../schema/session-log.ts";
 import type { EngineSlot, RunningCall } from "./engine-slot.ts";
+import { checkPolicy } from "./engine-word.ts";
 
 /** A span of time that no budget is charged with; `to` is null while it lasts. */
 export type OpenPause = { from: number; to: number | null };
@@ -16,6 +17,8 @@ export class EngineLease implements RunningCall {
   readonly isOfPolicy: boolean;
   /** The policy as it is let through. */
   readonly policy: Policy | null;
+  /** Whether the engine says the same; null where there is no policy. */
+  readonly policyCheck: PolicyCheck | null;
   readonly cacheSalt: string;
   /** A policy that the route names, which outlives the engine's own. */
   readonly #routed: Policy | null;
@@ -42,6 +45,7 @@ export class EngineLease implements RunningCall {
     this.#pauses = options.pauses;
     this.#onCancel = options.onCancel;
     this.policy = this.policyNow;
+    this.policyCheck = options.routed ? "unchecked" : this.policy && checkPolicy(this.slot, this.slot.word);
     // A route may name weights of its own: adapters that one engine serves side by side.
     this.cacheSalt = [this.slot.cacheSalt, ...(options.routed ? [nameOfPolicy(options.routed)] : [])].join(" ");
   }

@@ -4,14 +4,11 @@
  */
 import type { Engine } from "../../engines/index.ts";
 import type { AlidadeError } from "../../errors.ts";
-import type { Policy } from "../../schema/session-log.ts";
+import type { Policy, PolicyCheck } from "../../schema/session-log.ts";
 import { conflict } from "../session/conflict.ts";
 
 /** How an engine's weights are named, and the engine's own name of them where that is another. */
 export type NamedWeights = { policy: Policy | null; engineVersion?: string | undefined };
-
-/** unchecked: the engine has no word of its own, or was given none. */
-export type PolicyCheck = "agrees" | "differs" | "unchecked";
 
 /** The version that vLLM and SGLang report before one was set. */
 const unnamed = "default";

@@ -158,7 +158,7 @@ test("an advantage counts a rollout that trains nothing, and one that stands alo
 test("trl-async leaves out rows of which nobody recorded the policy's step, unless it is given", async () => {
   const nameless = (name: string): Trajectory => {
     const whole = rollout(name);
-    return { ...whole, calls: whole.calls.map((call) => ({ ...call, policy: { start: null, end: null, spans: [] } })) };
+    return { ...whole, calls: whole.calls.map((call) => ({ ...call, policy: { start: null, end: null, spans: [], check: null } })) };
   };
   const group = [nameless("a0"), nameless("a1")];
   const { rows, report } = await written("trl-async", group);

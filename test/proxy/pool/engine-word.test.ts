@@ -72,3 +72,22 @@ test("an engine that was restarted with other weights has no policy until they a
   await at.control("PUT", "/policy", { ...step3, engine_version: "default" });
   assert.deepEqual(at.proxy.policy, step3);
 });
+
+test("the record says of each call whether the engine's own word was held against the policy's name", async () => {
+  const policy = { version: "step-3", step: 3 };
+  await using at = await enginesAt(() => ({ text: "hello" }), {
+    says: { policy, weightVersion: "step-3", models_served: ["a"], models: ["a"] },
+    silent: { policy, models_served: ["b"], models: ["b"] },
+    unnamed: { models_served: ["c"], models: ["c"] },
+  });
+  const client = await at.open();
+  for (const [index, model] of ["a", "b", "c"].entries()) await client.say([{ role: "user", content: `${index}` }], { model });
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map((call) => call.policy.check),
+    ["agrees", "unchecked", null],
+  );
+  assert.deepEqual(fidelity.policy_checks, { agrees: 1, unchecked: 1 });
+  const tries = (await client.entries()).flatMap((entry) => (entry.type === "tried" ? [entry.policy_check] : []));
+  assert.deepEqual(tries, ["agrees", "unchecked", undefined]);
+});
