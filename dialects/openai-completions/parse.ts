@@ -11,7 +11,10 @@ const Body = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
 });
 
-const TokenIds = z.array(z.number().int().nonnegative());
+/** No tokenizer has more. An engine that echoed a larger id would be taken for one that is broken, by a client's doing. */
+const highestId = 2 ** 31 - 1;
+
+const TokenIds = z.array(z.number().int().nonnegative().max(highestId));
 
 export function parseCompletion(value: unknown): NeutralRequest {
   const body = checked(Body, value);
@@ -38,7 +41,7 @@ function parsePrompt(value: unknown, at: string): Prompt {
   return parsePrompt(value[0], `${at}[0]`);
 }
 
-/** Fields that change the answer's meaning, with their accepted values. `logprobs` only adds to the answer and is ignored. */
+/** What would change the meaning of the answer, with what is understood. `logprobs` only asks for more of it, and is left out. */
 function refuseUnsupported(body: Record<string, unknown>): void {
   for (const field of ["n", "best_of"]) {
     const count = body[field];

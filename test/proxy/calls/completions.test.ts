@@ -66,3 +66,12 @@ test("the prompt is on the record, and is what makes two calls the same", async 
   );
   assert.deepEqual(begun[0]?.messages, { base_call_id: null, base_len: 0, new: [] });
 });
+
+test("a token id that no tokenizer has is a 400, and not the engine's failure", async () => {
+  await using at = await proxyAt(() => ({ text: "hello" }));
+  const client = await at.open({ sandboxed: true });
+  for (const id of [2 ** 31, -1, 1.5])
+    assert.equal((await client.post("/v1/completions", { model: "m", prompt: [79, id] })).status, 400, String(id));
+  assert.equal((await client.post("/v1/completions", { model: "m", prompt: [79, 110] })).status, 200);
+  assert.equal(at.engine.requests.length, 1);
+});
