@@ -1,5 +1,5 @@
 /** What the verbs of the command line share: how they end and how they speak. */
-import { asAlidadeError } from "../errors.ts";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
@@ -27,6 +27,13 @@ export function fail(error: unknown, json: boolean): number {
 /** A flag's number. An empty text is none: of an unset variable (`--port "$PORT"`) `Number` makes 0. */
 export function toNumber(text: string): number {
   return text.trim() === "" ? Number.NaN : Number(text);
+}
+
+/** A trainer's temperature. Throws `config_invalid` where it is no number above 0. */
+export function toTemperature(text: string): number {
+  const value = toNumber(text);
+  if (value > 0 && value < Number.POSITIVE_INFINITY) return value;
+  throw new AlidadeError("config_invalid", `--temperature is ${value}: give a number above 0`, { param: "temperature" });
 }
 
 /** Columns padded to their widest cell; numbers are set to the right. Cells may quote a stranger, and are one line each. */

@@ -8,7 +8,7 @@ import { type ExportReport, exporterNamed, exporters, exportTrajectories } from 
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
-import { print, say, toNumber } from "./command-line.ts";
+import { print, say, toNumber, toTemperature } from "./command-line.ts";
 import { openOutput } from "./export-output.ts";
 import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 import { addOwnFlags, ownOptionsOf } from "./flags/export-flags.ts";
@@ -43,7 +43,7 @@ export function exportCommand(program: Command): void {
     .option(
       "--temperature <number>",
       "the trainer's temperature: calls that were sampled at another one are left out. It also stands for calls without a recorded one (default: 1, and such calls are left out)",
-      toNumber,
+      toTemperature,
     )
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
     .option(
@@ -71,7 +71,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   const options = {
     ...given("strategy", flags.select === undefined ? undefined : selectionNamed(flags.select)),
     ...given("maxTokens", flags.maxTokens === undefined ? undefined : wholeNumber("max_tokens", flags.maxTokens)),
-    ...given("temperature", flags.temperature === undefined ? undefined : temperatureOf(flags.temperature)),
+    ...given("temperature", flags.temperature),
     ...given("allowGrammar", flags.allowGrammar),
     ...given("cutOff", flags.cutOff === undefined ? undefined : parseCutOffRules(flags.cutOff)),
     ...given("unmeasured", flags.unmeasured),
@@ -150,11 +150,6 @@ function wholeNumber(param: string, value: number): number {
 /** Options that were not given stay away, for a format may have no use for them. */
 function given<Name extends string, Value>(name: Name, value: Value | undefined): { [name in Name]?: Value } {
   return (value === undefined ? {} : { [name]: value }) as { [name in Name]?: Value };
-}
-
-function temperatureOf(value: number): number {
-  if (value > 0 && value < Number.POSITIVE_INFINITY) return value;
-  throw new AlidadeError("config_invalid", `--temperature is ${value}: give a number above 0`, { param: "temperature" });
 }
 
 function requestClass(word: string): RequestClass {

@@ -1,12 +1,12 @@
 /** `alidade fidelity`: what a run's trajectories are worth to a trainer, and what would make them worth more. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { selectionNamed, selections } from "../reconstruct/index.ts";
-import { print, say } from "./command-line.ts";
+import { print, say, toTemperature } from "./command-line.ts";
 import { renderSummary } from "./fidelity/render.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
 import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 
-type FidelityFlags = { run?: string; select: string; maxTokens?: number; allowGrammar?: boolean; json?: boolean };
+type FidelityFlags = { run?: string; select: string; maxTokens?: number; temperature?: number; allowGrammar?: boolean; json?: boolean };
 
 export function fidelity(program: Command): void {
   program
@@ -18,12 +18,13 @@ export function fidelity(program: Command): void {
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .addOption(new Option("--select <name>", "as in `alidade export`").choices(selections.map((one) => one.name)).default("strict"))
     .option("--max-tokens <number>", "longest row, as in `alidade export`", wholeNumber)
+    .option("--temperature <number>", "of the trainer, as in `alidade export`", toTemperature)
     .option("--allow-grammar", "count tokens that were sampled under a grammar as trained")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade fidelity\n  alidade fidelity --run runs/run1abc --select tolerant --allow-grammar")
     .action(async (flags: FidelityFlags) => {
-      const { select, maxTokens = null, allowGrammar = false } = flags;
-      const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, allowGrammar });
+      const { select, maxTokens = null, temperature = null, allowGrammar = false } = flags;
+      const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, temperature, allowGrammar });
       const folder = await runFolderOf(flags.run);
       const onLeftOut = (message: string, rollouts: number): void => {
         say(`alidade: ${message}`);

@@ -5,7 +5,7 @@
 import { defineExporter, noOptions } from "./exporter.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { trainedRuns } from "./rows/trained-runs.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutRollout } from "./shapes/left-out.ts";
 import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
 export const agentLightning = defineExporter({
@@ -27,7 +27,7 @@ export const agentLightning = defineExporter({
       const triplets = rows.flatMap(toTriplets);
       if (rows.length > 0 && triplets.length === 0) {
         report.dummy_rows -= rows.length;
-        addOne(report.left_out_rollouts, "nothing_trained");
+        leaveOutRollout(report, "nothing_trained");
       }
       if (triplets.length === 0) continue;
       const data_id = trajectory.group.id ?? trajectory.trajectory_id;

@@ -12,7 +12,7 @@ import { rowsOf } from "./rows/rows.ts";
 import { type WholeTurn, wholeTurns } from "./rows/whole-turns.ts";
 import { type AtifStep, toAtifSteps } from "./shapes/atif-steps.ts";
 import { toChatTool } from "./shapes/chat-messages.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutRollout } from "./shapes/left-out.ts";
 
 export const atif = defineExporter({
   name: "atif",
@@ -29,7 +29,7 @@ export const atif = defineExporter({
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       const document = toDocument(trajectory, options, report);
-      if (document === null) addOne(report.left_out_rollouts, "no_calls");
+      if (document === null) leaveOutRollout(report, "no_calls");
       else {
         report.rows++;
         yield JSON.stringify(document);

@@ -3,7 +3,8 @@
  * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
  */
 import { z } from "zod";
-import { exclusionOfCall, lossHeadOf, underRules } from "../reconstruct/index.ts";
+import { underRules, whyTurnUntrained } from "../reconstruct/index.ts";
+import type { UntrainedReason } from "../schema/reasons/untrained.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { isGoodEnough, minReward } from "./rows/min-reward.ts";
@@ -50,11 +51,14 @@ export type ChatRow = {
   call_id: string;
 };
 
+/** Reason -> calls. */
+type LeftOut = { [Reason in UntrainedReason]?: number };
+
 /** One row for each call that no other call's conversation goes on from word for word. */
-export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left_out: Record<string, number> } {
-  const left_out: Record<string, number> = {};
+export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left_out: LeftOut } {
+  const left_out: LeftOut = {};
   const usable = trajectory.calls.filter((call) => {
-    const reason = exclusionOfCall({ ...call, ...lossHeadOf(trajectory) }) ?? (call.output === null ? "no_output" : null);
+    const reason = whyTurnUntrained(call, trajectory) ?? (call.output === null ? "no_output" : null);
     if (reason !== null) left_out[reason] = (left_out[reason] ?? 0) + 1;
     return reason === null;
   });

@@ -31,13 +31,11 @@ export const emptyReport = (): ExportReport => ({
   left_out_groups: {},
 });
 
+/** What a format itself decides about its rows. */
+export type FormatOptions = Partial<Pick<SelectOptions, "aggregation" | "objective" | "readsTemperatures" | "wholeTurns">>;
+
 /** How rows are selected (`reconstruct/rows/select-rows.ts`), and: */
-export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, "refuse" | "objective" | "aggregation"> & {
-  /**
-   * The temperature that divides the trainer's logits. A format that cannot state a temperature leaves out calls that were
-   * sampled at another one (`comparable.ts`). null: 1, and calls without a recorded temperature are left out.
-   */
-  temperature: number | null;
+export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, keyof FormatOptions> & {
   /** The exporter's own options, under the names of its schema. */
   own: Own;
 };

@@ -7,7 +7,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rowsOf } from "./rows/rows.ts";
 import { trainedRuns } from "./rows/trained-runs.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutRollout } from "./shapes/left-out.ts";
 
 export const harbor = defineExporter({
   name: "harbor",
@@ -25,7 +25,7 @@ export const harbor = defineExporter({
     for await (const trajectory of source.trajectories()) {
       const rows = [...rowsOf(trajectory, options, report)].filter((row) => row.trained_tokens > 0);
       if (rows.length === 0) {
-        addOne(report.left_out_rollouts, "nothing_trained");
+        leaveOutRollout(report, "nothing_trained");
         continue;
       }
       report.rows++;

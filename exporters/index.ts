@@ -21,7 +21,7 @@ import { openenv } from "./openenv.ts";
 import { openrlhf } from "./openrlhf.ts";
 import { parquet } from "./parquet.ts";
 import { primeRl } from "./prime-rl.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutRollout } from "./shapes/left-out.ts";
 import { skyrl } from "./skyrl.ts";
 import { slime } from "./slime.ts";
 import { eachRollout } from "./source/each-rollout.ts";
@@ -102,7 +102,7 @@ export async function exportTrajectories(
     own: given.own ?? {},
   };
   assertSayable(exporter, settings, given);
-  const onSuperseded = (): void => addOne(report.left_out_rollouts, "superseded");
+  const onSuperseded = (): void => leaveOutRollout(report, "superseded");
   const all = counted(trajectories, report);
   // Groups are read after a pass over the whole run, which knows the last attempts itself.
   const isAsItIs = exporter.everyAttempt || exporter.wholeGroups;

@@ -11,7 +11,8 @@ import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
-import { type NemoTurn, nemoTurns, refusePartlyForced } from "./shapes/nemo-turns.ts";
+import { firstPromptOf } from "./shapes/common-prompt.ts";
+import { type NemoTurn, nemoTurns } from "./shapes/nemo-turns.ts";
 import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
 
 export const nemoGym = defineExporter({
@@ -22,7 +23,7 @@ export const nemoGym = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`, and one with a rollout whose first turn is not trained as `first_turn_untrained`.",
     loader: null,
     checked: "nemo-gym 0.4.0; NeMo RL's side by its documented fields",
   },
@@ -31,8 +32,11 @@ export const nemoGym = defineExporter({
     const positional = {
       groupSize: options.own.group_size,
       missing: "drop",
-      promptOf: (row: FlatRow) => nemoTurns(row)[0]?.prompt_ids ?? row.token_ids,
-      refuse: (trajectory: Trajectory) => refusePartlyForced(trajectory, options.temperature),
+      promptOf: firstPromptOf,
+      // Gym's result has no length of its first prompt: NeMo RL takes all that stands before the first trained token.
+      unsayable: (row: FlatRow) =>
+        (nemoTurns(row)[0]?.prompt_ids.length ?? 0) === firstPromptOf(row).length ? null : "first_turn_untrained",
+      format: { wholeTurns: true },
       toLine,
     } as const;
     for await (const lines of positionalGroups(source, options, report, positional)) for (const line of lines) yield JSON.stringify(line);

@@ -5,7 +5,7 @@
 import { type FlatRow, type RowTurn, standingOf, turnsOf } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rowsOf } from "./rows/rows.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutRollout } from "./shapes/left-out.ts";
 
 export const openenv = defineExporter({
   name: "openenv",
@@ -23,7 +23,7 @@ export const openenv = defineExporter({
     for await (const trajectory of source.trajectories()) {
       const turns = toTurns(rowsOf(trajectory, options, report));
       if (turns.length === 0) {
-        addOne(report.left_out_rollouts, "nothing_trained");
+        leaveOutRollout(report, "nothing_trained");
         continue;
       }
       report.rows++;

@@ -1,10 +1,9 @@
 /** prime-rl: one `TrainingSample` a line, its fields by name; all arrays are as long as the row. */
 import { z } from "zod";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { defineExporter } from "./exporter.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { defineExporter, type ExportOptions } from "./exporter.ts";
 import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
-import { whyIncomparable } from "./rows/comparable.ts";
 import { trainedCalls } from "./rows/row-calls.ts";
 import { addLeftOut } from "./shapes/left-out.ts";
 
@@ -26,26 +25,23 @@ export const primeRl = defineExporter({
     env_name: z.string().default("alidade").describe("environment under which prime-rl counts the samples"),
   }),
   async *write(source, options, report) {
-    for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report, { refuse: whyNotItsOwn })) {
+    for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report, { readsTemperatures: true })) {
       // prime-rl takes their tokens out of the loss and out of what it divides by.
       if (advantage === 0) {
         addLeftOut(report, { zero_advantage: trainedCalls(row) });
         continue;
       }
       report.rows++;
-      yield JSON.stringify(toSample(row, trajectory, advantage, options.own.env_name));
+      yield JSON.stringify(toSample(row, trajectory, advantage, options));
     }
   },
 });
 
-/** The trainer divides each token's logits by the temperature that is written for it. */
-function whyNotItsOwn(call: CallRecord): string | null {
-  return whyIncomparable(call, call.sampling.temperature ?? null);
-}
+type Options = Pick<ExportOptions<{ env_name: string }>, "own" | "temperature">;
 
-function toSample(row: FlatRow, trajectory: Trajectory, worth: number, env_name: string): Record<string, unknown> {
+function toSample(row: FlatRow, trajectory: Trajectory, worth: number, { own, temperature }: Options): Record<string, unknown> {
   const { mask, logprobs } = fullLength(row);
-  const temperatureOf = new Map(trajectory.calls.map((call) => [call.call_id, call.sampling.temperature ?? null]));
+  const temperatureOf = new Map(trajectory.calls.map((call) => [call.call_id, call.sampling.temperature ?? temperature]));
   const trained = row.segments.find((segment) => segment.trainable);
   // prime-rl needs a number; for untrained tokens its value does not matter.
   const filler = (trained === undefined ? null : temperatureOf.get(trained.call_id)) ?? 1;
@@ -54,7 +50,7 @@ function toSample(row: FlatRow, trajectory: Trajectory, worth: number, env_name:
     mask: mask.map((each) => each === 1),
     logprobs,
     temperatures: perToken(row, ({ trainable, call_id }) => (trainable ? (temperatureOf.get(call_id) ?? filler) : filler)),
-    env_name,
+    env_name: own.env_name,
     advantages: mask.map((each) => (each === 1 ? worth : 0)),
   };
 }

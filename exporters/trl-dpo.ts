@@ -5,11 +5,12 @@
 
 import { TokenPaths } from "../reconstruct/index.ts";
 import { parseArguments } from "../schema/arguments.ts";
+import type { GroupReason } from "../schema/reasons/left-out.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { inputOf } from "./rows/row-calls.ts";
 import { type RowMessage, toChatMessages } from "./shapes/chat-messages.ts";
-import { addOne } from "./shapes/left-out.ts";
+import { leaveOutGroup } from "./shapes/left-out.ts";
 import { type PreferencePair, pairFacts, pairOptions, pairsOf, type RankedAnswer } from "./shapes/preference-pairs.ts";
 
 export const trlDpo = defineExporter({
@@ -30,7 +31,7 @@ export const trlDpo = defineExporter({
     for await (const group of source.groups())
       for await (const pair of pairsOf(group, options, report)) {
         const row = firstDifference(pair);
-        if (typeof row === "string") addOne(report.left_out_groups, row);
+        if (typeof row === "string") leaveOutGroup(report, row);
         else {
           report.rows++;
           yield JSON.stringify({ ...row, ...pairFacts(pair) });
@@ -40,7 +41,7 @@ export const trlDpo = defineExporter({
 });
 
 /** The row, or why there is no turn to compare. */
-function firstDifference({ chosen, rejected }: PreferencePair): Record<string, unknown> | string {
+function firstDifference({ chosen, rejected }: PreferencePair): Record<string, unknown> | GroupReason {
   const at = chosen.messages.findIndex((message, index) => withoutIds(message) !== withoutIds(rejected.messages[index]));
   const [good, bad] = [chosen.messages[at], rejected.messages[at]];
   if (good === undefined || bad === undefined) return "no_difference";

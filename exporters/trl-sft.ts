@@ -23,7 +23,7 @@ export const trlSft = defineExporter({
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       if (!isGoodEnough(underRules(trajectory, options), options.own.min_reward, report)) continue;
-      for (const row of rowsOf(trajectory, options, report, { objective: "sft", refuse: () => null })) {
+      for (const row of rowsOf(trajectory, options, report, { objective: "sft" })) {
         // A place holder of a rollout has nothing to imitate.
         if (row.dummy) continue;
         report.rows++;

@@ -2,79 +2,56 @@
 
 import type { z } from "zod";
 import { hashOf } from "../schema/ids.ts";
-import type { CallRecord, Fidelity, TreeNode } from "../schema/trajectory.ts";
+import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import type { Lost } from "./log/damage.ts";
 import type { CallHistory } from "./log/read-log.ts";
+import { type Accountable, countTokens } from "./rows/token-account.ts";
+import { defaultTrainer, hasChoice, toJudge } from "./trained/why-untrained.ts";
 
 type FidelityReport = z.infer<typeof Fidelity>;
 
 export type Measured = {
   histories: CallHistory[];
-  calls: CallRecord[];
-  nodes: TreeNode[];
-  /** Call id -> reason, for calls without a sample in the tree. */
-  exclusions: Map<string, string | null>;
+  /** All of it but its fidelity. */
+  trajectory: Omit<Trajectory, "fidelity">;
   /** What the log holds no more. */
   lost: Lost[];
   alidade_version: string;
 };
 
-export function measureFidelity(measured: Measured): FidelityReport {
-  const tokens = countTokens(measured);
+export function measureFidelity({ histories, trajectory, lost, alidade_version }: Measured): FidelityReport {
+  const { calls, nodes } = trajectory;
   return {
-    calls: measured.calls.length,
-    ...tokens,
-    matches: countBy(measured.calls, (call) => call.match),
-    causes: countBy(measured.calls, (call) => call.cause),
-    outcomes: countBy(measured.calls, (call) => call.outcome),
-    uncounted: countBy(measured.calls, (call) => call.uncounted),
-    continuity: countBy(measured.calls, ({ continuity }) =>
-      continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null),
-    ),
-    resampled: countResampled(measured.histories),
-    damaged: measured.lost,
-    policy_versions: policyVersions(measured.calls),
-    policy_checks: countBy(measured.calls, ({ policy }) => policy.check),
-    row_inflation: rowInflation(measured.nodes),
-    fingerprints: fingerprintsOf(measured),
+    calls: calls.length,
+    ...countFidelity({ ...trajectory, fidelity: { damaged: lost } }),
+    matches: countBy(calls, (call) => call.match),
+    causes: countBy(calls, (call) => call.cause),
+    outcomes: countBy(calls, (call) => call.outcome),
+    continuity: countBy(calls, ({ continuity }) => (continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null))),
+    resampled: countResampled(histories),
+    damaged: lost,
+    policy_versions: policyVersions(calls),
+    policy_checks: countBy(calls, ({ policy }) => policy.check),
+    row_inflation: rowInflation(nodes),
+    fingerprints: fingerprintsOf(calls, nodes, alidade_version),
   };
 }
 
-type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "by_class" | "logprob_coverage">;
+type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "by_class" | "uncounted" | "logprob_coverage">;
 
-/** Every sampled token once: in the tree by its node; outside it (no prompt ids, or text only) by what the engine counted. */
-function countTokens({ nodes, calls, exclusions, lost }: Measured): TokenCounts {
-  const counts = { sampled_tokens: 0, trainable_tokens: 0, excluded: {} as Record<string, number>, by_class: {} as Record<string, number> };
+/** What a trainer that states nothing of itself could train: a temperature of 1, and no grammar. */
+export function countFidelity(trajectory: Accountable & Pick<Trajectory, "messages" | "in_loss">): TokenCounts {
+  const { sampled, trained, excluded, by_class, uncounted } = countTokens(trajectory, toJudge(trajectory, defaultTrainer, trajectory));
   let withLogprob = 0;
-  const classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
-  const exclude = (reason: string, tokens: number, callId: string | null) => {
-    if (tokens === 0) return;
-    counts.excluded[reason] = (counts.excluded[reason] ?? 0) + tokens;
-    const kind = reason === "auxiliary" && classes.get(callId ?? "");
-    if (kind) counts.by_class[kind] = (counts.by_class[kind] ?? 0) + tokens;
+  for (const { logprobs } of trajectory.nodes) withLogprob += logprobs?.filter((logprob) => logprob !== null).length ?? 0;
+  return {
+    sampled_tokens: sampled,
+    trainable_tokens: trained,
+    excluded,
+    by_class,
+    uncounted,
+    logprob_coverage: sampled === 0 ? null : withLogprob / sampled,
   };
-  const inTree = new Set<string>();
-  for (const node of nodes) {
-    if (node.kind !== "sampled") continue;
-    inTree.add(node.call_id);
-    counts.sampled_tokens += node.token_ids.length;
-    withLogprob += node.logprobs?.filter((logprob) => logprob !== null).length ?? 0;
-    const forced = node.trainable ? (node.forced?.filter(Boolean).length ?? 0) : 0;
-    if (node.trainable) counts.trainable_tokens += node.token_ids.length - forced;
-    exclude("forced", forced, node.call_id);
-    if (!node.trainable) exclude(node.reason ?? "unknown", node.token_ids.length, node.call_id);
-  }
-  for (const call of calls) {
-    if (inTree.has(call.call_id)) continue;
-    const sampled = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
-    counts.sampled_tokens += sampled;
-    exclude(exclusions.get(call.call_id) ?? "no_token_ids", sampled, call.call_id);
-  }
-  for (const { sampled_tokens } of lost) {
-    counts.sampled_tokens += sampled_tokens ?? 0;
-    exclude("damaged", sampled_tokens ?? 0, null);
-  }
-  return { ...counts, logprob_coverage: counts.sampled_tokens === 0 ? null : withLogprob / counts.sampled_tokens };
 }
 
 function countBy(calls: CallRecord[], key: (call: CallRecord) => string | null): Record<string, number> {
@@ -111,7 +88,7 @@ export function rowInflation(nodes: TreeNode[]): number | null {
   const needed = new Set<string>();
   // Nodes stand parent first, so backwards every node comes after all that is below it.
   for (const node of nodes.toReversed()) {
-    const isEnd = isTrained(node) && !needed.has(node.node_id);
+    const isEnd = node.trainable && hasChoice(node) && !needed.has(node.node_id);
     if (isEnd) rows += depth.get(node.node_id) ?? 0;
     if (!isEnd && !needed.has(node.node_id)) continue;
     tree += node.token_ids.length;
@@ -124,12 +101,8 @@ function depthAbove(node: TreeNode, depth: Map<string, number>): number {
   return node.parent_id === null ? 0 : (depth.get(node.parent_id) ?? 0);
 }
 
-function isTrained(node: TreeNode): boolean {
-  return node.trainable && (node.forced === undefined || node.forced.includes(false));
-}
-
 /** Two sessions of one task with equal fingerprints had the same engine, tools and rendering of the first prompt. */
-function fingerprintsOf({ calls, nodes, alidade_version }: Measured): Record<string, string> {
+function fingerprintsOf(calls: CallRecord[], nodes: TreeNode[], alidade_version: string): Record<string, string> {
   const first = calls.find((call) => call.request_class === "main") ?? calls[0];
   const fingerprints: Record<string, string> = {
     alidade: alidade_version,

@@ -19,6 +19,7 @@ export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, 
 export { addAccounts, rowInflationOf, type TokenAccount } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
 export type { Selection } from "./selection/selection.ts";
+export { lossOf } from "./trained/loss-of.ts";
 export {
   type CutOffRule,
   type CutOffRules,
@@ -31,7 +32,7 @@ export {
   standingOf,
   underRules,
 } from "./trained/loss-rules.ts";
-export { exclusionOfCall, lossHeadOf } from "./trained/trainable.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
+export { defaultTrainer, type Judge, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import { hashOf } from "../schema/ids.ts";
 import type { RewardComponent } from "../schema/reward-component.ts";
 import type { CallRecord, Fidelity, Trajectory } from "../schema/trajectory.ts";
-import { rowInflation } from "./fidelity.ts";
+import { countFidelity, rowInflation } from "./fidelity.ts";
 
 /**
  * `members`: those of one attempt, at least one, in any order. The reward is the one that was given, to whichever of
@@ -19,7 +19,7 @@ export function joinMembers(members: readonly Trajectory[]): Trajectory {
   const [first] = ordered as [Trajectory];
   if (ordered.length === 1) return first;
   const nodes = ordered.flatMap((one) => one.nodes);
-  return {
+  const joined = {
     ...first,
     ...standing(ordered),
     trajectory_id: `traj${hash("sha256", ordered.map((one) => one.trajectory_id).join(" ")).slice(0, 20)}`,
@@ -41,10 +41,17 @@ export function joinMembers(members: readonly Trajectory[]): Trajectory {
     nodes,
     traces: ordered.flatMap((one) => one.traces),
     blobs: ordered.flatMap((one) => one.blobs),
-    fidelity: joinFidelity(
-      ordered.map((one) => one.fidelity),
-      rowInflation(nodes),
-    ),
+  };
+  const reports = ordered.map((one) => one.fidelity);
+  const damaged = reports.flatMap((report) => report.damaged);
+  return {
+    ...joined,
+    fidelity: {
+      ...joinFidelity(reports),
+      ...countFidelity({ ...joined, fidelity: { damaged } }),
+      damaged,
+      row_inflation: rowInflation(nodes),
+    },
   };
 }
 
@@ -109,28 +116,20 @@ function standing(members: readonly Trajectory[]): MemberStanding {
   };
 }
 
-function joinFidelity(reports: readonly Fidelity[], row_inflation: number | null): Fidelity {
+type OfTokens = keyof ReturnType<typeof countFidelity> | "damaged" | "row_inflation";
+
+function joinFidelity(reports: readonly Fidelity[]): Omit<Fidelity, OfTokens> {
   const sum = (count: (report: Fidelity) => number): number => reports.reduce((total, report) => total + count(report), 0);
   const counts = (of: (report: Fidelity) => Record<string, number>): Record<string, number> => sumCounts(reports.map(of));
-  const sampled_tokens = sum((report) => report.sampled_tokens);
   return {
     calls: sum((report) => report.calls),
-    sampled_tokens,
-    trainable_tokens: sum((report) => report.trainable_tokens),
-    excluded: counts((report) => report.excluded),
-    by_class: counts((report) => report.by_class),
     matches: counts((report) => report.matches),
     causes: counts((report) => report.causes),
     outcomes: counts((report) => report.outcomes),
-    uncounted: counts((report) => report.uncounted),
     continuity: counts((report) => report.continuity),
     resampled: sum((report) => report.resampled),
-    damaged: reports.flatMap((report) => report.damaged),
-    logprob_coverage:
-      sampled_tokens === 0 ? null : sum((report) => (report.logprob_coverage ?? 0) * report.sampled_tokens) / sampled_tokens,
     policy_versions: [...new Set(reports.flatMap((report) => report.policy_versions))].sort(),
     policy_checks: counts((report) => report.policy_checks),
-    row_inflation,
     fingerprints: joinFingerprints(reports.map((report) => report.fingerprints)),
   };
 }

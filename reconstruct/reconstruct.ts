@@ -5,6 +5,7 @@
 
 import { createHash } from "node:crypto";
 import type { z } from "zod";
+import type { RecordedReason } from "../schema/reasons/untrained.ts";
 import type { RewardComponent } from "../schema/reward-component.ts";
 import type { LogLine } from "../schema/session-log.ts";
 import type { CallOutcome } from "../schema/trajectory.ts";
@@ -12,18 +13,12 @@ import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySche
 import { measureFidelity } from "./fidelity.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";
 import { findEvidence, outcomeOf } from "./log/outcome.ts";
+import { isOfOtherPolicy, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
+import type { TrainedSession } from "./trained/rules.ts";
 import { withinSideShare } from "./trained/side-share.ts";
-import {
-  type Exclusion,
-  exclusionOfCall,
-  exclusionOfTokens,
-  type LossHead,
-  lossHeadOf,
-  policyAtStart,
-  weightSpansOf,
-} from "./trained/trainable.ts";
+import { whyRecordedUntrained } from "./trained/why-untrained.ts";
 import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
@@ -69,28 +64,21 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
   const outcomes = outcomesOf(calls, places);
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);
   const tree = buildTree(calls, edges, places);
+  const { alidade_version } = opened;
   return (facts = {}) => {
     const head = toHead(session, facts);
     const exclusions = exclude(calls, places, outcomes, head);
     const { nodes, traces, idOf } = toNodes(tree, exclusions);
-    const records = calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf }));
-    return {
+    const trajectory = {
       ...head,
-      calls: records,
+      calls: calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf })),
       messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
       tools: Object.fromEntries(session.tools),
       nodes,
       traces,
       blobs: [],
-      fidelity: measureFidelity({
-        histories: calls,
-        calls: records,
-        nodes,
-        exclusions,
-        lost: session.lost,
-        alidade_version: opened.alidade_version,
-      }),
     };
+    return { ...trajectory, fidelity: measureFidelity({ histories: calls, trajectory, lost: session.lost, alidade_version }) };
   };
 }
 
@@ -103,26 +91,21 @@ function exclude(
   calls: CallHistory[],
   places: Conversations,
   outcomes: Map<string, CallOutcome>,
-  head: LossHead,
-): Map<string, Exclusion | null> {
+  session: TrainedSession & Pick<Trajectory, "in_loss">,
+): Map<string, RecordedReason | null> {
   return new Map(
-    calls.map((call) => {
-      const outcome = outcomes.get(call.call_id) as CallOutcome;
-      const replayed_from = call.finished?.replayed_from ?? null;
-      const { damage, begun } = call;
-      const { request_class } = begun;
-      const judged = { damage, outcome, replayed_from, other_policy: isOfOtherPolicy(call), request_class };
-      const reason =
-        exclusionOfCall({ ...lossHeadOf(head), ...judged, in_loss: true }) ?? exclusionOfTokens(call, places.prompt.has(call.call_id));
-      // This reason comes last, so that lifting the mask later shows the other reasons.
-      return [call.call_id, reason ?? (head.in_loss ? null : "masked_rollout")];
+    calls.map((history) => {
+      const { call_id, damage, begun, finished } = history;
+      const judged = {
+        damage,
+        outcome: outcomes.get(call_id) as CallOutcome,
+        replayed_from: finished?.replayed_from ?? null,
+        other_policy: isOfOtherPolicy(history),
+        request_class: begun.request_class,
+      };
+      return [call_id, whyRecordedUntrained({ judged, history, hasPrompt: places.prompt.has(call_id) }, session)];
     }),
   );
-}
-
-/** By the try that answered it: one before may have been at an engine that answered nothing. */
-function isOfOtherPolicy({ tries }: CallHistory): boolean {
-  return tries.at(-1)?.other_policy === true;
 }
 
 type TrajectoryHead = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;

@@ -7,6 +7,8 @@
  */
 import { z } from "zod";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
+import { renderCauses } from "./reasons/calls.ts";
+import { wordsOf } from "./reasons/meaning.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { RequestClass, SessionSpec } from "./session-spec.ts";
 
@@ -171,29 +173,7 @@ export const LogprobSemantics = z.strictObject({
   grammar_logprobs: z.enum(["masked", "unmasked"]).nullish(),
 });
 
-/** Why a call of a session with continuity was rendered anew: what keeps it from continuing an earlier call's tokens. */
-export const RenderCause = z.enum([
-  "first_turn",
-  "unknown_turn",
-  "not_restored",
-  "edited",
-  "compacted",
-  "system_changed",
-  "tools_changed",
-  "settings_changed",
-  "reasoning_dropped",
-  "truncated",
-  "stop_string",
-  "prefill",
-  "images",
-  "text_prompt",
-  "no_token_ids",
-  "no_token_in",
-  "engine_changed",
-  "other_close",
-  "no_suffix",
-  "probe_failed",
-]);
+export const RenderCause = z.enum(wordsOf(renderCauses));
 export type RenderCause = z.infer<typeof RenderCause>;
 
 /** How a call's prompt was made: an earlier call's tokens with new ones appended, or the messages rendered by the engine. */

@@ -5,6 +5,9 @@
  */
 import { z } from "zod";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
+import { callOutcomes, edgeCauses, uncountedReasons } from "./reasons/calls.ts";
+import { wordsOf } from "./reasons/meaning.ts";
+import { recordedReasons } from "./reasons/untrained.ts";
 import { RewardComponent } from "./reward-component.ts";
 import {
   ContinuityRecord,
@@ -29,54 +32,17 @@ export const EdgeMatch = z.enum(["root", "exact", "same_text", "diverged", "unkn
 export type EdgeMatch = z.infer<typeof EdgeMatch>;
 
 /** Why a child's prompt does not continue its parent token for token. */
-export const EdgeCause = z.enum([
-  "retokenised",
-  "reasoning_dropped",
-  "arguments_reserialised",
-  "arguments_changed",
-  "tool_calls_changed",
-  "injected",
-  "turn_dropped",
-  "edited",
-  "truncated",
-  "compacted",
-  "system_changed",
-  "tools_changed",
-  "other_tokenizer",
-  "stop_string",
-  "re_rendered",
-  "unknown",
-]);
+export const EdgeCause = z.enum(wordsOf(edgeCauses));
 export type EdgeCause = z.infer<typeof EdgeCause>;
 
-/** delivered, or: partial (only a part was used), undelivered, failed. */
-export const CallOutcome = z.enum(["delivered", "partial", "undelivered", "failed"]);
+export const CallOutcome = z.enum(wordsOf(callOutcomes));
 export type CallOutcome = z.infer<typeof CallOutcome>;
 
-/** Why sampled tokens are not trained. */
-export const ExclusionReason = z.enum([
-  "damaged",
-  "undelivered",
-  "failed",
-  "replayed",
-  "other_policy",
-  "auxiliary",
-  "forced",
-  "no_logprob",
-  "no_token_ids",
-  "misaligned",
-  "unattributed_policy",
-  "not_for_training",
-  "masked_rollout",
-]);
+/** Why sampled tokens are not trained, as far as the record alone decides it. */
+export const ExclusionReason = z.enum(wordsOf(recordedReasons));
 export type ExclusionReason = z.infer<typeof ExclusionReason>;
 
-/**
- * Why a call sampled an unknown number of tokens, beside those that it has. lost_in_flight: the proxy was killed
- * before the call ended. broken_off: the answer ended early, so what the engine had sampled and not sent is unknown.
- * not_counted: the engine gave neither ids nor a number. damaged: the log's line that has them cannot be read.
- */
-export const UncountedReason = z.enum(["lost_in_flight", "broken_off", "not_counted", "damaged"]);
+export const UncountedReason = z.enum(wordsOf(uncountedReasons));
 
 export const CallRecord = z.strictObject({
   call_id: z.string(),

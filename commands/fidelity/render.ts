@@ -1,8 +1,10 @@
 /** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
 import { describedPrompts } from "../../exporters/index.ts";
 import { described } from "../../rollouts/index.ts";
+import { edgeCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
+import { meaningOf } from "../../schema/reasons/meaning.ts";
+import { untrainedReasons } from "../../schema/reasons/untrained.ts";
 import { visibleText } from "../show/visible-text.ts";
-import { causeAdvice, reasonAdvice, uncountedAdvice } from "./advice.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
@@ -16,10 +18,10 @@ export function renderSummary(summary: FidelitySummary): string {
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)
-      .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${hintOf(reasonAdvice, reason)}`),
+      .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${meaningOf(untrainedReasons, reason)}`),
     ...Object.entries(tokens.uncounted).map(
       ([reason, calls]) =>
-        `  ${number(calls)} ${calls === 1 ? "call" : "calls"} sampled an unknown number of tokens more: ${words(reason)}${hintOf(uncountedAdvice, reason)}`,
+        `  ${number(calls)} ${calls === 1 ? "call" : "calls"} sampled an unknown number of tokens more: ${words(reason)}${meaningOf(uncountedReasons, reason)}`,
     ),
     `${number(rows)} rows${dummy_rows > 0 ? ` (${number(dummy_rows)} of them dummies)` : ""}${inflation(row_inflation)}: ${number(tokens.row_tokens)} tokens to compute for ${number(tokens.tree_tokens)} in the trees`,
   ];
@@ -32,7 +34,7 @@ export function renderSummary(summary: FidelitySummary): string {
 }
 
 function renderCause({ cause, calls, repeated_tokens, example }: CauseSummary, all: number): string {
-  const { what, todo } = causeAdvice[cause];
+  const { what, cure } = edgeCauses[cause];
   const at = example.position === null ? "" : `, token ${number(example.position)}`;
   const lines = [
     `${number(calls)} × ${words(cause)}, in ${Math.round((100 * calls) / all)} % of the calls: ${what}`,
@@ -41,7 +43,7 @@ function renderCause({ cause, calls, repeated_tokens, example }: CauseSummary, a
   if (cause !== "retokenised" && example.before !== null) lines.push(`    before: ${quote(example.before)}`);
   if (cause !== "retokenised" && example.now !== null) lines.push(`    now:    ${quote(example.now)}`);
   if (repeated_tokens > 0) lines.push(`  ${number(repeated_tokens)} tokens before these branches are computed again`);
-  lines.push(`  → ${todo}`);
+  lines.push(`  → ${cure}`);
   return lines.join("\n");
 }
 
@@ -50,11 +52,6 @@ const words = (name: string): string => name.replaceAll("_", " ");
 const quote = (text: string): string => JSON.stringify(visibleText(text.slice(0, 80)));
 const share = (part: number, whole: number): string => (whole === 0 ? "" : ` (${Math.round((100 * part) / whole)} %)`);
 const inflation = (value: number | null): string => (value === null ? "" : `, row inflation ${value.toFixed(2)}`);
-
-function hintOf(advices: Partial<Record<string, string>>, reason: string): string {
-  const advice = Object.hasOwn(advices, reason) ? advices[reason] : undefined;
-  return advice === undefined ? "" : ` (${advice})`;
-}
 
 function list(counts: Record<string, number>): string {
   const named = Object.entries(counts).map(([name, value]) => `${number(value)} ${words(name)}`);

@@ -1,4 +1,6 @@
 /** The words that describe a session, in the terminal and on the page. */
+import { meaningOf } from "../../schema/reasons/meaning.ts";
+import { untrainedReasons } from "../../schema/reasons/untrained.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
@@ -94,6 +96,10 @@ function describeComponent({ scope, target, name, value, weight }: RewardCompone
 }
 
 export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): [string, string][] {
+  const notTrained = Object.entries(f.excluded).map(([reason, tokens]): [string, string] => [
+    "not trained",
+    `${tokens.toLocaleString("en")} ${reason.replaceAll("_", " ")}${meaningOf(untrainedReasons, reason)}`,
+  ]);
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, value]) => `${value.toLocaleString("en")} ${name.replaceAll("_", " ")}`)
@@ -102,7 +108,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
   return [
     ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
     ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
-    ["not trained", list(f.excluded)],
+    ...notTrained,
     ["left out by kind of call", list(f.by_class)],
     ...(Object.keys(f.uncounted).length === 0
       ? []

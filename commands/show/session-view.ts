@@ -1,4 +1,5 @@
 /** A trajectory as a person reads it: turns with what is new in each, the branches, and the mask of every trace. */
+import { defaultTrainer, type Judge, toJudge } from "../../reconstruct/index.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 
@@ -59,10 +60,11 @@ export type TraceView = { trace_id: string; agent: string; tokens: number; train
 export function toSessionView(trajectory: Trajectory): SessionView {
   const numbers = new Map(trajectory.calls.map((call, index) => [call.call_id, index + 1]));
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, call]));
-  const counts = countTokens(trajectory.nodes);
+  const whyNot = toJudge(trajectory, defaultTrainer, trajectory);
+  const counts = countTokens(trajectory.nodes, whyNot);
   const requests = new Map<string, number>();
   const turns = trajectory.calls.map((call) => toTurn(call, { trajectory, numbers, calls, counts, requests }));
-  return { trajectory, turns, branches: toBranches(turns), traces: toTraces(trajectory, numbers) };
+  return { trajectory, turns, branches: toBranches(turns), traces: toTraces(trajectory, numbers, whyNot) };
 }
 
 type ViewContext = {
@@ -108,14 +110,15 @@ function takeRequest(call: CallRecord, number: number, requests: Map<string, num
   return first ?? null;
 }
 
-function countTokens(nodes: TreeNode[]): ViewContext["counts"] {
+function countTokens(nodes: TreeNode[], whyNot: Judge): ViewContext["counts"] {
   const counts: ViewContext["counts"] = new Map();
   for (const node of nodes) {
     if (node.kind !== "sampled") continue;
-    const count = counts.get(node.call_id) ?? { trainable: 0, forced: 0, reason: node.reason };
+    const reason = whyNot(node);
+    const count = counts.get(node.call_id) ?? { trainable: 0, forced: 0, reason };
     const forced = node.forced?.filter(Boolean).length ?? 0;
     count.forced += forced;
-    if (node.trainable) count.trainable += node.token_ids.length - forced;
+    if (reason === null) count.trainable += node.token_ids.length - forced;
     counts.set(node.call_id, count);
   }
   return counts;
@@ -195,13 +198,13 @@ function followRun(first: TurnView, children: Map<number | null, TurnView[]>): {
   return { run, aside };
 }
 
-function toTraces(trajectory: Trajectory, numbers: Map<string, number>): TraceView[] {
+function toTraces(trajectory: Trajectory, numbers: Map<string, number>, whyNot: Judge): TraceView[] {
   const nodes = new Map(trajectory.nodes.map((node) => [node.node_id, node]));
   return trajectory.traces.map(({ trace_id, leaf_node_id, agent }) => {
     const path: TreeNode[] = [];
     for (let node = nodes.get(leaf_node_id); node !== undefined; node = node.parent_id === null ? undefined : nodes.get(node.parent_id))
       path.push(node);
-    const spans = joined(path.reverse().flatMap((node) => toSpans(node, numbers.get(node.call_id) ?? 0)));
+    const spans = joined(path.reverse().flatMap((node) => toSpans(node, numbers.get(node.call_id) ?? 0, whyNot)));
     const sum = (kept: SpanView[]) => kept.reduce((total, span) => total + span.tokens, 0);
     return { trace_id, agent, tokens: sum(spans), trainable: sum(spans.filter((span) => span.kind === "trainable")), spans };
   });
@@ -222,18 +225,22 @@ function joined(spans: SpanView[]): SpanView[] {
 }
 
 /** A sample is cut where forced tokens begin and end. */
-function toSpans(node: TreeNode, number: number): SpanView[] {
+function toSpans(node: TreeNode, number: number, whyNot: Judge): SpanView[] {
   const { length } = node.token_ids;
   if (node.kind !== "sampled") return [{ kind: node.kind, tokens: length, title: `${node.kind} of turn ${number}: ${length} tokens` }];
-  if (!node.trainable)
-    return [{ kind: "excluded", tokens: length, title: `turn ${number}: ${length} tokens, ${node.reason ?? "not trained"}` }];
+  const reason = whyNot(node);
+  // What the record excludes is excluded as a whole; what only a trainer's options exclude still shows its forced tokens.
+  const hasForced = reason === null || reason !== node.reason;
+  const title = (kind: SpanView["kind"], tokens: number): string =>
+    kind === "excluded" ? `turn ${number}: ${tokens} tokens, ${reason}` : `turn ${number}: ${tokens} ${kind} tokens`;
   const spans: SpanView[] = [];
   for (let at = 0; at < length; at++) {
-    const kind = node.forced?.[at] === true ? "forced" : "trainable";
+    const isForced = hasForced && node.forced?.[at] === true;
+    const kind = isForced ? "forced" : reason === null ? "trainable" : "excluded";
     const last = spans.at(-1);
     if (last?.kind === kind) last.tokens++;
     else spans.push({ kind, tokens: 1, title: "" });
   }
-  for (const span of spans) span.title = `turn ${number}: ${span.tokens} ${span.kind} tokens`;
+  for (const span of spans) span.title = title(span.kind, span.tokens);
   return spans;
 }

@@ -81,6 +81,8 @@ async function demo(): Promise<void> {
     samplingOf: (task) => plays.get(task.task_id) ?? {},
   });
   print(`\n${rolloutTable(records)}`);
+  if (flags.engine === undefined)
+    say("\n  Nothing is trainable by default: a grammar holds the practice policy to its plays. `--allow-grammar` takes its tokens.");
   const [first] = records;
   print(`
   ${path}/sessions/            every call as it happened, a log a session

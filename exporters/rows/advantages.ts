@@ -1,16 +1,9 @@
 /** Rows with the advantage of their rollout, for formats that take it ready: one baseline entry a rollout. */
 import { z } from "zod";
-import {
-  type AdvantageMethod,
-  advantageMethods,
-  type FlatRow,
-  groupAdvantages,
-  type SelectOptions,
-  standingOf,
-} from "../../reconstruct/index.ts";
+import { type AdvantageMethod, advantageMethods, type FlatRow, groupAdvantages, standingOf } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import type { ExportOptions, ExportReport } from "../exporter.ts";
-import { addOne } from "../shapes/left-out.ts";
+import type { ExportOptions, ExportReport, FormatOptions } from "../exporter.ts";
+import { leaveOutRollout } from "../shapes/left-out.ts";
 import type { TrajectoryGroup, TrajectorySource } from "../source/source.ts";
 import { rowsOf } from "./rows.ts";
 
@@ -20,12 +13,12 @@ export const advantageOption = (own: AdvantageMethod) =>
 
 type AdvantageOptions = ExportOptions<{ advantage: AdvantageMethod }>;
 
-/** No dummy rows: a rollout that trains nothing has been counted in the baseline. `over` as in `rowsOf`. */
+/** No dummy rows: a rollout that trains nothing has been counted in the baseline. */
 export async function* rowsWithAdvantage(
   source: TrajectorySource,
   options: AdvantageOptions,
   report: ExportReport,
-  over: Partial<SelectOptions> = {},
+  format: FormatOptions = {},
 ): AsyncIterable<{ row: FlatRow; advantage: number; trajectory: Trajectory }> {
   for await (const group of source.groups()) {
     const advantages = advantagesOf(group, options, report);
@@ -33,7 +26,7 @@ export async function* rowsWithAdvantage(
       const advantage = advantages[at] ?? null;
       if (advantage === null) continue;
       const trajectory = await member.read();
-      for (const row of rowsOf(trajectory, options, report, over)) if (!row.dummy) yield { row, advantage, trajectory };
+      for (const row of rowsOf(trajectory, options, report, format)) if (!row.dummy) yield { row, advantage, trajectory };
     }
   }
 }
@@ -45,6 +38,6 @@ function advantagesOf(group: TrajectoryGroup, { own, ...rules }: AdvantageOption
     return { rollout_id: member.rollout_id ?? member.trajectory_id, reward, in_loss, in_baseline };
   });
   const { advantages, reasons } = groupAdvantages(members, own.advantage);
-  for (const reason of reasons) if (reason !== null) addOne(report.left_out_rollouts, reason);
+  for (const reason of reasons) if (reason !== null) leaveOutRollout(report, reason);
   return advantages;
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import type { ExportReport } from "../exporter.ts";
-import { addOne } from "../shapes/left-out.ts";
+import { leaveOutRollout } from "../shapes/left-out.ts";
 
 /** For the schema of an imitating format's own options. */
 export const minReward = z.number().optional().describe("only rollouts with at least this reward (default: all, measured or not)");
@@ -10,6 +10,6 @@ export const minReward = z.number().optional().describe("only rollouts with at l
 /** Counts the rollout as left out where it is not. */
 export function isGoodEnough({ reward }: Trajectory, min: number | undefined, report: ExportReport): boolean {
   if (min === undefined || (reward !== null && reward >= min)) return true;
-  addOne(report.left_out_rollouts, reward === null ? "no_reward" : "low_reward");
+  leaveOutRollout(report, reward === null ? "no_reward" : "low_reward");
   return false;
 }

@@ -1,7 +1,5 @@
 /** A row as NeMo Gym and NeMo RL know it: what the policy generated, and between it what came in. */
 import type { FlatRow } from "../../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
-import { whyIncomparable } from "../rows/comparable.ts";
 import { trainedRuns } from "../rows/trained-runs.ts";
 
 export type NemoTurn = {
@@ -29,10 +27,4 @@ export function nemoTurns(row: FlatRow): NemoTurn[] {
     end = prompt_ids.length + token_ids.length;
     return { call_id, prompt_ids, new_ids, token_ids, logprobs };
   });
-}
-
-/** Refuses a call of which a grammar forced some tokens: one item has one prompt and one generation. */
-export function refusePartlyForced(trajectory: Trajectory, temperature: number | null): (call: CallRecord) => string | null {
-  const partly = new Set(trajectory.nodes.filter(({ forced }) => forced?.includes(true)).map(({ call_id }) => call_id));
-  return (call) => whyIncomparable(call, temperature) ?? (partly.has(call.call_id) ? "partly_forced" : null);
 }

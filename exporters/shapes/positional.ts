@@ -4,13 +4,14 @@
  */
 import { z } from "zod";
 import type { FlatRow } from "../../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
-import { type ExportOptions, type ExportReport, emptyReport } from "../exporter.ts";
+import type { GroupReason, RolloutReason } from "../../schema/reasons/left-out.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+import { type ExportOptions, type ExportReport, emptyReport, type FormatOptions } from "../exporter.ts";
 import { trainedCalls } from "../rows/row-calls.ts";
 import { rowsOf } from "../rows/rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "../source/source.ts";
 import { hashOfPrompt, mostCommon, type PromptOf } from "./common-prompt.ts";
-import { addLeftOut, addOne } from "./left-out.ts";
+import { addLeftOut, leaveOutGroup, leaveOutRollout } from "./left-out.ts";
 import { placeOf, whyUnscored } from "./scored-rows.ts";
 
 /** For the schema of a positional format's own options. */
@@ -44,10 +45,13 @@ export type Positional<Line> = {
    * one, and a group with a rollout that has none is left out as `prompts_differ`. Absent: it does not look.
    */
   promptOf?: PromptOf;
-  /** Which calls the format cannot say; default: those of another temperature. */
-  refuse?: (trajectory: Trajectory) => (call: CallRecord) => string | null;
+  /** Why the format cannot say a row with the group's prompt; null where it can. Such a row leaves out the group. */
+  unsayable?: (row: FlatRow) => UnsayableReason | null;
+  format?: FormatOptions;
   toLine(row: FlatRow, trajectory: Trajectory, place: SamplePlace): Line;
 };
+
+type UnsayableReason = RolloutReason & GroupReason;
 
 type Candidate = { row: FlatRow; trajectory: Trajectory; reward: number | null };
 
@@ -62,7 +66,7 @@ export async function* positionalGroups<Line>(
   for await (const group of source.groups()) {
     const size = positional.groupSize ?? group.size ?? group.members.length;
     const lines = await linesOf(group, { size, group_index, options, report, positional });
-    if (typeof lines === "string") addOne(report.left_out_groups, lines);
+    if (typeof lines === "string") leaveOutGroup(report, lines);
     else {
       group_index++;
       report.rows += lines.length;
@@ -97,11 +101,11 @@ async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: BatchC
 }
 
 /** The group's lines, or why it has none. */
-async function linesOf<Line>(group: TrajectoryGroup, context: BatchContext<Line>): Promise<Line[] | string> {
+async function linesOf<Line>(group: TrajectoryGroup, context: BatchContext<Line>): Promise<Line[] | GroupReason> {
   const { size, group_index, positional, report } = context;
   const inGroup = { ...context, prompt: await promptOfGroup(group, context) };
   const lines: Line[] = [];
-  let doDiffer = false;
+  let unsayable: UnsayableReason | null = null;
   let dummies = 0;
   let spare: Candidate | null = null;
   const put = ({ row, trajectory, reward }: Candidate): void => {
@@ -110,42 +114,45 @@ async function linesOf<Line>(group: TrajectoryGroup, context: BatchContext<Line>
   };
   for (const member of group.members) {
     const candidate = lines.length === size ? "over_group_size" : toCandidate(await member.read(), inGroup);
-    doDiffer ||= candidate === "prompts_differ";
-    if (typeof candidate === "string") addOne(report.left_out_rollouts, candidate);
+    if (candidate === "prompts_differ" || candidate === "first_turn_untrained") unsayable ??= candidate;
+    if (typeof candidate === "string") leaveOutRollout(report, candidate);
     else put(candidate);
     if (typeof candidate !== "string") spare ??= toSpare(candidate);
   }
   const measured = lines.length;
   while (positional.missing === "unscored" && spare !== null && lines.length < size) put(spare);
   const short = dummies === lines.length ? "nothing_trained" : lines.length < size ? "incomplete" : null;
-  const reason = doDiffer ? "prompts_differ" : short;
+  const reason = unsayable ?? short;
   if (reason === null) report.dummy_rows += dummies;
-  for (let at = 0; reason !== null && at < measured; at++) addOne(report.left_out_rollouts, "group_left_out");
+  for (let at = 0; reason !== null && at < measured; at++) leaveOutRollout(report, "group_left_out");
   return reason ?? lines;
 }
 
 /** The rollout's one row, or why it has none. */
-function toCandidate<Line>(trajectory: Trajectory, context: GroupContext<Line>): Candidate | string {
+function toCandidate<Line>(trajectory: Trajectory, context: GroupContext<Line>): Candidate | RolloutReason {
   const { options, report, positional, prompt } = context;
-  const fits = (row: FlatRow): boolean => prompt === null || hashOfPrompt(positional.promptOf?.(row) ?? []) === prompt;
-  let hasRows = false;
+  const whyUnfit = (row: FlatRow): UnsayableReason | null => {
+    const isOther = prompt !== null && hashOfPrompt(positional.promptOf?.(row) ?? []) !== prompt;
+    return isOther ? "prompts_differ" : (positional.unsayable?.(row) ?? null);
+  };
+  let unfit: UnsayableReason | null = null;
   let best: FlatRow | null = null;
   for (const row of rowsOfRollout(trajectory, context)) {
-    hasRows = true;
-    const isBetter = fits(row) && (best === null || row.trained_tokens > best.trained_tokens);
+    const why = whyUnfit(row);
+    if (why !== null && unfit !== "first_turn_untrained") unfit = why;
+    const isBetter = why === null && (best === null || row.trained_tokens > best.trained_tokens);
     const dropped: FlatRow | null = isBetter ? best : row;
     if (isBetter) best = row;
     if (dropped !== null) addLeftOut(report, { other_row_of_rollout: trainedCalls(dropped) });
   }
-  if (hasRows && best === null) return "prompts_differ";
+  if (best === null && unfit !== null) return unfit;
   const row = best ?? placeOf(trajectory, options);
   if (typeof row === "string") return row;
-  return whyUnscored(row) ?? (fits(row) ? { row, trajectory, reward: row.reward } : "prompts_differ");
+  return whyUnscored(row) ?? whyUnfit(row) ?? { row, trajectory, reward: row.reward };
 }
 
 function rowsOfRollout<Line>(trajectory: Trajectory, { options, report, positional }: BatchContext<Line>): Iterable<FlatRow> {
-  const over = positional.refuse === undefined ? {} : { refuse: positional.refuse(trajectory) };
-  return rowsOf(trajectory, options, report, over);
+  return rowsOf(trajectory, options, report, positional.format);
 }
 
 /** Its tokens hold another's place: mask 0, no reward. */

@@ -1,13 +1,14 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
-import { exclusionOfCall, lossHeadOf, type StandingRules, standingOf, underRules } from "../../reconstruct/index.ts";
+import { type StandingRules, standingOf, underRules, whyTurnUntrained } from "../../reconstruct/index.ts";
+import type { GroupReason } from "../../schema/reasons/left-out.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "../chat.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { inputOf, toolsOf } from "../rows/row-calls.ts";
 import type { GroupMember, TrajectoryGroup } from "../source/source.ts";
 import { type RowMessage, toChatMessages, toChatTool } from "./chat-messages.ts";
-import { addOne } from "./left-out.ts";
+import { leaveOutGroup } from "./left-out.ts";
 
 export const pairOptions = z.strictObject({
   pairs: z
@@ -43,10 +44,10 @@ export async function* pairsOf(
   });
   const ranked = measured.toSorted((a, b) => b.reward - a.reward);
   const candidates = (pairs === "all" ? allPairs(ranked) : bestAndWorst(ranked)).filter(([a, b]) => a.reward - b.reward > min_gap);
-  if (candidates.length === 0) addOne(report.left_out_groups, "no_preference");
+  if (candidates.length === 0) leaveOutGroup(report, "no_preference");
   for (const [better, worse] of candidates) {
     for (const pair of await readPairs(better, worse, rules))
-      if (typeof pair === "string") addOne(report.left_out_groups, pair);
+      if (typeof pair === "string") leaveOutGroup(report, pair);
       else yield pair;
   }
 }
@@ -63,14 +64,14 @@ function allPairs(ranked: Ranked[]): [Ranked, Ranked][] {
 }
 
 /** The pair of each agent that was given the task, or why the two cannot be compared. */
-async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(PreferencePair | string)[]> {
+async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): Promise<(PreferencePair | GroupReason)[]> {
   const read = async ({ member }: Ranked) => underRules(await member.read(), rules);
   const [chosen, rejected] = [await read(better), await read(worse)];
   const agents = new Set([...chosen.lead_agents, ...rejected.lead_agents]);
   return Array.from(agents, (agent) => toPair(answerOf(chosen, better.reward, agent), answerOf(rejected, worse.reward, agent)));
 }
 
-function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): PreferencePair | string {
+function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): PreferencePair | GroupReason {
   if (chosen === null || rejected === null) return "no_answer";
   const question = ({ prompt, tools }: RankedAnswer): string => JSON.stringify([prompt, tools]);
   return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
@@ -78,10 +79,7 @@ function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): Pre
 
 /** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
 function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedAnswer | null {
-  const head = lossHeadOf(trajectory);
-  const first = trajectory.calls.find(
-    (call) => call.agent === lead && call.output !== null && exclusionOfCall({ ...call, ...head }) === null,
-  );
+  const first = trajectory.calls.find((call) => call.agent === lead && call.output !== null && whyTurnUntrained(call, trajectory) === null);
   if (first === undefined) return null;
   const prompt = inputOf(first, trajectory).flatMap(toChatMessages);
   const promptText = JSON.stringify(prompt);

@@ -3,11 +3,12 @@
  * for one that was not. A rollout that counts in the baseline but trains nothing gives a dummy row, so that its reward
  * is still seen.
  */
-import { type FlatRow, imagesOf, type SelectOptions } from "../../reconstruct/index.ts";
+import { type FlatRow, imagesOf } from "../../reconstruct/index.ts";
+import type { RolloutReason } from "../../schema/reasons/left-out.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import type { ExportOptions, ExportReport } from "../exporter.ts";
+import type { ExportOptions, ExportReport, FormatOptions } from "../exporter.ts";
 import { placeHolder, rowsOf } from "../rows/rows.ts";
-import { addOne } from "./left-out.ts";
+import { leaveOutRollout } from "./left-out.ts";
 
 /** Rows with a measured reward; a dummy row has mask 0 throughout. */
 export type ScoredRow = FlatRow & { reward: number };
@@ -17,32 +18,32 @@ export function* scoredRows(
   trajectory: Trajectory,
   options: ExportOptions<unknown>,
   report: ExportReport,
-  over: Partial<SelectOptions> = {},
+  format: FormatOptions = {},
 ): Iterable<ScoredRow> {
   let any = false;
-  for (const row of rowsOf(trajectory, options, report, over)) {
+  for (const row of rowsOf(trajectory, options, report, format)) {
     any = true;
     const reason = whyUnscored(row);
-    if (reason !== null) return addOne(report.left_out_rollouts, reason);
+    if (reason !== null) return leaveOutRollout(report, reason);
     if (row.dummy) report.dummy_rows++;
     yield row as ScoredRow;
   }
   if (any) return;
   const dummy = placeOf(trajectory, options);
-  if (typeof dummy === "string") return addOne(report.left_out_rollouts, dummy);
+  if (typeof dummy === "string") return leaveOutRollout(report, dummy);
   report.dummy_rows++;
   yield dummy;
 }
 
 /** The dummy row of a rollout that counts in the baseline, or why it has none. */
-export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | string {
+export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | RolloutReason {
   const row = placeHolder(trajectory, options);
   const isBlank = row.token_ids.length === 0 ? "no_token_ids" : null;
   return whyUnscored(row) ?? isBlank ?? (imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
 }
 
 /** Why the rollout's reward cannot stand in a baseline that is computed from rows. */
-export function whyUnscored({ reward, in_baseline }: Pick<FlatRow, "reward" | "in_baseline">): string | null {
+export function whyUnscored({ reward, in_baseline }: Pick<FlatRow, "reward" | "in_baseline">): "no_reward" | "not_in_baseline" | null {
   if (reward === null) return "no_reward";
   return in_baseline ? null : "not_in_baseline";
 }

@@ -11,43 +11,37 @@
  * no row, and `dummyRow` makes a place holder for formats that count positions. Every sampled token is in `tokens`:
  * trained, or under its reason.
  */
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
+import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
+import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import type { Aggregation } from "../rewards/row-weight.ts";
 import { selectionNamed, type selections } from "../selection/index.ts";
 import { type Path, pieceLength, type Selection } from "../selection/selection.ts";
-import { isTrained, type Judge, toJudge } from "../trained/judge.ts";
 import { type LossRules, type Standing, standingOf } from "../trained/loss-rules.ts";
+import type { Trainer } from "../trained/rules.ts";
+import { defaultTrainer, hasChoice, type Judge, toJudge } from "../trained/why-untrained.ts";
 import { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow } from "./flat-row.ts";
 import { planPacked, planRows } from "./row-plan.ts";
-import { countTokens, type TokenAccount } from "./token-account.ts";
+import { countTokens, measureRows, type TokenAccount } from "./token-account.ts";
 import { RowWriter } from "./write-row.ts";
 
-export type SelectOptions = LossRules & {
-  /** Which paths become rows (`selection/index.ts`). */
-  strategy: (typeof selections)[number]["name"] | Selection;
-  /** Tokens a row may have; a longer one keeps its exact prefix up to the end of a call, never its end. null: no limit. */
-  maxTokens: number | null;
-  /** Train tokens that were sampled under a grammar: their logprobs hold under its mask only. */
-  allowGrammar: boolean;
-  /** sft imitates tokens and needs no logprobs: calls that miss some, or were sampled under a grammar, are taken. */
-  objective: "rl" | "sft";
-  /** Why the export excludes a call (the format cannot express it); null where it may be trained. */
-  refuse: (call: CallRecord) => string | null;
-  /** How the trainer averages its loss; decides `weight`. */
-  aggregation: Aggregation;
-};
+export type SelectOptions = LossRules &
+  Trainer & {
+    /** Which paths become rows (`selection/index.ts`). */
+    strategy: (typeof selections)[number]["name"] | Selection;
+    /** Tokens a row may have; a longer one keeps its exact prefix up to the end of a call, never its end. null: no limit. */
+    maxTokens: number | null;
+    /** How the trainer averages its loss; decides `weight`. */
+    aggregation: Aggregation;
+  };
 
 export const defaultSelectOptions: SelectOptions = {
+  ...defaultTrainer,
   strategy: "strict",
   maxTokens: null,
-  allowGrammar: false,
   aggregation: "token_mean",
-  objective: "rl",
-  refuse: () => null,
   cutOff: {},
   unmeasured: "null",
-  leaveOut: [],
 };
 
 /** An undefined option means "not given". */
@@ -78,16 +72,17 @@ export function selectRows(trajectory: Trajectory, options: Partial<SelectOption
   const kept = dropCovered(fitting.map((path) => trimToTrained(path, judge)));
   const owners = chooseOwners(kept);
   const plans = selection.packed ? planPacked(kept, settings.maxTokens) : planRows(kept);
-  const { untrained, ...tokens } = countTokens({ trajectory, selected, owners, rows: plans, judge });
+  const whyNot = placed(judge, { selected, owners });
+  const { untrained, ...counts } = countTokens(trajectory, whyNot);
   const { aggregation } = settings;
-  const writer = new RowWriter({ trajectory, tree, standing, owners, judge, aggregation, rollout_trained_tokens: tokens.trained });
+  const writer = new RowWriter({ trajectory, tree, standing, owners, whyNot, aggregation, rollout_trained_tokens: counts.trained });
   const place =
     plans.length === 0 && selected.length > 0 ? writer.dummy({ ...(selected[0] as Path), cut: true }, settings.maxTokens) : null;
   return {
     rows: { [Symbol.iterator]: () => (place === null ? writer.rows(plans) : [place].values()) },
     row_count: place === null ? plans.length : 1,
     left_out: countReasons(untrained),
-    tokens,
+    tokens: { ...counts, ...measureRows(plans) },
     standing: { in_loss: standing.in_loss, in_baseline: standing.in_baseline, reward: standing.reward },
   };
 }
@@ -100,9 +95,24 @@ export function dummyRow(trajectory: Trajectory, options: Partial<SelectOptions>
   const { maxTokens, aggregation, ...settings } = withDefaults(options);
   const standing = standingOf(trajectory, settings);
   const tree = new TreeIndex(trajectory);
-  const judge = toJudge(trajectory, settings, standing);
-  const writer = new RowWriter({ trajectory, tree, standing, owners: new Map(), judge, aggregation, rollout_trained_tokens: 0 });
+  const whyNot = toJudge(trajectory, settings, standing);
+  const writer = new RowWriter({ trajectory, tree, standing, owners: new Map(), whyNot, aggregation, rollout_trained_tokens: 0 });
   return writer.dummy(selectionNamed("strict").paths(tree)[0] ?? null, maxTokens);
+}
+
+/** The judge's answer, and where that is none, whether some row has the node. */
+function placed(judge: Judge, { selected, owners }: { selected: Path[]; owners: Map<string, Path> }): Judge {
+  const reachable = new Set<string>();
+  for (const path of selected)
+    for (const { node } of path.pieces) if (node.kind === "sampled" && path.trains(node)) reachable.add(node.node_id);
+  const whyNoRow = (nodeId: string): UntrainedReason | null =>
+    owners.has(nodeId) ? null : reachable.has(nodeId) ? "over_length" : "not_selected";
+  return (node) => judge(node) ?? whyNoRow(node.node_id);
+}
+
+/** Does this path train some of the node's tokens, if it is the one that gets them? */
+function isTrained(node: TreeNode, path: Path, judge: Judge): boolean {
+  return hasChoice(node) && path.trains(node) && judge(node) === null;
 }
 
 /** Up to the last end of a whole sample within the limit: half a turn is no action of the policy. */
@@ -162,7 +172,7 @@ function chooseOwners(paths: Path[]): Map<string, Path> {
 }
 
 /** A call counts once, under its first reason; one that is trained anywhere is not left out. */
-function countReasons(untrained: Map<string, string>): Record<string, number> {
+function countReasons(untrained: Map<string, UntrainedReason>): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const reason of untrained.values()) counts[reason] = (counts[reason] ?? 0) + 1;
   return counts;

@@ -1,8 +1,9 @@
-/** Where every sampled token of a rollout went: into a row, or under the reason why not. */
-import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
-import type { Path, RowPiece } from "../selection/selection.ts";
-import type { Judge } from "../trained/judge.ts";
-import { exclusionOfCall, lossHeadOf } from "../trained/trainable.ts";
+/** Where every sampled token of a rollout went: into training, or under the reason why not. */
+import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
+import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { RowPiece } from "../selection/selection.ts";
+import { callRules, firstReason, type TrainedSession } from "../trained/rules.ts";
+import type { Judge } from "../trained/why-untrained.ts";
 
 export type TokenAccount = {
   /** `trained` and all of `excluded` together: those that are known. */
@@ -10,7 +11,7 @@ export type TokenAccount = {
   /** Reason (`UncountedReason`) -> calls that sampled an unknown number of tokens, which are in no count here. */
   uncounted: Record<string, number>;
   trained: number;
-  /** Reason -> tokens: those of `ExclusionReason`, and `grammar`, `left_out_class`, `not_selected`, `over_length`. */
+  /** Reason (`schema/reasons/untrained.ts`) -> tokens. */
   excluded: Record<string, number>;
   /** Kind of call -> tokens that are `auxiliary` or `left_out_class` for it. */
   by_class: Record<string, number>;
@@ -19,18 +20,9 @@ export type TokenAccount = {
   tree_tokens: number;
 };
 
-export type Accounted = TokenAccount & {
+export type CountedTokens = Omit<TokenAccount, "row_tokens" | "tree_tokens"> & {
   /** Call id -> first reason, for calls of which nothing is trained. */
-  untrained: Map<string, string>;
-};
-
-export type Accountable = {
-  trajectory: Trajectory;
-  /** Before the limit on tokens. */
-  selected: Path[];
-  owners: Map<string, Path>;
-  rows: { pieces: RowPiece[] }[];
-  judge: Judge;
+  untrained: Map<string, UntrainedReason>;
 };
 
 /** What a run's rollouts come to; `excluded` reason by reason. */
@@ -53,34 +45,27 @@ export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): numbe
   return tree_tokens === 0 ? null : row_tokens / tree_tokens;
 }
 
-const emptyAccount = (): TokenAccount => ({
-  sampled: 0,
-  trained: 0,
-  excluded: {},
-  by_class: {},
-  uncounted: {},
-  row_tokens: 0,
-  tree_tokens: 0,
-});
+const emptyCounts = (): Omit<CountedTokens, "untrained"> => ({ sampled: 0, trained: 0, excluded: {}, by_class: {}, uncounted: {} });
+const emptyAccount = (): TokenAccount => ({ ...emptyCounts(), row_tokens: 0, tree_tokens: 0 });
 
-export function countTokens(accountable: Accountable): Accounted {
-  const { trajectory, selected, owners, rows, judge } = accountable;
+/** Every sampled token once: in the tree by its node, outside of it (no ids) by what the engine counted. */
+export function countTokens(trajectory: Accountable, whyNot: Judge): CountedTokens {
   const account = new Account(trajectory.calls);
-  const reachable = reachableNodes(selected);
-  for (const node of trajectory.nodes) {
-    if (node.kind !== "sampled") continue;
-    const reason = judge(node) ?? (owners.has(node.node_id) ? null : reachable.has(node.node_id) ? "over_length" : "not_selected");
-    account.take(node, reason);
-  }
+  for (const node of trajectory.nodes) if (node.kind === "sampled") account.take(node, whyNot(node));
   for (const call of trajectory.calls) {
     account.takeOutside(call, trajectory);
     account.takeUncounted(call);
   }
   for (const { sampled_tokens } of trajectory.fidelity.damaged) account.takeLost(sampled_tokens ?? 0);
-  return { ...account.total, ...measureRows(rows), untrained: account.untrained };
+  return { ...account.total, untrained: account.untrained };
 }
 
-function measureRows(rows: Accountable["rows"]): Pick<TokenAccount, "row_tokens" | "tree_tokens"> {
+/** Of a trajectory: all that its tokens are counted by. */
+export type Accountable = Pick<Trajectory, "calls" | "nodes" | "purpose" | "sandboxed" | "train_classes"> & {
+  fidelity: Pick<Fidelity, "damaged">;
+};
+
+export function measureRows(rows: Iterable<{ pieces: RowPiece[] }>): Pick<TokenAccount, "row_tokens" | "tree_tokens"> {
   let row_tokens = 0;
   // Pieces reach to the end of their node: of two pieces of one node the longer one has all of the other.
   const longest = new Map<TreeNode, number>();
@@ -92,17 +77,9 @@ function measureRows(rows: Accountable["rows"]): Pick<TokenAccount, "row_tokens"
   return { row_tokens, tree_tokens: longest.values().reduce((sum, length) => sum + length, 0) };
 }
 
-/** Sampled nodes that a selected path may train. */
-function reachableNodes(paths: Path[]): Set<string> {
-  const reachable = new Set<string>();
-  for (const path of paths)
-    for (const { node } of path.pieces) if (node.kind === "sampled" && path.trains(node)) reachable.add(node.node_id);
-  return reachable;
-}
-
 class Account {
-  readonly total = emptyAccount();
-  readonly untrained = new Map<string, string>();
+  readonly total = emptyCounts();
+  readonly untrained = new Map<string, UntrainedReason>();
   readonly #inTree = new Set<string>();
   readonly #trained = new Set<string>();
   readonly #classes: ReadonlyMap<string, string>;
@@ -111,11 +88,11 @@ class Account {
     this.#classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
   }
 
-  take(node: TreeNode, reason: string | null): void {
+  take(node: TreeNode, reason: UntrainedReason | null): void {
     this.#inTree.add(node.call_id);
     const { length } = node.token_ids;
     // A forced token is never trained, whatever holds for the rest of its call.
-    const isOpen = node.trainable || reason !== node.reason;
+    const isOpen = node.reason === null || reason !== node.reason;
     const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
     this.total.sampled += length;
     this.#exclude(node.call_id, "forced", forced);
@@ -127,10 +104,10 @@ class Account {
   }
 
   /** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
-  takeOutside(call: CallRecord, trajectory: Trajectory): void {
+  takeOutside(call: CallRecord, session: TrainedSession): void {
     if (this.#inTree.has(call.call_id)) return;
     const tokens = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
-    const reason = exclusionOfCall({ ...call, ...lossHeadOf(trajectory) }) ?? "no_token_ids";
+    const reason = firstReason(callRules, call, session) ?? "no_token_ids";
     this.total.sampled += tokens;
     this.#exclude(call.call_id, reason, tokens);
     if (call.output !== null) this.untrained.set(call.call_id, reason);
@@ -147,7 +124,7 @@ class Account {
     if (uncounted !== null) this.total.uncounted[uncounted] = (this.total.uncounted[uncounted] ?? 0) + 1;
   }
 
-  #exclude(callId: string, reason: string, tokens: number): void {
+  #exclude(callId: string, reason: UntrainedReason, tokens: number): void {
     if (tokens === 0) return;
     this.total.excluded[reason] = (this.total.excluded[reason] ?? 0) + tokens;
     const kind = reason === "auxiliary" || reason === "left_out_class" ? this.#classes.get(callId) : undefined;

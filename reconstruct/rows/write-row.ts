@@ -1,10 +1,11 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
+import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
-import type { Judge } from "../trained/judge.ts";
 import type { Standing } from "../trained/loss-rules.ts";
+import type { Judge } from "../trained/why-untrained.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 import type { Plan } from "./row-plan.ts";
@@ -15,7 +16,8 @@ export type RowContext = {
   standing: Standing;
   /** Node id -> the path that trains it. */
   owners: Map<string, Path>;
-  judge: Judge;
+  /** Why no row trains a node; null where one does. */
+  whyNot: Judge;
   aggregation: Aggregation;
   rollout_trained_tokens: number;
 };
@@ -133,10 +135,10 @@ export class RowWriter {
     return (own ?? [...this.#policies.values()].flat().find(isIt))?.step ?? null;
   }
 
-  #whyNotHere(node: TreeNode, { paths }: Plan): string | null {
-    const { judge, owners } = this.#context;
+  #whyNotHere(node: TreeNode, { paths }: Plan): UntrainedReason | null {
+    const { whyNot, owners } = this.#context;
     const owner = owners.get(node.node_id);
-    return judge(node) ?? (owner !== undefined && paths.has(owner) ? null : owner === undefined ? "not_selected" : "other_row");
+    return whyNot(node) ?? (owner !== undefined && paths.has(owner) ? null : "other_row");
   }
 }
 

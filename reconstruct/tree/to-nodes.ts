@@ -1,14 +1,15 @@
 /** The token tree as records: nodes in depth-first order, a parent always before its children, and the traces. */
 
+import type { RecordedReason } from "../../schema/reasons/untrained.ts";
 import type { Trace, TreeNode } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
+import { policyVersionAt } from "../log/policy-of.ts";
 import type { CallHistory } from "../log/read-log.ts";
-import { type Exclusion, forcedTokens, policyVersionAt } from "../trained/trainable.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
 
 export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, string> };
 
-export function toNodes(tree: TokenTree, exclusions: Map<string, Exclusion | null>): Nodes {
+export function toNodes(tree: TokenTree, exclusions: Map<string, RecordedReason | null>): Nodes {
   const nodes: TreeNode[] = [];
   const idOf = new Map<Branch, string>();
   const samples = new SampleReader();
@@ -74,7 +75,7 @@ class SampleReader {
   readonly #forced = new Map<CallHistory, boolean[] | null>();
   readonly #logprobs = new Map<CallHistory, (number | null)[] | null>();
 
-  node(branch: Branch, node_id: string, parent_id: string | null, exclusions: Map<string, Exclusion | null>): TreeNode {
+  node(branch: Branch, node_id: string, parent_id: string | null, exclusions: Map<string, RecordedReason | null>): TreeNode {
     const { call } = branch;
     const token_ids = tokensOf(branch);
     const reason = exclusions.get(call.call_id) ?? null;
@@ -120,4 +121,10 @@ class SampleReader {
 function toTraces(leaves: { branch: Branch; node_id: string }[]): Trace[] {
   leaves.sort((a, b) => a.branch.call.rank - b.branch.call.rank);
   return leaves.map(({ branch, node_id }, index) => ({ trace_id: `t${index}`, leaf_node_id: node_id, agent: branch.call.begun.agent }));
+}
+
+/** Under a grammar a logprob of exactly 0 means that no other token was allowed; null where there was no grammar. */
+function forcedTokens({ finished }: CallHistory): boolean[] | null {
+  if (!finished?.logprob_semantics.grammar || !finished.logprobs) return null;
+  return finished.logprobs.map((logprob) => logprob === 0);
 }

@@ -5,8 +5,8 @@
  */
 
 import type { Conversations, TriePlace } from "../log/conversations.ts";
+import { weightSpansOf } from "../log/policy-of.ts";
 import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
-import { weightSpansOf } from "../trained/trainable.ts";
 import type { Edge } from "./edge.ts";
 
 export type Branch = {

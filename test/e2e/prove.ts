@@ -27,12 +27,13 @@ export function proveTokens({ trajectories, exchanges }: Played): void {
   for (const trajectory of trajectories) {
     const report = verifyTrajectory(trajectory, exchanges);
     assert.deepEqual(report.mismatches, []);
-    assert.equal(report.trainable_tokens, trajectory.fidelity.trainable_tokens);
+    const { rows, tokens } = selectRows(trajectory, { allowGrammar: true });
+    assert.equal(report.trainable_tokens, tokens.trained);
     assert.ok(
       report.trainable_tokens >= chosenTokensPerTurn * trajectory.calls.length,
       `only ${report.trainable_tokens} tokens were chosen`,
     );
-    assert.deepEqual(verifyRows(trajectory, selectRows(trajectory, { allowGrammar: true }).rows), []);
+    assert.deepEqual(verifyRows(trajectory, rows), []);
     const { sampled_tokens, trainable_tokens, excluded } = trajectory.fidelity;
     assert.equal(
       sampled_tokens,

@@ -77,7 +77,7 @@ for (const [format, promptOf] of Object.entries(promptsOf)) {
   });
 }
 
-test("nemo-rl: a first turn that is not trained stands behind the prompt, as what came in", async () => {
+function firstTurnUntrained(): Trajectory {
   const untrained = rollout(1, {
     goOn: (log, first) => {
       const messages = [system("be good"), user("fix it"), assistant("answer 1"), user("more")];
@@ -86,7 +86,11 @@ test("nemo-rl: a first turn that is not trained stands behind the prompt, as wha
   });
   for (const node of untrained.nodes)
     if (node.call_id === untrained.calls[0]?.call_id) Object.assign(node, { trainable: false, reason: "auxiliary" });
-  const { rows } = await written("nemo-rl", [rollout(0), untrained]);
+  return untrained;
+}
+
+test("nemo-rl: a first turn that is not trained stands behind the prompt, as what came in", async () => {
+  const { rows } = await written("nemo-rl", [rollout(0), firstTurnUntrained()]);
   const [whole, partly] = rows as Datum[];
   assert.ok(whole && partly);
   assert.equal(initialPrompt(partly), initialPrompt(whole));
@@ -94,6 +98,16 @@ test("nemo-rl: a first turn that is not trained stands behind the prompt, as wha
     partly.message_log.map(({ role }) => role),
     ["user", "user", "assistant"],
   );
+});
+
+test("nemo-gym: a rollout whose first turn is not trained leaves out its group by a reason of its own, and fidelity finds no other prompt", async () => {
+  const untrained = firstTurnUntrained();
+  const { rows, report } = await written("nemo-gym", [rollout(0), untrained]);
+  assert.deepEqual([rows, report.left_out_groups], [[], { first_turn_untrained: 1 }]);
+  assert.deepEqual(report.left_out_rollouts, { first_turn_untrained: 1, group_left_out: 1 });
+  const summarizer = new FidelitySummarizer({});
+  for (const one of [rollout(0), untrained]) summarizer.add(one);
+  assert.deepEqual(summarizer.summary.different_prompts, []);
 });
 
 test("miles finds how old a sample is: its weight versions are steps", async () => {

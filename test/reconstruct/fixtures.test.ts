@@ -131,7 +131,7 @@ test("tokens that a grammar forced are marked and not trained; without a grammar
     sampled.map((node) => node.forced),
     [[true, false, true], undefined],
   );
-  assert.deepEqual(trajectory.fidelity.excluded, { forced: 2 });
+  assert.deepEqual(trajectory.fidelity.excluded, { forced: 2, grammar: 1 });
   const strict = selectRows(trajectory);
   assert.deepEqual([strict.row_count, strict.left_out], [1, { grammar: 1 }]);
   assert.deepEqual(verifyRows(trajectory, strict.rows), []);

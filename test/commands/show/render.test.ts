@@ -31,14 +31,16 @@ test("the text shows turns, tool calls, results, tokens and mask, the reward, an
     "merge-ranges",
     /reward +1\n/,
     "Turn 2  main, delivered, stop",
-    "prompt 10, sampled 11: 10 trainable, 1 forced",
+    "prompt 10, sampled 11: not trained (grammar), 1 forced",
+    "10 grammar (It was sampled under a grammar",
     "(the request of turn 1 again)",
     'calls      bash {"command":"ls"}',
     "result     merge.ts",
     "diverged from turn 2 at token 10: reasoning dropped",
     'before: "<think> look"',
     "sampled 11: not trained (undelivered)",
-    /█▒█/,
+    /x▒x/,
+    /██/,
     /row inflation +1\.\d+/,
   ])
     assert.match(text, typeof words === "string" ? new RegExp(RegExp.escape(words)) : words);

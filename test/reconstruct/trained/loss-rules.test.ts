@@ -48,9 +48,6 @@ test("one masked for a slow engine can be taken after all, but not what of it ha
   assert.deepEqual(under(cut, `${slow}=train`), [3, 0.5, true, true]);
   const { tokens } = selectRows(cut, { cutOff: { [slow]: { action: "train" } } });
   assert.deepEqual(tokens.excluded, { no_logprob: 2 });
-  // A file of before names the mask alone.
-  for (const node of cut.nodes) if (node.reason === "no_logprob") node.reason = "masked_rollout";
-  assert.deepEqual(selectRows(cut, { cutOff: { [slow]: { action: "train" } } }).tokens.excluded, { no_logprob: 2 });
 });
 
 test("of work that was not measured one option says what it is worth, whatever kept it from being measured", () => {

@@ -1,18 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { whyIncomparable } from "../../../exporters/rows/comparable.ts";
+import { firstReason, type SampledCall, trainerRules } from "../../../reconstruct/trained/rules.ts";
+import { defaultTrainer } from "../../../reconstruct/trained/why-untrained.ts";
 import type { Sampling } from "../../../schema/message.ts";
-import type { CallRecord } from "../../../schema/trajectory.ts";
-import { goldenSibling } from "../../fakes/records/golden-session.ts";
 
-const call = (sampling: Sampling, kind: "raw" | "processed" | null = "raw"): CallRecord => {
-  const [first] = goldenSibling().calls as [CallRecord];
-  return { ...first, sampling, logprob_semantics: { kind, grammar: false } };
-};
+const call = (sampling: Sampling, kind: "raw" | "processed" | null = "raw"): SampledCall => ({
+  request_class: "main",
+  sampling,
+  logprob_semantics: { kind, grammar: false },
+  seesImage: false,
+  hasForced: false,
+});
 
 const neutral = { top_p: 1, top_k: -1, min_p: 0, presence_penalty: 0, frequency_penalty: 0, repetition_penalty: 1 };
 
-const cases: [string, CallRecord, number | null, string | null][] = [
+const cases: [string, SampledCall, number | null, string | null][] = [
   ["as training calls are sampled", call({ temperature: 1, ...neutral }), null, null],
   ["greedy", call({ temperature: 0 }), null, "other_temperature"],
   ["nobody recorded a temperature", call({}), null, "temperature_unknown"],
@@ -35,4 +37,5 @@ const cases: [string, CallRecord, number | null, string | null][] = [
 ];
 
 for (const [title, one, temperature, want] of cases)
-  test(`${title}: ${want ?? "comparable"}`, () => assert.equal(whyIncomparable(one, temperature), want));
+  test(`${title}: ${want ?? "comparable"}`, () =>
+    assert.equal(firstReason(trainerRules.rl, one, { ...defaultTrainer, temperature }), want));

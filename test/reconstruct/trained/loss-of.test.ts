@@ -1,26 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lossOf } from "../../rollouts/loss-of.ts";
-import type { HarnessRun } from "../../rollouts/run-harness.ts";
-import type { Verdict } from "../../schema/rollout.ts";
+import { lossOf } from "../../../reconstruct/trained/loss-of.ts";
+import type { Verdict } from "../../../schema/rollout.ts";
 
 const verdict = { reward: 0, status: "graded", error: null } as Verdict;
-const run = (changed: Partial<HarnessRun>): HarnessRun => ({
-  stop_reason: "exited",
-  exit_code: 0,
-  output_tail: "",
-  infrastructure: null,
-  failure: null,
-  cut_by_clock: false,
-  engine_share: 0.9,
-  slow_engine: false,
-  ...changed,
-});
+const run = (changed: Partial<NonNullable<Parameters<typeof lossOf>[0]>>) => ({ stop_reason: "exited", slow_engine: false, ...changed });
 
 test("a rollout that a clock cut counts, and not where the engine was slow for everybody", () => {
   for (const stop_reason of ["harness_timeout", "budget_spent"])
     for (const slow_engine of [true, false]) {
-      const loss = lossOf(run({ stop_reason, cut_by_clock: true, slow_engine }), verdict, null, 3);
+      const loss = lossOf(run({ stop_reason, slow_engine }), verdict, null, 3);
       assert.deepEqual([loss.status, loss.in_loss, loss.in_baseline], ["cut", !slow_engine, !slow_engine], `${stop_reason} ${slow_engine}`);
     }
 });

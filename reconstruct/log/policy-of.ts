@@ -1,0 +1,38 @@
+/** Which weights sampled a call's tokens, as far as the log knows. */
+import { samePolicy } from "../../schema/same-policy.ts";
+import type { Policy, WeightSpan } from "../../schema/session-log.ts";
+import type { CallHistory } from "./read-log.ts";
+
+/** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
+export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
+  const policy = tries.at(-1)?.policy;
+  return policy === undefined ? begun.policy : policy;
+}
+
+/** The weights changed while it was generated, and nobody recorded at which token. */
+export function changedPolicy(call: CallHistory): boolean {
+  const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
+  const isOther = start !== null && end !== null && !samePolicy(start, end);
+  return (isOther || call.finished?.policy_changed === true) && weightSpansOf(call) === null;
+}
+
+/**
+ * Which weights sampled which tokens, by the engine's own word. One name for all of them is none: engines that know no
+ * spans tell the name at the finish.
+ */
+export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
+  const spans = finished?.weights ?? [];
+  return spans.length > 1 ? spans : null;
+}
+
+/** The version that sampled the call's token at this position; null where it is unknown. */
+export function policyVersionAt(call: CallHistory, position: number): string | null {
+  const spans = weightSpansOf(call);
+  if (spans) return spans.find(({ start, end }) => start <= position && (end === null || position < end))?.version ?? null;
+  return changedPolicy(call) ? null : (call.finished?.policy?.version ?? null);
+}
+
+/** By the try that answered it: one before may have been at an engine that answered nothing. */
+export function isOfOtherPolicy({ tries }: CallHistory): boolean {
+  return tries.at(-1)?.other_policy === true;
+}

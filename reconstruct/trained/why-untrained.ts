@@ -1,0 +1,80 @@
+/**
+ * Is it trained, and if not, why? Everything that asks (the record, rows, every format, `export`, `fidelity`, `show`,
+ * `record`) asks here. The rules stand in `rules.ts`, what they mean and how they are cured in `schema/reasons/`.
+ */
+import type { RecordedReason, UntrainedReason } from "../../schema/reasons/untrained.ts";
+import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { CallHistory } from "../log/read-log.ts";
+import { imagesOf } from "../rows/images-of.ts";
+import type { Standing } from "./loss-rules.ts";
+import {
+  callRules,
+  firstReason,
+  type JudgedCall,
+  type SampledCall,
+  type TrainedSession,
+  type Trainer,
+  tokenRules,
+  trainerRules,
+} from "./rules.ts";
+
+/** One that states nothing of itself. */
+export const defaultTrainer: Trainer = {
+  temperature: null,
+  readsTemperatures: false,
+  allowGrammar: false,
+  leaveOut: [],
+  wholeTurns: false,
+  objective: "rl",
+};
+
+type InLoss = Pick<Standing, "in_loss">;
+
+/** Why the call's turn is not trained, whatever is known of its tokens: all that a form in words asks. */
+export function whyTurnUntrained(call: JudgedCall, session: TrainedSession & InLoss): RecordedReason | null {
+  return firstReason(callRules, call, session) ?? ofRollout(session);
+}
+
+/** Why the call's tokens are not trained, by the record alone. `hasPrompt`: the ids of its prompt are known. */
+export function whyRecordedUntrained(
+  call: { judged: JudgedCall; history: CallHistory; hasPrompt: boolean },
+  session: TrainedSession & InLoss,
+): RecordedReason | null {
+  const { judged, history, hasPrompt } = call;
+  return firstReason(callRules, judged, session) ?? firstReason(tokenRules, history, hasPrompt) ?? ofRollout(session);
+}
+
+/** The reason; null where the node's tokens may be trained, apart from those that a grammar forced. */
+export type Judge = (node: TreeNode) => UntrainedReason | null;
+
+/** Asks of a stored trajectory under a trainer's options, and under what the rules for whole rollouts made of it. */
+export function toJudge(trajectory: Pick<Trajectory, "calls" | "nodes" | "messages">, trainer: Trainer, standing: InLoss): Judge {
+  const images = imagesOf(trajectory);
+  const forced = new Set(trajectory.nodes.filter((node) => node.forced?.includes(true)).map(({ call_id }) => call_id));
+  const ofCall = new Map<string, UntrainedReason | null>();
+  for (const call of trajectory.calls) {
+    const sampled: SampledCall = {
+      ...call,
+      seesImage: images.size > 0 && call.input.some((id) => images.has(id)),
+      hasForced: forced.has(call.call_id),
+    };
+    ofCall.set(call.call_id, firstReason(trainerRules[trainer.objective], sampled, trainer) ?? ofRollout(standing));
+  }
+  const lifted = trainer.objective === "sft" ? liftedForSft : liftedAlways;
+  return ({ reason, call_id }) => (reason === null || lifted.has(reason) ? (ofCall.get(call_id) ?? null) : reason);
+}
+
+/** The record's own mask gives way to the standing under the rules. */
+const liftedAlways: ReadonlySet<RecordedReason> = new Set(["masked_rollout"]);
+
+/** Imitation needs the ids alone. */
+const liftedForSft: ReadonlySet<RecordedReason> = new Set([...liftedAlways, "no_logprob", "unattributed_policy"]);
+
+function ofRollout({ in_loss }: InLoss): "masked_rollout" | null {
+  return in_loss ? null : "masked_rollout";
+}
+
+/** Has the node a token that could be trained, that is, one that a grammar did not force? */
+export function hasChoice({ kind, forced }: TreeNode): boolean {
+  return kind === "sampled" && (forced === undefined || forced.includes(false));
+}
