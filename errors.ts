@@ -119,7 +119,7 @@ export function asAlidadeError(error: unknown, code: ErrorCode, prefix = ""): Al
   return new AlidadeError(code, `${prefix}${messageOf(error)}`, { cause: error });
 }
 
-/** One line for people, whatever was thrown. */
+/** Any thrown value as one line. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
   return error instanceof Error ? error.message || error.name : String(error);

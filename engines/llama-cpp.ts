@@ -185,7 +185,7 @@ class LlamaCppEngine implements Engine {
       messages: [{ role: "user", content: "ping" }],
       max_tokens: 1,
       temperature,
-      // Its own defaults truncate; whatever they cut off has no logprob to compare.
+      // The server's defaults truncate the distribution; a token that is cut off has no logprob to compare.
       top_k: 0,
       top_p: 1,
       min_p: 0,
@@ -201,7 +201,7 @@ class LlamaCppEngine implements Engine {
     return {
       tokens: Boolean(reply.__verbose?.tokens?.length),
       prompt: Boolean(prompt?.length),
-      // One token can be half a character, and then there is none: said by a server that gives logprobs else.
+      // One token can be half a character, and then this server gives no logprob for it, although it does otherwise.
       best: known.length > 0 ? Math.max(...known) : null,
       sampled: entry && isMeasured(entry.logprob) ? entry.logprob : null,
     };

@@ -128,7 +128,7 @@ async function openSdk(baseUrl: string, apiKey: string | null, { fetch }: Hosted
   });
 }
 
-/** Chunks in, events out; fragments of a tool call are joined, and text that comes between them is said behind it. */
+/** Chunks in, events out. Fragments of a tool call are joined, and text between them follows the call. */
 class StreamedTurn {
   #pending: { index: number | undefined; id: string; name: string; arguments: string; behind: string } | null = null;
   #finish: FinishReason | null = null;
@@ -182,8 +182,8 @@ class StreamedTurn {
 }
 
 /**
- * Does this fragment begin the next call? Some servers number every call 0, or none, and tell them apart by ids; others
- * give each fragment an id of its own, but no name.
+ * Whether this fragment begins the next call. Some servers number every call 0, or none, and separate calls by ids; others
+ * give each fragment its own id, but no name.
  */
 function isAnother(pending: { index: number | undefined; id: string }, fragment: ChatCompletionChunk.Choice.Delta.ToolCall): boolean {
   return (

@@ -166,7 +166,7 @@ class SglangEngine implements Engine {
       ...(hasTools ? { tools: toChatTools(request.tools), tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...toSglangSampling(sampling),
-      // With ids the template is not asked; the messages still tell the server's parsers what to do.
+      // With ids the template does not run, but the server's parsers still need the messages.
       ...(request.prompt_ids ? { input_ids: request.prompt_ids.toIds() } : {}),
       stream: false,
       rid: request.call_id,

@@ -111,7 +111,7 @@ class VllmEngine implements Engine {
     const reader = new ChunkReader(this.baseUrl);
     const frames = new SseDecoder();
     const sampled: number[] = [];
-    // Held against what was asked as soon as it is there: the echo is as long as the prompt, and is not kept.
+    // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.
     let complaint = request.prompt_ids ? promptComplaint(request.prompt_ids, null) : null;
     let isAccepted = false;
     let events: SampleEvent[] = [];
@@ -297,7 +297,7 @@ class VllmEngine implements Engine {
     return typeof logprob === "number" ? (logprob === 0 ? "masked" : "unmasked") : null;
   }
 
-  /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call asks it to. */
+  /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call needs that list. */
   async #coldProbe(model: string, signal: AbortSignal): Promise<VllmProbe> {
     const probed = await this.#probeOnce({ ...probeBody(model, 1), ...withBest }, signal);
     return probed.accepted ? probed : await this.#probeOnce(probeBody(model, 1), signal);

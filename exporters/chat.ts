@@ -1,6 +1,6 @@
 /**
- * Chat messages for SFT: one conversation a line. It needs no token ids, so it works for every engine. An assistant
- * turn that the policy really said has `weight` 1 in exactly one row, whatever the number of rows that repeat it.
+ * Chat messages for SFT: one conversation a line. It needs no token ids, so it works for every engine. An assistant turn
+ * that the policy sampled has `weight` 1 in exactly one row, even if several rows repeat it.
  */
 import { z } from "zod";
 import { underRules, whyTurnUntrained } from "../reconstruct/index.ts";
@@ -47,7 +47,7 @@ export type ChatRow = {
   group_id: string | null;
   sample_index: number | null;
   agent: string;
-  /** The call that said the last message. */
+  /** The call that sampled the last message. */
   call_id: string;
 };
 
@@ -86,7 +86,7 @@ function earlierTurns(calls: CallRecord[]): Map<string, CallRecord[]> {
   return earlier;
 }
 
-/** How many leading messages of `call` are the parent's conversation and what it said. */
+/** The number of leading messages of `call` that equal the parent's conversation and turn. */
 function sharedMessages(call: CallRecord, parent: CallRecord): number {
   const whole = [...parent.input, parent.output];
   const end = whole.findIndex((id, at) => call.input[at] !== id);

@@ -33,7 +33,7 @@ export const nemoRl = defineExporter({
   },
 });
 
-/** What the policy said and is not trained is told as what came in: an assistant's message would be trained. */
+/** Untrained turns of the policy are written as input: an assistant message would be trained. */
 const toUser = (token_ids: number[]) => ({ role: "user", content: "", token_ids });
 
 function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: SamplePlace): Record<string, unknown> {

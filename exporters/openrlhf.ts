@@ -50,7 +50,7 @@ export const openrlhf = defineExporter({
   },
 });
 
-/** What the users of a call said: OpenRLHF only logs it. */
+/** The user messages of a call; OpenRLHF only logs them. */
 function userTextOf(call: CallRecord | undefined, trajectory: Trajectory): string {
   if (call === undefined) return "";
   const parts = inputOf(call, trajectory).flatMap(({ role, parts }) => (role === "user" ? parts : []));

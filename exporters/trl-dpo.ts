@@ -87,7 +87,7 @@ function callOfMessage(trajectory: Trajectory, leaf: string, position: number): 
   return null;
 }
 
-/** Chat templates want a call's arguments as an object; what is none stays as the model wrote it. */
+/** Chat templates need an object as a call's arguments; other arguments stay as the model wrote them. */
 function toTrl({ weight: _, ...message }: RowMessage): Record<string, unknown> {
   const { tool_calls } = message;
   if (tool_calls === undefined) return { ...message, content: message.content ?? "" };

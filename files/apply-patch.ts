@@ -11,7 +11,7 @@ import { type FilePatch, type Hunk, parsePatch, splitLines } from "./parse-patch
 export function applyPatch(files: TreeFile[], patch: string): TreeFile[] {
   const changes = parsePatch(Buffer.from(patch, "utf8").toString("latin1"));
   const base = new Map(files.map((file) => [file.path, file]));
-  // Wherever in the patch it is said: two files may swap their paths, and a file may come where a folder was.
+  // In any order in the patch: two files may swap their paths, and a file may replace a folder.
   const gone = new Set(changes.filter(isLeft).map((change) => change.oldPath as string));
   const made = new Map<string, TreeFile | null>();
   for (const change of changes) {

@@ -21,7 +21,7 @@ export type FilePatch = {
   oldPath: string | null;
   /** null: the file is deleted. */
   newPath: string | null;
-  /** How the file gets a new path, where git says so: a renamed one leaves its old path, a copied one stays there too. */
+  /** The file's way to a new path, where git names one: a renamed file leaves its old path, a copied one also stays there. */
   move: "rename" | "copy" | null;
   /** null: it stays as it was. */
   mode: number | null;
@@ -29,7 +29,7 @@ export type FilePatch = {
 };
 
 export function parsePatch(patch: string): FilePatch[] {
-  // A patch without its last line end was stripped: of a file without one a line of its own tells.
+  // A patch without its last line end was stripped; a file without one is marked by its own line.
   const lines = splitLines(patch.endsWith("\n") ? patch : `${patch}\n`);
   const changes: FilePatch[] = [];
   for (let index = 0; index < lines.length; ) {

@@ -5,7 +5,7 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { GraderSpec, Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
-/** Models behind the proxy, for a grader that asks them: a session of its own there, which is recorded and never trained. */
+/** Models behind the proxy for a grader, in a session of its own, which is recorded and never trained. */
 export type Sampler = {
   /** The proxy without a trailing slash and without `/v1`, for any SDK that it speaks to. */
   readonly url: string;
@@ -18,7 +18,7 @@ export type GradeContext = {
   work: TreeFile[];
   /** The workdir as it was delivered to the agent. */
   base: TreeFile[];
-  /** What the agent said and did, reconstructed before it is graded. Absent where no agent was at work, as in `alidade check`. */
+  /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
   sampler?: Sampler;

@@ -50,7 +50,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
     const { patch_sha256, tree_sha256, no_change } = diffWork(base, work);
     const output_tail = (result.stdout + result.stderr).slice(-evidenceOutput);
     const rest = {
-      // The script may run the work, and the work may print: nothing here tells their lines apart.
+      // The script may run the work, and the work may print: their lines look the same here.
       tier: sandbox.facts.isolation === "none" ? "T0" : "T1",
       isolation: sandbox.facts.isolation,
       grader: "script",

@@ -18,7 +18,7 @@ const workBounds = { max_files: 20_000, max_bytes: 256 * 1024 * 1024 };
 
 /** Characters kept of the patch that people read; its hash is over what was compared. */
 const patchLength = 200_000;
-/** Larger files, and whatever comes after this much patch, are told apart by their hashes: comparing lines costs time. */
+/** Larger files, and everything after this much patch, are compared by hash: comparing lines costs time. */
 const largestCompared = 1_000_000;
 const mostCompared = 5 * patchLength;
 

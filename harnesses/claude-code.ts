@@ -25,7 +25,7 @@ export const claudeCode: Harness = {
   dialects: ["anthropic-messages"],
   packages: { [packageName]: version },
   version,
-  // Without the Agent tool there are no sub-agents, and it is told to compact nothing.
+  // Without the Agent tool there are no sub-agents, and compaction is switched off.
   makes: [],
   commands: ["claude"],
 
@@ -87,7 +87,7 @@ function pointedAtUs(context: Omit<HarnessContext, "instruction" | "pack">): Rec
 }
 
 const lean = {
-  // As root it refuses to work without approvals unless it is told that this is a sandbox.
+  // As root it refuses to work without approvals, unless a variable says that this is a sandbox.
   IS_SANDBOX: "1",
   CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS: "1",
   DISABLE_PROMPT_CACHING: "1",
@@ -103,7 +103,7 @@ const lean = {
   CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS: "3600000",
 };
 
-/** It asks for 32 000 tokens by default, more than many an engine's whole context. */
+/** It requests 32 000 tokens by default, more than the whole context of many engines. */
 function limits(context: Pick<HarnessContext, "contextWindow">): Record<string, string> {
   const tokens = context.contextWindow === null ? maxOutputTokens : Math.min(maxOutputTokens, Math.ceil(context.contextWindow / 4));
   return { CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(tokens) };

@@ -4,7 +4,7 @@
  */
 import type { RequestClass } from "../schema/session-spec.ts";
 
-/** Where a pack runs: Docker wants `linux-…` whatever the host is, the process sandbox wants the host's own. */
+/** The platform of a pack: Docker needs `linux-…` on any host, the process sandbox the host's own. */
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
 export type PackPlatform = (typeof packPlatforms)[number];
 
@@ -47,7 +47,7 @@ export interface Harness {
   unneeded?(platform: PackPlatform): readonly string[];
   /** The file below HOME that its pack hands to it as standard input. Absent: an empty one, for harnesses append it to the prompt. */
   readonly input?: string;
-  /** The context window, in tokens, that it goes by whatever it is told. */
+  /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;
   /**
    * Kinds of call beside its main agent's that it makes when `launch` runs it. Others that a request claims are not

@@ -236,7 +236,7 @@ async function writePackFile(folder: string, harness: Harness, pack: Pack, lockH
   await writeFile(join(folder, "pack.json"), `${JSON.stringify(file, null, 2)}\n`);
 }
 
-/** Inside a sandbox another user reads it, whatever this one's umask was. */
+/** Inside a sandbox another user reads it, so this user's umask must not apply. */
 async function makeReadable(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     if (entry.isSymbolicLink()) continue;

@@ -89,7 +89,7 @@ function settings(context: Pick<HarnessContext, "model">) {
   return { defaultProvider: provider, defaultModel: context.model };
 }
 
-/** JSON mode exits 0 whatever happened: the last assistant message of the run says how it ended. */
+/** JSON mode always exits with 0: the last assistant message shows how the run ended. */
 function errorInEvents(stdout: string): HarnessEnd | null {
   const event = lastJsonLine(stdout, (line) => line.includes('"stopReason"') && line.includes('"message_end"'));
   const message = event?.message;

@@ -3,7 +3,7 @@ import { open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { currentOwner, hostId, isOwnerAlive } from "./owner.ts";
 
-/** The holder says so often that it lives: nothing else is seen of a process on another machine or in another container. */
+/** The interval of the holder's sign of life, the only thing that another machine or container can see of it. */
 const beatMs = 10_000;
 /** Six beats were missed. */
 const deadAfterMs = 60_000;

@@ -1,4 +1,4 @@
-/** The rule by which what dead processes left behind is told from what is in use, and the account of what was done about it. */
+/** Decides what dead processes left behind and what is in use, and counts the removals. */
 import { messageOf } from "../errors.ts";
 import { isOwnerAlive } from "./owner.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Our folders in the system's temporary folder, and how those of dead processes are told from those in use: by the owner
- * that is written into each; where that is missing, by age.
+ * Our folders in the system's temporary folder. Folders of dead processes are found by the owner that is written into each,
+ * or by age where that is missing.
  */
 import { lstat, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

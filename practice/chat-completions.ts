@@ -129,7 +129,7 @@ class TurnReader {
     return this.#finish === "stop" && this.#calls > 0 ? "tool_calls" : (this.#finish ?? "stop");
   }
 
-  /** A tool call goes out in one piece: half a call cannot be told from text that only looks like one. */
+  /** A tool call is sent in one piece: half a call looks like text. */
   toWire(delta: TurnDelta | undefined): Record<string, unknown> {
     if (delta === undefined) return {};
     if (delta.type === "content") return { content: delta.text };

@@ -15,7 +15,7 @@ export class PracticeModel {
     this.policy = newPolicy(options);
   }
 
-  /** For requests without a seed: as in vLLM, the same server asked the same things in the same order says the same. */
+  /** For requests without a seed: as in vLLM, the same server gives the same answers to the same requests in the same order. */
   nextSeed(): number {
     this.#requests += 1;
     return -this.#requests;

@@ -127,7 +127,7 @@ export function knownId(id: number): number {
   return id;
 }
 
-/** Tokens that may be sampled: what was asked for, as far as the context has room for it. */
+/** Tokens that may be sampled: the requested number, limited by the room in the context. */
 export function room(promptTokens: number, maxModelLen: number, requested: number | null | undefined): number {
   if (promptTokens >= maxModelLen)
     throw new WireError(

@@ -98,7 +98,7 @@ function resetPrefixCache(model: PracticeModel, exchange: PracticeExchange): voi
 }
 
 function metrics(model: PracticeModel, running: number): string {
-  // The request that asks is running too.
+  // The current request counts as running too.
   return `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running ${running - 1}\n# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total ${model.policy.sampledTokens}\n`;
 }
 

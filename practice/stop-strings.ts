@@ -1,4 +1,4 @@
-/** Ends a text at the first of some strings. The string itself is not said; its tokens were sampled all the same. */
+/** Ends a text at the first of some strings. The string itself is not sent, although its tokens were sampled. */
 import { heldBack } from "./turn-parser.ts";
 
 export class StopStrings {

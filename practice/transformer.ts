@@ -49,7 +49,7 @@ type Layer = {
 
 export class Transformer {
   readonly vocabularySize: number;
-  /** The logits of the last step that asked for them; overwritten by the next one. */
+  /** The logits of the last step that computed them; the next one overwrites them. */
   readonly logits: Float64Array;
 
   readonly #embedding: Float64Array;

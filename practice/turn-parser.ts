@@ -126,7 +126,7 @@ export class TurnParser {
     return true;
   }
 
-  /** Takes out what can be said now: all of it, or all but an ending that may be the start of a tag. */
+  /** Takes out the text that can be sent now: all of it, or all but an ending that may begin a tag. */
   #release(all: boolean, ...tags: string[]): string {
     const keep = all ? 0 : heldBack(this.#held, tags);
     const text = this.#held.slice(0, this.#held.length - keep);

@@ -108,7 +108,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     return preferPolicy(this.pool.slots)[0]?.policy ?? null;
   }
 
-  /** Probes the engines, brings back the sessions of the store where asked to, and listens. Throws `engine_unreachable`. */
+  /** Probes the engines, restores the sessions of the store on request, and listens. Throws `engine_unreachable`. */
   static async start(options: ProxyOptions): Promise<HarnessProxy> {
     const proxy = new HarnessProxy(options);
     try {
@@ -164,7 +164,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     });
   }
 
-  /** A connection that belongs to this session, whatever key it sends. */
+  /** Marks a connection as this session's, with any key. */
   attach(session: Session, socket: Parameters<HarnessListener["attach"]>[1]): void {
     this.#listener.attach(session, socket);
   }
@@ -174,7 +174,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     return Object.assign({}, ...dialects.map((dialect) => dialect.env(base, key))) as Record<string, string>;
   }
 
-  /** The trajectory of a session as its log tells it now. */
+  /** The trajectory of a session from its current log. */
   async trajectory(sessionId: string, facts: TrajectoryFacts = {}): Promise<Trajectory> {
     const entries = await this.sessions.store.read(sessionId);
     if (entries.length === 0) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
@@ -191,7 +191,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
 
   async #addEngines({ engine, engines = [], policy = null, signal }: ProxyOptions): Promise<void> {
     const specs = [...(engine ? [{ name: engine.name, engine }] : []), ...engines];
-    // One after the other, so that the first one is the first: where they are asked at once their order is chance.
+    // One by one, so that the first engine stays the first: concurrent probes would finish in any order.
     for (const spec of specs) await this.pool.add({ policy, ...spec }, { signal });
   }
 }

@@ -26,8 +26,8 @@ export function keepSecret(secret: string): void {
 const byForm = /sk-ali-[\w-]{8,}|(?<=:\/\/)[^\s/@"']+(?=@)/g;
 
 /**
- * The text with `[redacted]` for every secret in it, also where it was encoded for a URL, for JSON or in base64, or was cut
- * off. For what a server says about a failure; what a model said is never changed.
+ * The text with `[redacted]` for every secret in it, also in URL, JSON or base64 encoding, or cut off. For a server's words
+ * about a failure; a model's output is never changed.
  */
 export function hideSecrets(text: string): string {
   const hidden: [start: number, end: number][] = [];

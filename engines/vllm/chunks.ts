@@ -17,9 +17,9 @@ import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts"
 type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
 
 /**
- * Tool-call fragments are joined: a call leaves when the next one, the end, or text behind its whole arguments begins.
- * Text within it is said behind it, for some parsers hold text back that shared a chunk with a call, and send it between
- * fragments of the next.
+ * Tool-call fragments are joined: a call is emitted when the next one, the end, or text behind its complete arguments
+ * begins. Text inside a call follows the call, because some parsers hold back text that shared a chunk with a call, and
+ * send it between fragments of the next.
  */
 export class ChunkReader {
   readonly #baseUrl: string;
@@ -33,7 +33,7 @@ export class ChunkReader {
   #cutLogprobs: (number | null)[] | null = null;
   /** A chunk of an answer was read: what fails now fails in its middle. */
   hasBegun = false;
-  /** The stream has said that nothing follows. */
+  /** The stream has ended with its last marker. */
   isDone = false;
 
   constructor(baseUrl: string) {
@@ -135,7 +135,7 @@ export class ChunkReader {
     const choice: unknown = optional(chunk, "choices", Array.isArray)?.[0];
     if (choice === undefined) return;
     if (!isFields(choice)) throw new WrongShape("choices");
-    // Text completions tell the prompt's ids in their first choice, and say text where chats say a delta.
+    // Text completions have the prompt's ids in their first choice, and `text` where chats have a delta.
     this.#takePrompt(choice, events);
     const text = optional(choice, "text", isString);
     if (text) addText(events, "text-delta", text);

@@ -1,4 +1,4 @@
-/** What the one-token probe asks of vLLM's chat route, and what its answer says of the server. */
+/** The one-token probe of vLLM's chat route, and what its answer shows about the server. */
 import { z } from "zod";
 import { isMeasured } from "../chat/alignment.ts";
 

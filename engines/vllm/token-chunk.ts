@@ -20,7 +20,7 @@ const string = String.raw`"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*
 const natural = String.raw`(?:0|[1-9]\d{0,8})`;
 const number = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?`;
 const naturals = String.raw`\[(?:${natural}(?:,${natural})*)?\]`;
-/** One token's logprob as vLLM writes it where no alternatives are asked for: the number is its one group. */
+/** One token's logprob as vLLM writes it without alternatives: the number is its one group. */
 export const logprobEntry = String.raw`\{"token":${string},"logprob":(${number}|null),"bytes":(?:${naturals}|null),"top_logprobs":\[\]\}`;
 const head = String.raw`\{"id":${plainString},"object":${plainString},"created":(?:0|[1-9]\d*),"model":${plainString}`;
 const delta = String.raw`\{(?:"(content|reasoning|reasoning_content)":(${string})|"tool_calls":\[\{"index":(${natural}),"function":\{"arguments":(${string})\}\}\])\}`;

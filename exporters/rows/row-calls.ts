@@ -14,7 +14,7 @@ export function trainedCalls(row: FlatRow): number {
   return new Set(row.segments.filter((segment) => segment.trainable).map((segment) => segment.call_id)).size;
 }
 
-/** What stood in the context of the call, without what it said. */
+/** The context of the call, without its own turn. */
 export function inputOf(call: CallRecord, trajectory: Trajectory): Message[] {
   return call.input.flatMap((id) => trajectory.messages[id] ?? []);
 }

@@ -1,4 +1,4 @@
-/** A row turn by turn, for formats in which whatever a turn says is trained: they know no mask inside a turn. */
+/** A row turn by turn, for formats that train every token of a turn: they have no mask inside it. */
 import { type FlatRow, type RowTurn, turnsOf } from "../../reconstruct/index.ts";
 
 export type TrainedRun = Omit<RowTurn, "mask" | "logprobs"> & { logprobs: number[] };

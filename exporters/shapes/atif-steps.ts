@@ -1,4 +1,4 @@
-/** One agent's calls as ATIF steps: what came new into the context, then what was said, in the order of time. */
+/** One agent's calls as ATIF steps: new context first, then the turn, in the order of time. */
 import { argumentsObject } from "../../schema/arguments.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import { joinedText } from "../../schema/message-text.ts";
@@ -70,7 +70,7 @@ class Steps {
     else this.#addContext(message, timestamp, marks);
   }
 
-  /** What the policy said in this call. */
+  /** The policy's turn of this call. */
   say(call: CallRecord, message: Message, turn: WholeTurn | undefined): void {
     if (call.output !== null) this.#ids.add(call.output);
     this.#texts.add(JSON.stringify(message));
@@ -125,7 +125,7 @@ function toAgentStep({ parts }: Message): Pick<AtifStep, "message" | "reasoning_
   };
 }
 
-/** ATIF wants an object: what the model wrote instead stands there as it is, under a name that says so. */
+/** ATIF requires an object: other arguments stand under a name that says so. */
 function toToolCall({ id, name, arguments: raw, kind }: Part & { type: "tool_call" }): NonNullable<AtifStep["tool_calls"]>[number] {
   if (kind === "custom") return { tool_call_id: id, function_name: name, arguments: { input: raw } };
   const parsed = argumentsObject(raw);

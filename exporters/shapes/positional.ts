@@ -89,7 +89,7 @@ type GroupContext<Line> = BatchContext<Line> & { prompt: string | null };
 async function promptOfGroup<Line>({ members }: TrajectoryGroup, context: BatchContext<Line>): Promise<string | null> {
   const { promptOf } = context.positional;
   if (promptOf === undefined) return null;
-  // What is left out is told by the pass that writes.
+  // The writing pass reports what is left out.
   const unread = { ...context, report: emptyReport() };
   const prompts: Set<string>[] = [];
   for (const member of members) {

@@ -22,7 +22,7 @@ export type RankedAnswer = {
   trajectory: Trajectory;
   /** Under the cut-off rules. */
   reward: number;
-  /** What the rollout was asked, before its first turn. */
+  /** The rollout's messages before its first turn. */
   prompt: RowMessage[];
   /** Its turns and what came back, up to the end or to a compaction. */
   messages: RowMessage[];
@@ -96,7 +96,7 @@ function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedA
   };
 }
 
-/** What a pair says of its two rollouts, whatever the format. */
+/** The facts of a pair's two rollouts, in any format. */
 export function pairFacts({ chosen, rejected }: PreferencePair): Record<string, unknown> {
   return {
     chosen_reward: chosen.reward,

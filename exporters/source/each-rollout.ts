@@ -7,8 +7,8 @@ import { ScratchFile, type Span } from "./scratch-file.ts";
 type Many<T> = AsyncIterable<T> | Iterable<T>;
 
 /**
- * The rollouts that a first look at all trajectories (`attempts`) told of; a trajectory that was not among them is a
- * rollout by itself. A team comes when its last member does; the others wait in a file below `scratch`.
+ * The rollouts that a first pass over all trajectories (`attempts`) found; any other trajectory is a rollout by itself. A
+ * team is complete with its last member; the others wait in a file below `scratch`.
  */
 export async function* eachRollout(
   trajectories: Many<Trajectory>,

@@ -33,7 +33,7 @@ export type GroupMember = Pick<Trajectory, (typeof remembered)[number]> & {
 
 /**
  * `scratch`: a folder for the copy that groups are read from (about the size of the run); default the system's.
- * `onSuperseded` is told of each attempt that is in no group because a later one of the same rollout replaced it.
+ * `onSuperseded` gets each attempt that is in no group because a later one of the same rollout replaced it.
  */
 export function toSource(
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,

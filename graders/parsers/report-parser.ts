@@ -7,7 +7,7 @@ export type TestOutcome = "passed" | "failed" | "skipped";
 export type Report = {
   /** Full test name -> outcome. The same name with two outcomes is failed. */
   outcomes: Map<string, TestOutcome>;
-  /** The test command said itself that this is all: a plan that was kept, a closing tag, a last row. */
+  /** The report is complete by its own words: a matching plan, a closing tag, a last row. */
   complete: boolean;
   /** A sealed report's runner has spoken: the command itself could be started. null: this parser cannot know. */
   begun: boolean | null;

@@ -34,10 +34,10 @@ export function openReport(): SealedReport {
   const [key = "", files = ""] = fs.readFileSync(0, "utf8").split("\n");
   let sequence = 0;
   const row = (kind: string, name: string | null, outcome: string | null) => {
-    // Without a prototype no planted toJSON is asked.
+    // Without a prototype, no planted toJSON runs.
     const fields = Object.assign(Object.create(null), { kind, name, outcome, sequence: sequence++ });
     const text = stringify(fields);
-    // It begins on a line of its own whatever was printed before it.
+    // It begins on a new line, even after other output.
     writeAll(`\n@report ${hash("sha256", key + hash("sha256", key + text))} ${text}\n`);
   };
   row("begun", null, null);

@@ -43,7 +43,7 @@ export function assertWithinBudgets(session: Session, now: number, isRepetition:
   if (isMomentary(spent.over)) noteOver(session, null);
 }
 
-/** Throws `budget_spent` where the log is as large as it may be: nothing more is asked then that would have to be written down. */
+/** Throws `budget_spent` where the log has reached its limit, so that no more calls are recorded. */
 export function assertLogHasRoom(session: Session): void {
   const { max_log_bytes: limit } = session.spec.budgets;
   if (limit !== undefined && session.log.bytes >= limit) throw budgetSpent(session, "max_log_bytes", session.log.bytes);

@@ -8,8 +8,8 @@ import type { Call } from "./call.ts";
 import { noteRead } from "./note-read.ts";
 
 /**
- * Resolves when the answer has left or its client is gone. A short request asks for an answer of any length, so that is
- * charged like what the session brings. Throws what the dialect does, `too_many_requests`, and the store's errors.
+ * Resolves when the answer has left or its client is gone. A short request may cause an answer of any length, so the answer
+ * is charged like new bytes of the session. Throws what the dialect does, `too_many_requests`, and the store's errors.
  */
 export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest, gate: Gate): Promise<void> {
   // What is brought to open a conversation has been looked at already.

@@ -1,6 +1,6 @@
 /**
- * A budget that is spent while a call is sampled ends it at once, as a seal does: what was sampled until then is kept
- * and typed, and its client is told what ends it.
+ * A budget that is spent during a call ends the call at once, as a seal does: the sample so far is kept and typed, and the
+ * client gets the reason.
  */
 
 import { pausableClock } from "../session/pausable-clock.ts";

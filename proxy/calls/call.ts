@@ -57,7 +57,7 @@ export class Call {
     return this.begun.call_id;
   }
 
-  /** What the model said, or null when there is nothing to answer with. */
+  /** The model's turn; null where there is nothing to answer with. */
   get turn(): Turn | null {
     const finished = this.finished;
     if (!finished?.message || finished.error) return null;
@@ -94,7 +94,7 @@ export class Call {
     return this.#saving;
   }
 
-  /** Throws the failure that the record tells of; where it happened in this process, with all that it knows. */
+  /** Throws the recorded failure; the original error where it happened in this process. */
   assertSampled(): void {
     const error = this.failure ?? this.finished?.error;
     if (error) throw error instanceof AlidadeError ? error : fromErrorRecord(error);

@@ -1,6 +1,6 @@
 /**
- * Where a call's prompt parts from its parent's tokens, both sides are decoded by the engine's own tokenizer and
- * written to the log, so that reconstruction can tell the same words in other tokens from other words, offline.
+ * Decodes the first difference between a call's prompt and its parent's tokens with the engine's own tokenizer and logs
+ * both sides. Reconstruction can then tell, offline, equal text in other tokens from other text.
  */
 
 import type { EngineSlot } from "../pool/engine-slot.ts";

@@ -164,8 +164,8 @@ export class Generation {
   }
 
   /**
-   * Waits before the next try, unless another engine can take it. False where the engine asked for more time than a
-   * harness should be kept waiting without a word: it is told when to come back. Never throws.
+   * Waits before the next try, unless another engine can take it. False where the engine asked for a longer wait than a
+   * harness should have without an answer; the harness then gets the time. Never throws.
    */
   async #worthWaiting(failure: AlidadeError, tries: number, avoid: ReadonlySet<EngineSlot>): Promise<boolean> {
     const { signal } = this.#abort;
@@ -265,7 +265,7 @@ function mayTryAgain(failure: AlidadeError, tried: Tried, count: number): boolea
   return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
 }
 
-/** What the engine asked for, else longer each time. A kept connection that was closed is gone: the next one is made at once. */
+/** The wait that the engine asked for, else a growing one. After a closed kept connection the next try starts at once. */
 function beforeNextTryMs(failure: AlidadeError, tries: number): number {
   if (failure.retryAfterSeconds !== null) return failure.retryAfterSeconds * 1000;
   return failure.code === "engine_unreachable" && tries === 1 ? 0 : firstWaitMs * 2 ** (tries - 1);

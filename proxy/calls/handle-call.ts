@@ -291,7 +291,7 @@ async function answer(
         call,
         replayed && delivery !== "error" ? { type: "replayed", ...entry, delivery } : { type: "answered", ...entry, delivery, status: 200 },
       )
-      // The client has its answer: nothing is left to tell it.
+      // The client already has its answer.
       .catch((error: unknown) => around.onError(error, `writing down how call ${call.id} was answered`));
   } finally {
     call.connections.delete(exchange);

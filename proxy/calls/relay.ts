@@ -47,7 +47,7 @@ export async function relay(
     if (options.relay === "live") await relayLive(session, call, stream);
     else await relayBuffered(call, stream);
   } catch (error) {
-    // Before the headers the caller answers with a status; after them the failure can only be said in-stream.
+    // Before the headers the caller answers with a status; after them the failure is reported in the stream.
     if (!exchange.headersSent || exchange.isClosed) throw error;
     await exchange.endStream(
       writer.error(error instanceof AlidadeError ? error : new AlidadeError("internal", String(error), { cause: error })),
@@ -93,7 +93,7 @@ async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchang
   const news = Promise.race([generation.accepted, exchange.closed]);
   await withinTime(news, headersHeldMs);
   if (generation.wasRefused && !generation.isAccepted) await withinTime(news, refusedHeldMs);
-  // What was refused at admission rejects here, while its status can still be told.
+  // A refusal at admission rejects here, while its status can still be sent.
   if (generation.isOver && !generation.isAccepted) await settled;
 }
 

@@ -77,8 +77,8 @@ export class Continuity {
   }
 
   /**
-   * Some templates (Kimi K3's) print the tool choice and the response format behind the last words, and a tokenizer's
-   * route may not be told of them. Where there are any it is held against a prompt that the engine rendered itself.
+   * Some templates (Kimi K3's) print the tool choice and the response format behind the last message, and a tokenizer's
+   * route may not get them. With either of them set, the route is compared with a prompt that the engine rendered itself.
    */
   async #printsAll({ begun }: Call, tools: Tool[], from: Call, renderer: Renderer, kind: string): Promise<boolean> {
     if ((begun.tool_choice ?? "auto") === "auto" && begun.effective_sampling.response_format === undefined) return true;

@@ -40,7 +40,7 @@ function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCaus
   return { from, turn, appended, isCutOff: from.finished?.finish_reason === "length" || typeof from.finished?.stop === "string" };
 }
 
-/** Is the conversation up to the earlier turn, that turn included, the one that the engine had and said? */
+/** Whether the conversation up to the earlier turn, that turn included, equals the engine's. */
 function whatChanged({ begun, messages }: Call, from: Call, restore: SessionSpec["restore"]): RenderCause | null {
   const place = from.messages.length;
   const parted = from.messages.findIndex((message, index) => !isSameMessage(message, messages[index]));
@@ -67,7 +67,7 @@ function howTheyPart(before: readonly Message[], now: readonly Message[], parted
   return "edited";
 }
 
-/** What a template may print besides messages: the tools, and what is said to it alone. */
+/** Inputs of a template besides messages: the tools, and parameters for the template alone. */
 function settingsChanged(begun: CallBegun, before: CallBegun): RenderCause | null {
   if (begun.tools_hash !== before.tools_hash) return "tools_changed";
   return sameJson(settings(begun), settings(before)) ? null : "settings_changed";
@@ -75,7 +75,7 @@ function settingsChanged(begun: CallBegun, before: CallBegun): RenderCause | nul
 
 type Settings = Pick<CallBegun, "effective_sampling" | "tool_choice">;
 
-/** Equal for calls of which a template is told the same. */
+/** Equal for calls with the same template inputs. */
 export function settingsKey(call: Settings): string {
   return hashOf(settings(call));
 }

@@ -6,7 +6,7 @@ import { type Message, toolCallsOf } from "../../schema/message.ts";
 import type { Renderer } from "./anchor.ts";
 import { dummyTools, marks } from "./shape.ts";
 
-/** Answers a question about a build, from memory where it was asked before. */
+/** The answer about one build, remembered after the first time. */
 export type Remember = (build: string, find: () => Promise<number[]>) => Promise<number[]>;
 
 /** Indices of the messages whose reasoning the template prints, with the generation prompt at the end. */

@@ -1,6 +1,6 @@
 /**
- * What a template is asked about a turn and what is appended to it: its shape, with words of ours for the content. Two
- * turns of one shape are closed alike, so what was found out for one holds for the other.
+ * The form of a turn and of the messages appended to it, with place holders for the content. The template closes two turns
+ * of one form alike, so a finding for one holds for the other.
  */
 import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
 

@@ -16,7 +16,7 @@ const answersKept = 2_000;
 
 export type SuffixRequest = {
   renderer: Renderer;
-  /** Template, tokenizer and what the template is told: answers hold for equal ones. */
+  /** Template, tokenizer and the template's inputs: answers hold for equal ones. */
   kind: string;
   shape: Shape;
   turn: Message;
@@ -35,7 +35,7 @@ type Where = "arguments" | "text";
 export class Suffixes {
   readonly #answers = new Map<string, Promise<unknown>>();
 
-  /** Token ids that follow the turn's last sampled token. Throws where the engine cannot be asked. */
+  /** Token ids that follow the turn's last sampled token. Throws where the engine does not answer. */
   async suffixOf(request: SuffixRequest): Promise<number[] | NoAnchor> {
     const { renderer, kind, shape, turn, appended, toolsHash, close, kept } = request;
     const found = await this.#remembered(["shape", kind, shape, close], () => findShape(request));
@@ -53,7 +53,7 @@ export class Suffixes {
       const token_ids = await renderer.ids(conversation, dummyTools(shape));
       if (startsWith(token_ids, found.head)) return token_ids.slice(found.head.length);
     }
-    // The ids matter, or what was appended changes how the turn before it is printed: asked with the very messages.
+    // The ids matter, or an appended message changes how the turn before it is printed: the probe uses the real messages.
     const ids = toolCallsOf(turn).map(({ id }) => id);
     const anchor = await findAnchor(renderer, {
       conversation: dummyConversation(shape, found.where, { ids }),
@@ -103,7 +103,7 @@ async function findShape({ renderer, shape, close }: SuffixRequest): Promise<Fou
   return refused;
 }
 
-/** Does the template print the same behind a turn, whatever tools it lists? */
+/** Whether the template prints the same behind a turn with other tools. */
 async function isSameWithTools({ renderer, shape, tools, close }: SuffixRequest, where: Where): Promise<boolean> {
   const [small, real] = [
     await anchorOf(renderer, { shape, where, tools: dummyTools(shape), close }),
@@ -112,7 +112,7 @@ async function isSameWithTools({ renderer, shape, tools, close }: SuffixRequest,
   return typeof small !== "string" && typeof real !== "string" && small.suffix.join() === real.suffix.join();
 }
 
-/** Does the template print the same behind a turn, whatever came before it? There are some that number calls or results. */
+/** Whether the template prints the same behind a turn after another past. Some templates number calls or results. */
 async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: AnchorPlace): Promise<boolean> {
   for (const past of ["talk", "loop", "exchanges"] as const) {
     // What the template refuses to render was never rendered before a turn either.

@@ -11,7 +11,7 @@ export class Exchange {
   readonly headers: Headers;
   /** The request's body as it came. */
   readonly bytes: RequestBytes;
-  /** What was asked; undefined until it has been read. */
+  /** The parsed body; undefined until it has been read. */
   body: unknown = undefined;
   /** Resolves when the connection is gone or the answer has left, whichever is first. */
   readonly closed: Promise<void>;

@@ -113,7 +113,7 @@ export class Gate {
     const bounds = boundsOf(session.spec, this.#ofSandboxes);
     const load: Load = {
       bounds,
-      // As many at once as come in four seconds: a harness that begins asks for models, counts and titles beside its work.
+      // As many at once as arrive in four seconds: a starting harness requests models, counts and titles beside its work.
       requests: new Pace(bounds.requests_per_second, bounds.requests_per_second * 4),
       // The whole room once a second: more than any harness sends, and a few hundredths of the thread that reads.
       read: new Pace(bounds.bytes_in_flight, bounds.bytes_in_flight),

@@ -36,7 +36,7 @@ export type ClientTimeouts = {
   headersMs: number;
   /** A 64 MiB body over a slow door still arrives in this. */
   requestMs: number;
-  /** A client that is gone without a word (a machine that lost its power) is asked after this whether it is there. */
+  /** After this time the kernel checks whether a silent client still exists (its machine may have lost power). */
   silentMs: number;
 };
 const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000, silentMs: 60_000 };
@@ -76,7 +76,7 @@ export class HarnessListener implements AsyncDisposable {
     return listenOn(this.#server, host, port);
   }
 
-  /** A connection that is known to be this session's: no key is asked of it. */
+  /** A connection of this session; it needs no key. */
   attach(session: Session, socket: Duplex): void {
     if (this.#doors.admit(session, socket)) this.#server.emit("connection", socket as Socket);
   }
@@ -144,7 +144,7 @@ export class HarnessListener implements AsyncDisposable {
         }
       }
     } catch (error) {
-      // Anything else is a client that left in the middle of its body: it is told nothing.
+      // Anything else is a client that left in the middle of its body; it gets no answer.
       if (known && route.kind === "generate" && error instanceof AlidadeError) await refuseCall(known, exchange, error, this.#surroundings);
       else if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
@@ -172,7 +172,7 @@ export class HarnessListener implements AsyncDisposable {
     return this.#bodies.read(session, pieces, shape, exchange.signal);
   }
 
-  /** All models, or the one that was asked for. */
+  /** All models, or the requested one. */
   async #models(session: Session, exchange: Exchange, id: string | undefined): Promise<void> {
     const models = this.#surroundings.pool.modelsFor(session);
     if (id !== undefined && !models.includes(id))

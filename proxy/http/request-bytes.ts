@@ -91,7 +91,7 @@ async function keepPace(pace: Pace, bytes: number): Promise<void> {
   if (owed > shortestWaitMs) await sleep(owed);
 }
 
-/** So long a client that was answered before it had said all goes on to be listened to: it reads the answer meanwhile. */
+/** A client that was answered before the end of its body is read for this long; it reads the answer meanwhile. */
 const lastWordsMs = 5_000;
 
 /** Reads what is left of an answered request and lets it go. */
