@@ -34,8 +34,9 @@ export function restore(session: Session, messages: Message[]): RestoreResult {
 const maxPieces = 32;
 
 /**
- * Characters of pieces that are joined to test whether they are one turn. A thousand turns in four pieces of a kilobyte
- * reach this limit; beyond it, pieces are tested one by one.
+ * Characters of new pieces that one request has joined to test whether they are one turn. A thousand turns in four
+ * pieces of a kilobyte reach this limit, or twenty milliseconds; a sandboxed session, which has no such past, gets a
+ * quarter. Beyond it, pieces are tested one by one.
  */
 const mostTried = 4_000_000;
 /** What a piece costs beside its characters. */
@@ -93,13 +94,28 @@ class Restoring implements RestoreResult {
   }
 
   #takeJoined(pieces: Message[], at: number): number {
-    for (let length = Math.min(maxPieces, pieces.length - at); length > 1; length--) {
-      const group = pieces.slice(at, at + length);
+    const most = Math.min(maxPieces, pieces.length - at);
+    if (most < 2) return 0;
+    const { joined } = this.#session.sentBefore;
+    const [first, last] = [pieces[at] as Message, pieces[at + most - 1] as Message];
+    const known = joined.get(first);
+    if (known?.last !== last) return this.#tryJoined(pieces.slice(at, at + most));
+    if (known.turn) this.#add(known.turn);
+    return known.length;
+  }
+
+  /** The most of them that are one turn, from the first; how many. */
+  #tryJoined(pieces: Message[]): number {
+    const { joined } = this.#session.sentBefore;
+    const [first, last] = [pieces[0] as Message, pieces.at(-1) as Message];
+    for (let length = pieces.length; length > 1; length--) {
+      const group = pieces.slice(0, length);
       if (!this.#mayTry(group)) return 0;
       if (!mayBeOneTurn(group)) continue;
       const turn = this.#turn({ role: "assistant", parts: group.flatMap((message) => message.parts) });
       if (!turn.record) continue;
       if (turn.record.status !== "edited") {
+        joined.set(first, { last, length, turn });
         this.#add(turn);
         return length;
       }
@@ -110,12 +126,15 @@ class Restoring implements RestoreResult {
         return length;
       }
     }
+    if (this.#session.inFlight.size === 0) joined.set(first, { last, length: 0, turn: null });
     return 0;
   }
 
   #mayTry(group: readonly Message[]): boolean {
+    const most = this.#session.spec.sandboxed ? mostTried / 4 : mostTried;
+    if (this.#tried > most) return false;
     for (const message of group) this.#tried += pieceCost + sizeOf(message);
-    return this.#tried <= mostTried;
+    return this.#tried <= most;
   }
 
   #takeOne(message: Message): number {
@@ -165,6 +184,7 @@ class Restoring implements RestoreResult {
 
   /** It names a call of a turn that is still being sampled: what the engine calls it is not known yet. */
   #waitsForIds({ parts }: Message): boolean {
+    if (this.#session.inFlight.size === 0) return false;
     return parts.some((part) => {
       const id = part.type === "tool_result" ? part.call_id : part.type === "tool_call" ? part.id : "";
       const call = this.#session.calls.get(ownId(id)?.call_id ?? "");
