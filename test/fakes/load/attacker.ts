@@ -25,9 +25,12 @@ class Door {
     return this.over.signal.aborted;
   }
 
+  /** Resolves when it is open, or closed. */
   connect(isReading = true): Promise<Socket> {
     const socket = connect({ port: this.port, host: "127.0.0.1", noDelay: true });
     this.sockets.add(socket);
+    // Each write that waits listens for the end.
+    socket.setMaxListeners(0);
     socket.on("error", () => undefined);
     socket.on("close", () => this.sockets.delete(socket));
     if (isReading)
@@ -53,6 +56,8 @@ class Door {
   /** Sends one request on a connection of its own, and waits until an answer is there. */
   async ask(request: Buffer | string): Promise<void> {
     const socket = await this.connect();
+    // Closed before it was open: nothing more is heard of it.
+    if (socket.destroyed) return;
     const answered = new Promise((resolve) => {
       socket.once("data", resolve);
       socket.once("close", resolve);
@@ -117,6 +122,10 @@ const attacks: Record<string, Attack> = {
       return door.ask(request);
     });
   },
+  "calls of 7 MB": (door) => {
+    const text = "y lorem".repeat(mebibyte);
+    return door.repeat(2, () => door.ask(post(chat([user(`${counter++}${text}`)]))));
+  },
   "calls of 900 kB": (door) => {
     const text = "é\\u00e9".repeat(100_000);
     return door.repeat(8, () => door.ask(post(`{"model":"model","messages":[{"role":"user","content":"${counter++}${text}"}]}`)));
@@ -145,6 +154,17 @@ const attacks: Record<string, Attack> = {
   "ten thousand messages": (door) => {
     const messages = many(10_000, (index) => ({ role: index % 40 === 0 ? "user" : "assistant", content: "ok" }));
     return door.repeat(1, () => door.ask(post(chat([...messages, user(String(counter++))]))));
+  },
+  "a conversation that grows to thousands of messages": (door) => {
+    const messages = many(40, () => user("x"));
+    return door.repeat(1, () => {
+      if (messages.length < 10_000) messages.push(...many(45, () => ({ role: "assistant", content: "ok" })));
+      return door.ask(post(chat([...messages, user(String(counter++))])));
+    });
+  },
+  "calls of 60 kB": (door) => {
+    const text = "y lorem".repeat(8_500);
+    return door.repeat(16, () => door.ask(post(chat([user(`${counter++}${text}`)]))));
   },
   "a hundred thousand calls of equal ids": (door) => {
     const call = { id: "a", type: "function", function: { name: "f", arguments: "{}" } };

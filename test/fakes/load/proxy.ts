@@ -12,9 +12,22 @@ import { DiskStore } from "../../../store/index.ts";
 const folder = await mkdtemp(join(tmpdir(), "alidade-load-"));
 let proxy: HarnessProxy;
 let peakRss = 0;
+let busy = newBusy();
+setInterval(() => {
+  const { user, system } = process.threadCpuUsage(busy.seen);
+  const ms = (user + system) / 1000;
+  busy.seen = process.threadCpuUsage();
+  busy.cpuMs += ms;
+  busy.longestMs = Math.max(busy.longestMs, ms);
+}, 2).unref();
 setInterval(() => {
   peakRss = Math.max(peakRss, process.memoryUsage.rss());
 }, 20).unref();
+
+/** By CPU and not by the clock: on a machine that others use too a thread stands still for reasons of theirs. */
+function newBusy() {
+  return { since: performance.now(), seen: process.threadCpuUsage(), cpuMs: 0, longestMs: 0 };
+}
 
 answerParent(
   {
@@ -38,6 +51,12 @@ answerParent(
     logged: async (id: string) => (await stat(join(folder, `${id}.jsonl`))).size,
     /** Ends a session, as the end of its rollout does. */
     close: (id: string) => proxy.sessions.close(proxy.session(id), "the round is over"),
+    /** What the thread that serves all did since it was asked last (`Busy`). */
+    busy: () => {
+      const { since, cpuMs, longestMs } = busy;
+      busy = newBusy();
+      return { ms: performance.now() - since, cpuMs, longestMs };
+    },
     /** The largest that the process was since it was asked last. */
     peakRss: () => {
       const peak = peakRss;

@@ -4,11 +4,22 @@ import { join } from "node:path";
 import { Child } from "../../../bench/child.ts";
 import { quantile } from "../../../bench/measure.ts";
 
-export type Measured = {
-  /** 99th percentile of a sibling's call in milliseconds, median of the rounds: undisturbed, and while the attack runs. */
+/** Of the thread that serves all, in milliseconds: its CPU in a phase, and the longest piece of work that nothing interrupted. */
+type Busy = { ms: number; cpuMs: number; longestMs: number };
+
+/** One phase undisturbed, and one while the attack runs. */
+export type Round = {
+  /** 99th percentiles of a sibling's call in milliseconds. */
   alone: number;
   beside: number;
-  ratio: number;
+  /** The part of the thread that the attack took. */
+  share: number;
+  /** As in `Busy`, while it ran. */
+  longestMs: number;
+};
+
+export type Measured = {
+  rounds: Round[];
   /** Of the proxy's process, in bytes, while attacks ran. */
   peakRss: number;
   /** Bytes of the hostile session's log. */
@@ -23,7 +34,7 @@ const file = (name: string): string => join(import.meta.dirname, name);
 /** As many rollouts as a small machine runs at once. */
 const siblings = 4;
 /** An attack that stops everything is not waited for any longer. */
-const phaseMs = 20_000;
+const phaseMs = 10_000;
 
 export class Siege implements AsyncDisposable {
   readonly #engine = new Child(file("engine.ts"));
@@ -46,25 +57,32 @@ export class Siege implements AsyncDisposable {
     return this.#attacker.ask<string[]>("names");
   }
 
-  /** Undisturbed and disturbed phases by turns, so that both see the same machine. */
-  async measure(name: string, { rounds = 3, calls = 300 } = {}): Promise<Measured> {
+  /** So many rounds, or until one is good enough: both phases of each see the same machine. */
+  async measure(name: string, { rounds: most = 3, calls = 300, isEnough = (_: Round): boolean => false } = {}): Promise<Measured> {
     const hostile = await this.#proxy.ask<Opened>("open");
-    const [alone, beside]: number[][] = [[], []];
+    const rounds: Round[] = [];
     await this.#proxy.ask("peakRss");
     const heard: Record<string, number> = {};
-    for (let round = 0; round < rounds; round++) {
-      alone!.push(p99(await this.#callsOfSiblings(calls)));
+    while (rounds.length < most && !rounds.some(isEnough)) {
+      const alone = await this.#phase(calls);
       await this.#attacker.ask("begin", { name, port: hostile.port });
       await new Promise((resolve) => setTimeout(resolve, 200));
-      beside!.push(p99(await this.#callsOfSiblings(calls)));
+      const beside = await this.#phase(calls);
+      const share = (beside.cpuMs - alone.cpuMs) / beside.ms;
+      rounds.push({ alone: alone.p99, beside: beside.p99, share, longestMs: beside.longestMs });
       for (const [line, count] of Object.entries(await this.#attacker.ask<Record<string, number>>("end")))
         heard[line] = (heard[line] ?? 0) + count;
     }
     const logged = await this.#proxy.ask<number>("logged", hostile.id);
     const peakRss = await this.#proxy.ask<number>("peakRss");
     await this.#proxy.ask("close", hostile.id);
-    const [before, during] = [median(alone!), median(beside!)];
-    return { alone: before, beside: during, ratio: during / before, peakRss, logged, heard };
+    return { rounds, peakRss, logged, heard };
+  }
+
+  async #phase(calls: number): Promise<Busy & { p99: number }> {
+    await this.#proxy.ask("busy");
+    const took = await this.#callsOfSiblings(calls);
+    return { p99: p99(took), ...(await this.#proxy.ask<Busy>("busy")) };
   }
 
   /** Milliseconds of each call of siblings that ask one after the other, each on its own kept connection. */
@@ -106,4 +124,4 @@ function say(agent: Agent, port: number, messages: object[]): Promise<void> {
 
 const sorted = (values: readonly number[]): number[] => values.toSorted((a, b) => a - b);
 const p99 = (values: readonly number[]): number => quantile(sorted(values), 0.99);
-const median = (values: readonly number[]): number => quantile(sorted(values), 0.5);
+export const median = (values: readonly number[]): number => quantile(sorted(values), 0.5);
