@@ -264,7 +264,7 @@ export const Replayed = z.strictObject({
 const BodySeen = z.strictObject({
   /** Bytes declared, or read. */
   bytes: z.number().int().nonnegative(),
-  /** Hash of the whole body; null where it was not read to its end. */
+  /** Hash of the whole body; null where it was not read to its end, or was refused as too much. */
   sha256: z.string().nullable(),
 });
 export type BodySeen = z.infer<typeof BodySeen>;

@@ -9,8 +9,8 @@ import { skipString, valuesIn } from "./json-text.ts";
 /** Smaller bodies are parsed faster than they are looked at. */
 const worthwhileBytes = 16 * 1024;
 
-/** An agent and its sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
-const conversationsKept = 4;
+/** An agent and ten sub-agents take turns; of more conversations than these at a time the oldest is parsed whole again. */
+const conversationsKept = 16;
 
 /** Bytes of all kept bodies: two of the largest that a sandbox may send, with room to grow. */
 const mostBytesKept = 96 * 1024 * 1024;
@@ -28,49 +28,79 @@ type KnownBody = {
   /** Where each item of the list ends. */
   ends: number[];
   items: unknown[];
-  /** At most so many values of JSON stand in it. */
+  /** What stood behind the last item: the tools, in many bodies. */
+  tail: Buffer;
+  /** At most so many values of JSON stand in all of it. */
   values: number;
 };
 
 /** A body that was read whole, and where its list stands. */
-export type ReadBody = { value: unknown; list: { start: number; ends: number[] } | null; values: number };
+export type ReadBody = { value: unknown; list: { start: number; ends: number[] } | null };
+
+/** What a body has that no body before it had. */
+export type Brought = {
+  bytes: number;
+  /** Values of JSON among them. */
+  values: number;
+  allBytes: number;
+  /** At most so many values of JSON stand in all of it. */
+  allValues: number;
+  /** Bytes that have to be parsed: those that are new, and what stands around the list. */
+  parsed: number;
+};
 
 /** Throws what `parseJson` throws. */
-export function readWhole(bytes: Buffer, field: string, keys: readonly string[] = none, maxValues?: number): ReadBody {
-  const values = valuesIn(bytes, maxValues);
+export function readWhole(bytes: Buffer, field: string, keys: readonly string[] = none): ReadBody {
   const value = parseJson(bytes, { verbatim: { field, keys } });
-  return { value, list: bytes.length < worthwhileBytes ? null : readFirst(bytes, field, value), values };
+  return { value, list: bytes.length < worthwhileBytes ? null : readFirst(bytes, field, value) };
 }
 
 export class GrowingJson {
   /** The one that was read last comes last. One that another continues is gone: its bytes may be the other's. */
   #known: KnownBody[] = [];
-  /** What the body that was read last had that no body before it had. */
-  fresh = { bytes: 0, values: 0 };
+
+  /** A body that has more bytes has at least the rest of them anew. */
+  get longest(): number {
+    return Math.max(0, ...this.#known.map(({ ends, tail }) => (ends.at(-1) as number) + tail.length));
+  }
+
+  /**
+   * Looks without parsing. `mostValues`: how many values may be new among so many new bytes; of more than these no more
+   * are counted, and what it throws is thrown before any is.
+   */
+  broughtBy(
+    bytes: Buffer,
+    field: string,
+    keys: readonly string[] = none,
+    mostValues = (_bytes: number): number => Number.POSITIVE_INFINITY,
+  ): Brought {
+    const { known, shared } = this.#nearest(bytes, field, keys);
+    const from = known?.ends[shared - 1] ?? 0;
+    const fresh = bytes.subarray(from, bytes.length - (known ? sharedEnd(known.tail, bytes.subarray(from)) : 0));
+    const values = valuesIn(fresh, mostValues(fresh.length));
+    const allValues = known ? sharedValues(known, shared, bytes.length - from - fresh.length) + values - 1 : values;
+    return { bytes: fresh.length, values, allBytes: bytes.length, allValues, parsed: bytes.length - from };
+  }
 
   /**
    * `field`: the list at the top of the body that grows at its end. `keys`: what is verbatim in it, the same list for
-   * each body that is to be known again. Undefined where more than `mostFresh` bytes of it are new. Throws what
-   * `parseJson` throws.
+   * each body that is to be known again. `values`: how many values of JSON stand in it. Throws what `parseJson` throws.
    */
-  parse(bytes: Buffer, field: string, keys: readonly string[] = none, limits: { mostFresh?: number; maxValues?: number } = {}): unknown {
+  parse(bytes: Buffer, field: string, keys: readonly string[] = none, values = valuesIn(bytes)): unknown {
     const { known, shared } = this.#nearest(bytes, field, keys);
-    const { mostFresh = Number.POSITIVE_INFINITY, maxValues } = limits;
-    this.fresh = { bytes: bytes.length - (known?.ends[shared - 1] ?? 0), values: 0 };
-    if (this.fresh.bytes > mostFresh) return undefined;
-    const grown = known && goOn(known, shared, bytes, maxValues);
-    if (!grown) return this.keepRead(bytes, field, keys, readWhole(bytes, field, keys, maxValues));
-    this.fresh.values = grown.known.values - known.values;
+    const grown = known && goOn(known, shared, bytes, values);
+    if (!grown) return this.keepRead(bytes, field, keys, readWhole(bytes, field, keys), values);
     this.#keep(grown.known, grown.instead);
     return grown.value;
   }
 
   /** The value of a body that was read elsewhere, kept for the next one. */
-  keepRead(bytes: Buffer, field: string, keys: readonly string[] = none, { value, list, values }: ReadBody): unknown {
-    this.fresh = { bytes: bytes.length, values };
+  keepRead(bytes: Buffer, field: string, keys: readonly string[] = none, { value, list }: ReadBody, values: number): unknown {
     const items = list && listIn(value, field);
-    if (list && items)
-      this.#keep({ bytes: memoryFor(bytes, list.ends.at(-1) as number, null), field, keys, ...list, items: [...items], values }, null);
+    if (!list || !items) return value;
+    const end = list.ends.at(-1) as number;
+    const tail = Buffer.from(bytes.subarray(end));
+    this.#keep({ bytes: memoryFor(bytes, end, null), field, keys, ...list, items: [...items], tail, values }, null);
     return value;
   }
 
@@ -91,7 +121,8 @@ export class GrowingJson {
 
   #keep(known: KnownBody, instead: KnownBody | null): void {
     this.#known = [...this.#known.filter((one) => one !== instead), known].slice(-conversationsKept);
-    while (this.#known.length > 1 && this.#known.reduce((sum, { bytes }) => sum + bytes.length, 0) > mostBytesKept) this.#known.shift();
+    while (this.#known.length > 1 && this.#known.reduce((sum, { bytes, tail }) => sum + bytes.length + tail.length, 0) > mostBytesKept)
+      this.#known.shift();
   }
 }
 
@@ -108,12 +139,28 @@ function sharedItems({ bytes: before, ends }: KnownBody, bytes: Buffer): number 
   return same;
 }
 
+/** How many bytes both end with. */
+function sharedEnd(before: Buffer, bytes: Buffer): number {
+  let [same, different] = [0, Math.min(before.length, bytes.length) + 1];
+  for (let tried = different - 1; different - same > 1; tried = (same + different) >> 1) {
+    if (before.subarray(before.length - tried).equals(bytes.subarray(bytes.length - tried))) same = tried;
+    else different = tried;
+  }
+  return same;
+}
+
+/** How many values stand in what a body shares with a known one: so many items, and so many bytes of its end. */
+function sharedValues({ bytes, ends, tail, values }: KnownBody, items: number, end: number): number {
+  const others = [bytes.subarray(ends[items - 1], ends.at(-1)), tail.subarray(0, tail.length - end)];
+  return others.reduce((left, other) => left - valuesIn(other) + 1, values);
+}
+
 /** Null where the rest is not as simple as it should be. */
 function goOn(
   before: KnownBody,
   shared: number,
   bytes: Buffer,
-  maxValues?: number,
+  values: number,
 ): { known: KnownBody; instead: KnownBody | null; value: unknown } | null {
   let rest = skipSpace(bytes, before.ends[shared - 1] as number);
   if (bytes[rest] === comma) {
@@ -121,11 +168,8 @@ function goOn(
     if (bytes[rest] !== openBrace) return null;
   } else if (bytes[rest] !== closeBracket) return null;
   let value: unknown;
-  let values = before.values;
   try {
-    const fresh = Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]);
-    values += valuesIn(fresh, maxValues && Math.max(0, maxValues - values));
-    value = parseJson(fresh, { verbatim: before });
+    value = parseJson(Buffer.concat([bytes.subarray(0, before.start), bytes.subarray(rest)]), { verbatim: before });
   } catch {
     // The error message covers the whole body.
     return null;
@@ -135,10 +179,19 @@ function goOn(
   if (!list || fresh?.length !== list.ends.length || !endsWithout(before.field, bytes, list.close + 1)) return null;
   const items = [...before.items.slice(0, shared), ...fresh];
   const ends = [...before.ends.slice(0, shared), ...list.ends];
+  const end = ends.at(-1) as number;
+  const tail = bytes.subarray(end);
   // One that parts from it before its end is another conversation, and leaves it as it is.
   const instead = shared === before.ends.length ? before : null;
   return {
-    known: { ...before, bytes: memoryFor(bytes, ends.at(-1) as number, instead), ends, items, values },
+    known: {
+      ...before,
+      bytes: memoryFor(bytes, end, instead),
+      ends,
+      items,
+      tail: before.tail.equals(tail) ? before.tail : Buffer.from(tail),
+      values,
+    },
     instead,
     value: Object.assign(value as object, { [before.field]: [...items] }),
   };

@@ -1,6 +1,4 @@
 /** Finding one's way in a text of JSON without parsing it. */
-import { AlidadeError } from "../errors.ts";
-
 const [quote, backslash, comma, colon, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x3a, 0x5b, 0x7b];
 
 /** From an opening quotation mark to behind the closing one. */
@@ -16,19 +14,17 @@ export function skipString(bytes: Buffer, from: number): number {
 
 /**
  * How many values a text of JSON has at most: one for each bracket that opens and each comma and colon outside of
- * strings. Throws `request_invalid` (413) where there are more than `limit`.
+ * strings. Of a text with more than `limit` of them no more are counted.
  */
 export function valuesIn(bytes: Buffer, limit = Number.POSITIVE_INFINITY): number {
   let values = 1;
-  for (let at = 0; at < bytes.length; ) {
+  for (let at = 0; at < bytes.length && values <= limit; ) {
     const byte = bytes[at] as number;
-    if (byte === quote) {
-      at = skipString(bytes, at);
-      continue;
+    if (byte === quote) at = skipString(bytes, at);
+    else {
+      at++;
+      if (byte === comma || byte === colon || byte === openBracket || byte === openBrace) values++;
     }
-    at++;
-    if (byte !== comma && byte !== colon && byte !== openBracket && byte !== openBrace) continue;
-    if (++values > limit) throw new AlidadeError("request_invalid", `The body has more than ${limit} values of JSON.`, { status: 413 });
   }
   return values;
 }

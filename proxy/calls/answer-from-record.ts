@@ -13,20 +13,12 @@ import { noteRead } from "./note-read.ts";
  */
 export async function answerFromRecord(session: Session, exchange: Exchange, request: RecordRequest, gate: Gate): Promise<void> {
   // What is brought to open a conversation has been looked at already.
-  if (request.method === "GET") await mayRead(session, exchange.signal, gate);
+  if (request.method === "GET") await gate.owesNothing(session, exchange.signal);
   const read = new Set<Call>();
   const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
   const body = await exchange.dialect.answerFromRecord?.(request, record);
   const sent = exchange.send({ status: 200, headers: {}, body: body ?? {} });
-  gate.brought(session, { bytes: exchange.answerBytes, values: 0 });
+  gate.given(session, exchange.answerBytes);
   await sent;
   if (exchange.delivered) await noteRead(session, read);
-}
-
-/** One after the other, so that many at once see what each of them was charged. */
-async function mayRead(session: Session, signal: AbortSignal, gate: Gate): Promise<void> {
-  do {
-    await gate.mayBring(session, signal);
-    await gate.turn(session, signal);
-  } while (Number.isFinite(gate.mayBringAtOnce(session)));
 }

@@ -309,6 +309,10 @@ async function errorOf(call: Call): Promise<ErrorRecord | null> {
   return call.settled.then(() => null, toErrorRecord);
 }
 
+function isTooMuch({ code, status }: AlidadeError): boolean {
+  return code === "too_many_requests" || status === 413;
+}
+
 /** Once it is written down that it is full, no more is. */
 function isLogFull(session: Session): boolean {
   const { max_log_bytes: limit } = session.spec.budgets;
@@ -328,6 +332,8 @@ async function refuse(
 ): Promise<void> {
   const error = asAlidadeError(thrown, "internal");
   if (error.code === "internal") around.onError(thrown, `answering ${exchange.dialect.name}`);
+  // What was too much is not hashed either.
+  if (isTooMuch(error)) exchange.bytes.release();
   const request_class = call?.begun.request_class ?? labels?.request_class;
   session.noteOutcome(request_class ?? "unknown", toErrorRecord(error), { call, parent });
   try {

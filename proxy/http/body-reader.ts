@@ -10,12 +10,12 @@ import { type GrowingJson, type ReadBody, readWhole } from "../../wire/growing-j
 import { withJoined } from "../../wire/joined.ts";
 import type { Session } from "../session/session.ts";
 import { FairShare } from "./fair-share.ts";
-import type { Brought, Gate } from "./gate.ts";
+import type { Gate } from "./gate.ts";
 
 /** A first prompt with its tools is smaller. To read so much takes about two milliseconds, as long as to hand it over and back. */
 const largeBytes = 256 * 1024;
 
-export type Question = { id: number; bytes: ArrayBuffer; field: string; keys: readonly string[] | undefined; maxValues: number };
+export type Question = { id: number; bytes: ArrayBuffer; field: string; keys: readonly string[] | undefined };
 export type ReadAnswer = {
   id: number;
   bytes: ArrayBuffer;
@@ -24,8 +24,8 @@ export type ReadAnswer = {
   error?: { code: ErrorCode; message: string; status: number; param: string | null };
 };
 
-/** Where a body's conversation stands (`GrowingJson.parse`); no bodies: each is read whole. */
-export type BodyShape = { bodies: GrowingJson | null; field: string; keys?: readonly string[] | undefined };
+/** Where a body's conversation stands (`GrowingJson.parse`). */
+export type BodyShape = { bodies: GrowingJson; field: string; keys?: readonly string[] | undefined };
 
 type Waiting = { resolve(answer: ReadAnswer): void; reject(error: Error): void };
 
@@ -40,46 +40,31 @@ export class BodyReader implements AsyncDisposable {
     this.#gate = gate;
   }
 
-  /** The value of a body. Throws what `parseJson` throws, and `too_many_requests` where the session brings too much that is new. */
+  /** The value of a body. Throws what `parseJson` throws, and what `Gate.bring` throws of what is new in it. */
   async read(session: Session, pieces: readonly Buffer[], shape: BodyShape, signal: AbortSignal): Promise<unknown> {
-    const gate = this.#gate;
     const { bodies, field, keys } = shape;
-    const maxValues = gate.boundsOf(session).body_values;
-    const mostFresh = Math.min(largeBytes, gate.mayBringAtOnce(session));
-    const read = withJoined(pieces, (bytes) => {
-      const found = bodies
-        ? { value: bodies.parse(bytes, field, keys, { mostFresh, maxValues }), fresh: { ...bodies.fresh } }
-        : readIfSmall(bytes, mostFresh, maxValues);
-      if (found.value !== undefined) gate.brought(session, found.fresh);
-      return found;
-    });
-    if (read.value !== undefined) return read.value;
-    // Charged while it is read, so that the next one sees it.
-    await gate.mayBring(session, signal);
-    gate.brought(session, read.fresh);
-    return this.#readLarge(session, pieces, shape, maxValues, signal);
+    const mostValues = (bytes: number): number => this.#gate.mostNewValues(session, bytes);
+    const brought = withJoined(pieces, (bytes) => bodies.broughtBy(bytes, field, keys, mostValues));
+    await this.#gate.bring(session, brought, signal);
+    // What is mostly known goes on from what is known: its messages stay the objects that they were.
+    if (brought.bytes > largeBytes && brought.parsed > brought.allBytes / 2)
+      return this.#readLarge(session, pieces, shape, brought.allValues, signal);
+    return withJoined(pieces, (bytes) => bodies.parse(bytes, field, keys, brought.allValues));
   }
 
   /** On the other thread; one of each session at a time, and the sessions in turn. */
-  async #readLarge(
-    session: Session,
-    pieces: readonly Buffer[],
-    shape: BodyShape,
-    maxValues: number,
-    signal: AbortSignal,
-  ): Promise<unknown> {
+  async #readLarge(session: Session, pieces: readonly Buffer[], shape: BodyShape, values: number, signal: AbortSignal): Promise<unknown> {
     const end = this.#turns.takeNow(session, 1) ?? (await this.#turns.take(session, 1, signal));
     try {
       const { bodies, field, keys } = shape;
       // A buffer of this size has its memory to itself.
       const bytes = Buffer.concat(pieces).buffer as ArrayBuffer;
-      const { read, error, bytes: back } = await this.#ask({ bytes, field, keys, maxValues });
+      const { read, error, bytes: back } = await this.#ask({ bytes, field, keys });
       if (error) throw new AlidadeError(error.code, error.message, { status: error.status, param: error.param });
       await this.#gate.turn(session, signal);
       const body = Buffer.from(back);
       const whole = read ?? readWhole(body, field, keys);
-      this.#gate.brought(session, { bytes: 0, values: whole.values });
-      return bodies ? bodies.keepRead(body, field, keys, whole) : whole.value;
+      return bodies.keepRead(body, field, keys, whole, values);
     } finally {
       end();
     }
@@ -119,9 +104,4 @@ export class BodyReader implements AsyncDisposable {
     const error = new AlidadeError("request_invalid", "The body could not be read: it takes too much memory.", { status: 413, cause });
     for (const { reject } of waiting) reject(error);
   }
-}
-
-function readIfSmall(bytes: Buffer, most: number, maxValues: number): { value: unknown; fresh: Brought } {
-  const { value, values } = bytes.length > most ? { value: undefined, values: 0 } : readWhole(bytes, "", undefined, maxValues);
-  return { value, fresh: { bytes: bytes.length, values } };
 }

@@ -18,9 +18,9 @@ parentPort?.on("message", (question: Question) => {
   parentPort?.postMessage(answer, [question.bytes]);
 });
 
-function read(bytes: Buffer, { field, keys, maxValues }: Question): Pick<ReadAnswer, "read" | "error"> {
+function read(bytes: Buffer, { field, keys }: Question): Pick<ReadAnswer, "read" | "error"> {
   try {
-    const whole = readWhole(bytes, field, keys, maxValues);
+    const whole = readWhole(bytes, field, keys);
     return mayHaveWrittenNumbers(bytes.toString("latin1")) ? { read: null } : { read: whole };
   } catch (error) {
     const { code, message, status, param } = asAlidadeError(error, "request_invalid");

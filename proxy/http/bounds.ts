@@ -24,14 +24,22 @@ export const Bounds = z.strictObject({
     .default(32 * mebibyte)
     .describe("bytes of one request; 413 (the vendors' own APIs take 32 MB, and a million tokens are 8 MB of text)"),
   body_values: count
-    .default(128 * 1024)
+    .default(64 * 1024)
     .describe("objects, lists, texts and numbers of JSON in one request; 413 (a million tokens in 2 500 turns of a tool make 50 000)"),
   bytes_in_flight: count
     .default(64 * mebibyte)
     .describe("bytes of a session's requests that are not answered yet; more are not read until there is room, then 429 (sixteen of 4 MB)"),
+  new_bytes: count
+    .default(8 * mebibyte)
+    .describe(
+      "bytes of one request that stood in none before it, a value of JSON counted as 256; 413 (a conversation of 400 000 tokens, or eight screenshots of 1 MB)",
+    ),
+  // What is new takes about 15 ms a megabyte of the thread that serves all: it is checked, compared, logged and written
+  // for the engine. At this pace that is a five-hundredth of its time, so that a sibling's slowest call in a hundred is
+  // its own doing.
   new_bytes_per_second: count
-    .default(mebibyte / 2)
-    .describe("bytes that stood in no earlier request of the session, over time; 429 (a screenshot of 1 MB every two seconds)"),
+    .default(mebibyte / 8)
+    .describe("the same over time, and as many as `new_bytes` at once; more wait, then 429 (a screenshot of 1 MB every eight seconds)"),
 });
 export type Bounds = z.infer<typeof Bounds>;
 
@@ -43,6 +51,7 @@ const ownBounds: Bounds = {
   body_bytes: 64 * mebibyte,
   body_values: 16 * mebibyte,
   bytes_in_flight: 1024 * mebibyte,
+  new_bytes: 16 * 1024 * mebibyte,
   new_bytes_per_second: 1024 * mebibyte,
 };
 

@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../errors.ts";
+import type { Brought } from "../../wire/growing-json.ts";
 import type { Session } from "../session/session.ts";
 import { type Bounds, boundsOf } from "./bounds.ts";
 import type { Exchange } from "./exchange.ts";
@@ -18,19 +19,16 @@ const smallBytes = 1024 * 1024;
 const roomBytes = 256 * 1024 * 1024;
 /** A door carries a hundred times as much. A slower sender of a large body keeps memory that other requests wait for. */
 const slowestBytesPerMs = 1024;
-/** So much new may come at any time: it is read, recorded and sent in a few milliseconds. */
+/** So much new may come at any time, a turn's words and results: a millisecond of the thread that serves all. */
 const fewBytes = 64 * 1024;
-/** To read and check one value of JSON takes as long as so many bytes of text. */
+/** To read, record and send one value of JSON takes as long as so many bytes of text: a message of a word has five. */
 const bytesPerValue = 256;
 
-/** What is brought is in memory already. */
-const freshPatienceMs = 2_000;
-
-/** What of a request was in none before it. */
-export type Brought = { bytes: number; values: number };
+/** What is brought is in memory already. A screenshot of a megabyte is owed no longer than this. */
+const newPatienceMs = 10_000;
 
 /** What one session has used. */
-type Load = { bounds: Bounds; requests: Pace; read: Pace; fresh: Pace };
+type Load = { bounds: Bounds; requests: Pace; read: Pace; brought: Pace };
 
 export class Gate {
   readonly #ofSandboxes: Bounds;
@@ -67,44 +65,74 @@ export class Gate {
     setImmediate(end);
   }
 
-  /** A request's body, read when there is room for it. Throws `too_many_requests`, and `request_invalid` for one that is too large or too slow. */
-  async read(session: Session, { bytes, signal, closed }: Exchange): Promise<readonly Buffer[]> {
+  /**
+   * A request's body, read when there is room for it. `known`: bytes of the longest that went before; what is longer brings
+   * the rest anew, and is not read where it may not. Throws `too_many_requests`, and `request_invalid` for one that is too
+   * large or too slow.
+   */
+  async read(session: Session, { bytes, signal, closed }: Exchange, known: number): Promise<readonly Buffer[]> {
     const { bounds, read } = this.#load(session);
     bytes.assertAtMost(bounds.body_bytes);
-    const size = bytes.declared ?? bounds.body_bytes;
+    this.mostNewValues(session, (bytes.declared ?? 0) - known);
+    const limit = Math.min(bounds.body_bytes, known + bounds.new_bytes);
+    const size = bytes.declared ?? limit;
     const leave = await this.#patiently(this.#ownRoom, session, size, "bytes_in_flight", signal);
     // Until it is answered, for as long it is in memory in some form or other.
     void closed.then(leave);
     const leaveRoom = size > smallBytes ? await this.#patiently(this.#room, session, size, "bytes_in_flight", signal) : null;
     try {
       const withinMs = leaveRoom ? patienceMs / 3 + size / slowestBytesPerMs : null;
-      return await bytes.read({ limit: bounds.body_bytes, pace: read, withinMs });
+      return await bytes.read({ limit, pace: read, withinMs });
     } finally {
       leaveRoom?.();
     }
   }
 
-  /** How many bytes that were in no earlier request a session may bring at once: few, where it has brought too much. */
-  mayBringAtOnce(session: Session): number {
-    return this.#load(session).fresh.owedMs > 0 ? fewBytes : Number.POSITIVE_INFINITY;
+  /** How many values may be new among so many new bytes. Throws what `bring` throws where the bytes alone are too many. */
+  mostNewValues(session: Session, bytes: number): number {
+    const { bounds, brought } = this.#load(session);
+    if (bytes > bounds.new_bytes) throw tooMuchNew(bytes, bounds);
+    if (bytes > fewBytes && brought.owedMs > newPatienceMs) throw tooMany("new_bytes_per_second", bounds, brought.owedMs);
+    return Math.floor((bounds.new_bytes - bytes) / bytesPerValue);
   }
 
-  /** Waits, but not for long, until it may bring more. Throws `too_many_requests`. */
-  async mayBring(session: Session, signal: AbortSignal): Promise<void> {
-    const { fresh, bounds } = this.#load(session);
-    const owed = fresh.owedMs;
-    if (owed > freshPatienceMs) throw tooMany("new_bytes_per_second", bounds, owed);
+  /**
+   * Resolves when it may bring this, and charges it, and what of the whole is handed on again. Little may always come.
+   * Throws `request_invalid` (413) for more than `new_bytes` or `body_values`, and `too_many_requests` for what would have
+   * to wait for long.
+   */
+  async bring(
+    session: Session,
+    { bytes, values, allValues }: Pick<Brought, "bytes" | "values" | "allValues">,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { bounds, brought, read } = this.#load(session);
+    const cost = bytes + values * bytesPerValue;
+    this.mostNewValues(session, cost);
+    if (allValues > bounds.body_values) throw tooManyValues(allValues, bounds);
+    read.take(allValues * bytesPerValue);
+    const owed = brought.owedMs;
+    if (owed > 0 && cost <= fewBytes) return;
+    // Charged before it waits, so that the next one sees it.
+    brought.take(cost);
     if (owed > 0) await sleep(owed, undefined, { signal });
   }
 
-  /** What it brought, once it was read. */
-  brought(session: Session, { bytes, values }: Brought): void {
-    this.#load(session).fresh.take(bytes + values * bytesPerValue);
+  /** Waits, but not for long, until nothing is owed of what it brought or read from the record. Throws `too_many_requests`. */
+  async owesNothing(session: Session, signal: AbortSignal): Promise<void> {
+    const { brought, bounds } = this.#load(session);
+    do {
+      const owed = brought.owedMs;
+      if (owed > newPatienceMs) throw tooMany("new_bytes_per_second", bounds, owed);
+      if (owed > 0) await sleep(owed, undefined, { signal });
+      // One after the other, so that many at once see what each of them was charged.
+      await this.turn(session, signal);
+    } while (brought.owedMs > 0);
   }
 
-  /** Its pace for bytes that are read. */
-  reading(session: Session): Pace {
-    return this.#load(session).read;
+  /** Charges what it was given to read from the record. */
+  given(session: Session, bytes: number): void {
+    this.#load(session).brought.take(bytes);
   }
 
   #load(session: Session): Load {
@@ -115,10 +143,10 @@ export class Gate {
       bounds,
       // As many at once as arrive in four seconds: a starting harness requests models, counts and titles beside its work.
       requests: new Pace(bounds.requests_per_second, bounds.requests_per_second * 4),
-      // The whole room once a second: more than any harness sends, and a few hundredths of the thread that reads.
-      read: new Pace(bounds.bytes_in_flight, bounds.bytes_in_flight),
+      // The whole room in four seconds: more than any harness sends, and a few hundredths of the thread that reads.
+      read: new Pace(bounds.bytes_in_flight / 4, bounds.bytes_in_flight / 4),
       // A first prompt with its tools and pictures comes at once.
-      fresh: new Pace(bounds.new_bytes_per_second, bounds.new_bytes_per_second * 8),
+      brought: new Pace(bounds.new_bytes_per_second, bounds.new_bytes),
     };
     this.#loads.set(session, load);
     return load;
@@ -146,4 +174,14 @@ export class Gate {
 function tooMany(name: keyof Bounds, bounds: Bounds, owedMs: number): AlidadeError {
   const message = `this session asks for more than its bound ${name} of ${bounds[name]}: come back later`;
   return new AlidadeError("too_many_requests", message, { param: name, retryAfterSeconds: owedMs / 1000 });
+}
+
+function tooMuchNew(bytes: number, { new_bytes }: Bounds): AlidadeError {
+  const message = `the request brings ${bytes} bytes or more that stood in none before it (a value of JSON counts as ${bytesPerValue}); its bound new_bytes is ${new_bytes}: send less that is new at once`;
+  return new AlidadeError("request_invalid", message, { status: 413, param: "new_bytes" });
+}
+
+function tooManyValues(values: number, { body_values }: Bounds): AlidadeError {
+  const message = `the request has ${values} values of JSON; its bound body_values is ${body_values}: send fewer`;
+  return new AlidadeError("request_invalid", message, { status: 413, param: "body_values" });
 }

@@ -11,6 +11,7 @@ import { type Context, Hono } from "hono";
 import type { Address, Dialect, Headers, Route } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { GrowingJson } from "../../wire/growing-json.ts";
 import { answerFromRecord } from "../calls/answer-from-record.ts";
 import { type CallSurroundings, handleCall, refuseCall, waitedFor } from "../calls/handle-call.ts";
 import { continueFrom } from "../restore/continue-from.ts";
@@ -161,13 +162,13 @@ export class HarnessListener implements AsyncDisposable {
   async #body(session: Session, exchange: Exchange, fields: Record<string, unknown>): Promise<unknown> {
     const { conversation = "", verbatim } = exchange.dialect;
     // A sealed session has no next request that this one could stand in.
-    const bodies = conversation !== "" && session.sealed === null ? session.bodies : null;
+    const bodies = conversation !== "" && session.sealed === null ? session.bodies : new GrowingJson();
     const body = await this.#read(session, exchange, { bodies, field: conversation, keys: verbatim });
     return isObject(body) ? { ...body, ...fields } : body;
   }
 
   async #read(session: Session, exchange: Exchange, shape: BodyShape): Promise<unknown> {
-    const pieces = await this.#gate.read(session, exchange);
+    const pieces = await this.#gate.read(session, exchange, shape.bodies.longest);
     await this.#gate.turn(session, exchange.signal);
     return this.#bodies.read(session, pieces, shape, exchange.signal);
   }
@@ -183,7 +184,7 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
-    const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: null, field: "" });
+    const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: new GrowingJson(), field: "" });
     const request = { ...route, id: params.id ?? "", query, body };
     await waitedFor(session, answerFromRecord(session, exchange, request, this.#gate));
   }

@@ -54,7 +54,7 @@ export class RequestBytes {
     return this.#pieces;
   }
 
-  /** It is a call now, or its answer is on its way: they are needed no more. */
+  /** It is a call now, or was refused as too much: they are needed no more. */
   release(): void {
     this.#pieces = [];
     this.#isWhole = false;

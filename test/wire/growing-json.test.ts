@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { GrowingJson } from "../../wire/growing-json.ts";
 import { parseJson } from "../../wire/json.ts";
+import { valuesIn } from "../../wire/json-text.ts";
 
 /** So long that it is worth while to look at what went before. */
 const padding = { role: "system", content: "é".repeat(10_000) };
@@ -25,7 +26,10 @@ const Spacing = fc.constantFrom(undefined, 1, "\t");
 const bytesOf = (body: object, spacing?: string | number): Buffer => Buffer.from(JSON.stringify(body, null, spacing));
 
 function assertSame(reader: GrowingJson, bytes: Buffer): void {
-  const grown = reader.parse(bytes, "messages");
+  const brought = reader.broughtBy(bytes, "messages");
+  assert.equal(brought.allValues, valuesIn(bytes));
+  assert.ok(brought.bytes >= bytes.length - reader.longest);
+  const grown = reader.parse(bytes, "messages", undefined, brought.allValues);
   const whole = parseJson(bytes);
   assert.deepEqual(grown, whole);
   assert.equal(JSON.stringify(grown), JSON.stringify(whole), "the order of keys too");
@@ -118,4 +122,20 @@ test("a comma behind the last item is refused, also where all the items are know
   const items = JSON.stringify([padding, { a: 1 }]).slice(1, -1);
   reader.parse(Buffer.from(`{"messages":[${items}]}`), "messages");
   assert.throws(() => reader.parse(Buffer.from(`{"messages":[${items},]}`), "messages"), /not JSON/);
+});
+
+test("what a body shares with an earlier one, in front and behind, is not new", () => {
+  const reader = new GrowingJson();
+  const messages: unknown[] = [padding];
+  const tools = Array.from({ length: 100 }, (_, index) => ({ name: `f${index}` }));
+  const body = (): Buffer => bytesOf({ model: "m", messages, system: `head ${messages.length}`, tools });
+  assert.equal(reader.broughtBy(body(), "messages").bytes, body().length);
+  for (let turn = 0; turn < 20; turn++) {
+    reader.parse(body(), "messages");
+    assert.equal(reader.broughtBy(body(), "messages").bytes, 0);
+    messages.push({ role: "user", content: `turn ${turn}` });
+    const { bytes, values, allValues } = reader.broughtBy(body(), "messages");
+    assert.ok(bytes < 100 && values < 12, `${bytes} bytes and ${values} values in turn ${turn}`);
+    assert.equal(allValues, valuesIn(body()));
+  }
 });

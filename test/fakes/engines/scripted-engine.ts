@@ -82,26 +82,21 @@ export const decode = (ids: number[]): string => ids.map((id) => (id === endOfTu
 export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt"> & { add_generation_prompt?: unknown }): number[] {
   if (typeof request.prompt === "string") return encode(request.prompt);
   if (Array.isArray(request.prompt)) return request.prompt;
-  const ids = request.tools?.length ? encode(`[tools ${request.tools.length}]`) : [];
-  for (const message of request.messages) {
+  const tools = request.tools?.length ? encode(`[tools ${request.tools.length}]`) : [];
+  const turns = request.messages.flatMap((message) => {
     if (message.role !== "assistant")
-      ids.push(
+      return [
         ...encode(`<${message.role}>${typeof message.content === "string" ? message.content : JSON.stringify(message.content)}`),
         endOfTurn,
-      );
-    else
-      ids.push(
-        ...encode("<assistant>"),
-        ...encode(
-          said({
-            text: (message.content as string | null) ?? "",
-            reasoning: message.reasoning,
-            tool_calls: message.tool_calls?.map((call) => call.function),
-          }),
-        ),
-        endOfTurn,
-      );
-  }
+      ];
+    const turn = {
+      text: (message.content as string | null) ?? "",
+      reasoning: message.reasoning,
+      tool_calls: message.tool_calls?.map((call) => call.function),
+    };
+    return [...encode("<assistant>"), ...encode(said(turn)), endOfTurn];
+  });
+  const ids = [...tools, ...turns];
   return request.add_generation_prompt === false ? ids : [...ids, ...encode("<assistant>")];
 }
 

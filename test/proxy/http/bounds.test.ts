@@ -10,6 +10,7 @@ import { dialects } from "../../../dialects/index.ts";
 import type { ProxyOptions } from "../../../proxy/index.ts";
 import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { DiskStore } from "../../../store/index.ts";
+import { bodiesOf, harnessShapes } from "../../fakes/load/harness-shapes.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
@@ -97,7 +98,7 @@ test("calls beyond those that may run at once wait their turn, and the calls of 
 });
 
 test("a session that brings too much that is new is told when to come back, in each dialect's form, and goes on with little", async () => {
-  await using at = await start({ bounds: { new_bytes_per_second: 1_000 } });
+  await using at = await start({ bounds: { new_bytes: 101_000, new_bytes_per_second: 1_000 } });
   const routes = [
     ["/v1/chat/completions", "messages", "rate_limit_error"],
     ["/v1/responses", "input", "rate_limit_error"],
@@ -110,8 +111,8 @@ test("a session that brings too much that is new is told when to come back, in e
       field === "contents" ? { role: "user", parts: [{ text: content }] } : { role: "user", content },
     ];
     const body = (content: string) => ({ model: "m", max_tokens: 9, [field]: list(content) });
-    assert.equal((await client.post(path, body("x".repeat(100_000)))).status, 200, path);
-    const refused = await client.post(path, body("y".repeat(100_000)));
+    for (const letter of ["w", "x"]) assert.equal((await client.post(path, body(letter.repeat(90_000)))).status, 200, path);
+    const refused = await client.post(path, body("y".repeat(90_000)));
     assert.equal(refused.status, 429, path);
     assert.ok(Number(refused.headers.get("retry-after")) > 60, path);
     assert.match(await refused.text(), new RegExp(type));
@@ -122,6 +123,61 @@ test("a session that brings too much that is new is told when to come back, in e
   }
   const own = await at.open();
   for (const letter of ["x", "y", "z"]) assert.equal((await own.say([{ role: "user", content: letter.repeat(100_000) }])).content, "ok");
+  assert.deepEqual(at.unseen, []);
+});
+
+test("a request that brings more that is new than its session ever may is a 413 that names the bound, in bytes or in values", async () => {
+  await using at = await start({ bounds: { new_bytes: mebibyte } });
+  const client = await at.open({ sandboxed: true });
+  assert.equal((await client.say([{ role: "user", content: "x".repeat(100_000) }])).content, "ok");
+  const bodies = [
+    { messages: [{ role: "user", content: "y".repeat(2 * mebibyte) }] },
+    { messages: Array.from({ length: 2_000 }, () => ({ role: "user", content: "" })) },
+  ];
+  for (const body of bodies) {
+    const refused = await client.chat(body);
+    assert.equal(refused.status, 413);
+    assert.match(await refused.text(), /its bound new_bytes is 1048576: send less/);
+  }
+  await client.settled();
+  const seen = (await client.entries()).flatMap((entry) => (entry.type === "refused" ? [entry.body?.sha256] : []));
+  assert.deepEqual(seen, [null, null], "what was too much is not hashed");
+  assert.equal(at.engine.requests.length, 1);
+});
+
+test("a body whose length alone says that it is too much is refused before it comes, and one without a length when it does", async () => {
+  await using at = await start({ bounds: { new_bytes: 200_000, new_bytes_per_second: 1 } });
+  await using inside = await sandbox(at);
+  const head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n";
+  const declared = await inside.connect();
+  declared.write(`${head}content-length: 300000\r\n\r\n{`);
+  assert.match(await heard(declared, (text) => text.includes("\r\n\r\n")), /^HTTP\/1.1 413/);
+  const chunked = await inside.connect();
+  chunked.write(`${head}transfer-encoding: chunked\r\n\r\n40000\r\n${" ".repeat(200_100)}`);
+  assert.match(await heard(chunked, (text) => text.includes("\r\n\r\n")), /^HTTP\/1.1 413/);
+  // Its pace is spent with the second of these: a third is not even waited for.
+  for (const letter of ["a", "b"])
+    assert.equal((await inside.client.say([{ role: "user", content: letter.repeat(180_000) }])).content, "ok");
+  const third = await inside.connect();
+  third.write(`${head}content-length: 350000\r\n\r\n{`);
+  assert.match(await heard(third, (text) => text.includes("\r\n\r\n")), /^HTTP\/1.1 429/);
+});
+
+test("a usual harness never waits for its pace, with a result of a megabyte in it and sub-agents beside it", async () => {
+  // What is owed is never paid back: whatever goes beyond what may come at once is a 429.
+  await using at = await start({ bounds: { new_bytes_per_second: 1 } });
+  for (const [name, shape] of Object.entries(harnessShapes)) {
+    const client = await at.open({ sandboxed: true });
+    const play = async (agent: string, turns: number, results = {}): Promise<void> => {
+      for (const body of bodiesOf(shape, { agent, turns, results })) {
+        const response = await client.post(shape.path, body);
+        const text = await response.text();
+        // The engine's context is smaller than a megabyte, and that is its word and not the gate's.
+        assert.ok(response.status === 200 || /maximum|context length/.test(text), `${name}, ${agent}: ${response.status} ${text}`);
+      }
+    };
+    await Promise.all([play("main", 12, { 9: 1_000_000 }), ...["a", "b", "c", "d"].map((agent) => play(agent, 5))]);
+  }
   assert.deepEqual(at.unseen, []);
 });
 
@@ -195,7 +251,7 @@ test("a body of more values than it may have is a 413, whether it is large or gr
   const large = `{"model":"m","messages":[{"role":"user","content":"${"x".repeat(600_000)}"}],"stop":[${"0,".repeat(2_000)}0]}`;
   for (const body of [many, large]) {
     const response = await client.post("/v1/chat/completions", body);
-    assert.deepEqual([response.status, /more than 1000 values/.test(await response.text())], [413, true]);
+    assert.deepEqual([response.status, /its bound body_values is 1000/.test(await response.text())], [413, true]);
   }
   const messages: unknown[] = [{ role: "user", content: "x".repeat(20_000) }];
   let status = 200;

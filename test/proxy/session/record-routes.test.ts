@@ -72,7 +72,7 @@ test("what a request names of an answer whose client left arrived there", async 
 });
 
 test("what a sandbox reads from the record is counted like what it brings, so reading it again and again is a 429", async () => {
-  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes_per_second: 64 * 1024 } });
+  await using at = await proxyAt(() => ({ text: "ok" }), { bounds: { new_bytes: 512 * 1024, new_bytes_per_second: 16 * 1024 } });
   const items = [{ role: "user", content: "z".repeat(300 * 1024) }];
   const statuses = async (spec: { sandboxed: boolean }) => {
     const client = await at.open(spec);
