@@ -241,7 +241,11 @@ test("a sandboxed session has a budget of calls and of its log, and keeps those 
   await using at = await start();
   const budgets = async (spec: Partial<SessionSpec>) => at.proxy.session((await at.open(spec)).sessionId).spec.budgets;
   assert.deepEqual(await budgets({}), {});
-  assert.deepEqual(await budgets({ sandboxed: true, budgets: { max_turns: 3 } }), { max_turns: 3, max_log_bytes: 256 * mebibyte });
+  assert.deepEqual(await budgets({ sandboxed: true, budgets: { max_turns: 3 } }), {
+    max_turns: 3,
+    max_log_bytes: 256 * mebibyte,
+    max_concurrent_calls: 64,
+  });
 });
 
 test("a body of more values than it may have is a 413, whether it is large or grows", async () => {
