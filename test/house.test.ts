@@ -154,6 +154,14 @@ test("the rule on riddles finds them in comments and messages", () => {
   for (const text of ["/** The sampled token's. */", "a list Of", "the body", "whose"]) assert.ok(!found(text), text);
 });
 
+test("every folder of sources is compiled and published, also a file that is only started", async () => {
+  for (const file of ["tsconfig.json", "tsconfig.build.json"]) {
+    const { include } = JSON.parse(await readFile(join(root, file), "utf8")) as { include: string[] };
+    const left = production.map((path) => path.split("/")[0] ?? "").filter((folder) => !folder.endsWith(".ts") && !include.includes(folder));
+    assert.deepEqual([...new Set(left)], [], file);
+  }
+});
+
 test("no string names a .ts file: the published package has .js there", async () => {
   for (const path of production.filter((path) => !path.startsWith("examples/"))) {
     const lines = (await readFile(join(root, path), "utf8")).split("\n");
