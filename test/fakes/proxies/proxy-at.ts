@@ -88,6 +88,12 @@ export class Client {
     await until(async () => (await this.entries()).some((entry) => entry.type === type));
   }
 
+  /** Waits until the proxy has so many tokens of the calls that run. */
+  async sampled(count: number): Promise<void> {
+    const running = this.proxy.session(this.sessionId).inFlight;
+    await until(() => [...running].reduce((sum, { generation }) => sum + (generation?.sampledTokens ?? 0), 0) >= count);
+  }
+
   async settled() {
     const session = this.proxy.session(this.sessionId);
     while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);

@@ -99,7 +99,7 @@ test("an aborted generation keeps its partial ids, is answered with a retryable 
   const client = await at.open({ purpose: "train" });
   const running = client.chat({ messages: hi });
   await until(() => at.calls().a === 1 && at.proxy.pool.named("a").inFlight.size === 1);
-  await until(() => [...at.proxy.session(client.sessionId).calls.values()].some((call) => (call.generation?.sampledTokens ?? 0) > 0));
+  await client.sampled(1);
   const { body: paused } = await at.control("POST", "/pause", { mode: "abort" });
   assert.deepEqual([paused.drained, paused.running], [true, 1]);
   const answer = await running;

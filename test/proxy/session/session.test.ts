@@ -16,8 +16,7 @@ test("a seal waits until the running call is in the log, however slow the disk i
   await using at = await proxyAt(() => ({ text: "partial", beforeEnd: new Promise(() => undefined) }), { store });
   const client = await at.open();
   const waiting = client.chat({ messages: hi });
-  await until(() => at.engine.requests.length === 1);
-  await sleep(50);
+  await client.sampled("partial".length + 1);
   await at.proxy.session(client.sessionId).seal("stop");
   const entries = await client.entries();
   const finished = entries.find((entry) => entry.type === "call_finished");

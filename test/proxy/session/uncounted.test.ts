@@ -32,7 +32,7 @@ test("an answer of an engine that is gone breaks off, and one that never came to
   await using at = await proxyAt(() => ({ text: "whole", beforeEnd: new Promise(() => undefined) }));
   const client = await at.open();
   const answering = client.chat({ messages: hi }).then((response) => response.text());
-  while (at.engine.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await client.sampled(1);
   await at.engine[Symbol.asyncDispose]();
   await answering;
   await (await client.chat({ messages: [{ role: "user", content: "still there?" }] })).text();
