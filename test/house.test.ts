@@ -157,7 +157,9 @@ test("the rule on riddles finds them in comments and messages", () => {
 test("every folder of sources is compiled and published, also a file that is only started", async () => {
   for (const file of ["tsconfig.json", "tsconfig.build.json"]) {
     const { include } = JSON.parse(await readFile(join(root, file), "utf8")) as { include: string[] };
-    const left = production.map((path) => path.split("/")[0] ?? "").filter((folder) => !folder.endsWith(".ts") && !include.includes(folder));
+    const left = production
+      .map((path) => path.split("/")[0] ?? "")
+      .filter((folder) => !folder.endsWith(".ts") && !include.includes(folder));
     assert.deepEqual([...new Set(left)], [], file);
   }
 });
