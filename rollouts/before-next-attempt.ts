@@ -33,10 +33,10 @@ export async function beforeNextAttempt(
   note(`${failure.code}; attempt ${attempt} begins ${when}`);
   for (let waited = 0; ; next = Math.min(2 * next, longestPauseMs)) {
     await pause(next, signal).catch(() => undefined);
-    const asked = performance.now();
+    const began = performance.now();
     if (signal.aborted || !isAway || (await proxy.pool.answers(signal))) return;
     // A generator that hangs takes its time to be found.
-    waited += next + performance.now() - asked;
+    waited += next + performance.now() - began;
     if (waited < mostMinutes * 60_000) continue;
     note(`no engine answers after ${mostMinutes} minutes; attempt ${attempt} begins all the same`);
     return;

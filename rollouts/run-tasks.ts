@@ -36,7 +36,7 @@ type BatchSetup = RunSetup & { folder: RunFolder };
 export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSignal): Promise<RolloutRecord[]> {
   const { found } = setup.folder;
   for (const text of found.damaged) setup.onProgress({ type: "note", text });
-  const begun = await readRollouts(setup.folder.path, alreadyTold);
+  const begun = await readRollouts(setup.folder.path, alreadyReported);
   const plans = plansOf(setup.run_id, batch, begun, found);
   await makeReady(setup, batch, signal);
   if (setup.folder.isResumed) await clearAway(setup, signal);
@@ -50,7 +50,7 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
   }
-  const latest = lastOf(await readRollouts(setup.folder.path, alreadyTold));
+  const latest = lastOf(await readRollouts(setup.folder.path, alreadyReported));
   const byTask = Map.groupBy(latest.values(), ({ task_id }) => task_id);
   return batch.tasks.flatMap(({ task_id }) => (byTask.get(task_id) ?? []).sort((a, b) => a.sample_index - b.sample_index));
 }
@@ -84,7 +84,7 @@ async function submitAll(rollouts: Rollouts, plans: Iterator<RolloutPlan>, signa
 }
 
 /** The folder found it when it was opened. */
-const alreadyTold = (): void => undefined;
+const alreadyReported = (): void => undefined;
 
 /** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
 function plansOf(runId: string, batch: Batch, begun: RolloutRecord[], found: RunFolder["found"]): Iterator<RolloutPlan> {
@@ -105,7 +105,7 @@ function hashesOf(tasks: Task[]): Map<string, string> {
     if (hashes.has(task.task_id))
       throw new AlidadeError(
         "task_invalid",
-        `two tasks of this run have the task_id ${task.task_id}: their rollouts could not be told apart`,
+        `two tasks of this run have the task_id ${task.task_id}: their rollouts would have the same names`,
         { param: "task_id" },
       );
     hashes.set(task.task_id, hashOf(task).slice(0, 16));

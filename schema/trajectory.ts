@@ -90,7 +90,7 @@ export const CallRecord = z.strictObject({
     start: Policy.nullable(),
     end: Policy.nullable(),
     spans: z.array(WeightSpan).default([]),
-    /** Of the policy at the start; null where there is none, and in files of before. */
+    /** How the policy at the start compares with the name that its engine reports; null without a policy. */
     check: PolicyCheck.nullable().default(null),
   }),
   input: z.array(z.string()).describe("message ids, in order"),

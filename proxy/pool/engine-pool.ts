@@ -249,12 +249,12 @@ export class EnginePool implements AsyncDisposable {
     const known = new AbortController();
     const either = AbortSignal.any([signal, known.signal]);
     const open = this.slots.filter((slot) => !slot.isDraining);
-    const asked = open.map(async (slot) => {
+    const samples = open.map(async (slot) => {
       if (!(await slot.question.join(either, (within) => this.#samples(slot, within)))) throw new Error(`${slot.name} does not sample`);
       return true;
     });
     try {
-      return await Promise.any(asked);
+      return await Promise.any(samples);
     } catch {
       return false;
     } finally {

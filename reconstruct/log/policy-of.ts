@@ -9,7 +9,7 @@ export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
   return policy === undefined ? begun.policy : policy;
 }
 
-/** The weights changed while it was generated, and nobody recorded at which token. */
+/** The weights changed during the generation, at an unknown token. */
 export function changedPolicy(call: CallHistory): boolean {
   const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
   const isOther = start !== null && end !== null && !samePolicy(start, end);

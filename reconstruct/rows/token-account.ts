@@ -60,7 +60,7 @@ export function countTokens(trajectory: Accountable, whyNot: Judge): CountedToke
   return { ...account.total, untrained: account.untrained };
 }
 
-/** Of a trajectory: all that its tokens are counted by. */
+/** The facts of a trajectory by which its tokens are counted. */
 export type Accountable = Pick<Trajectory, "calls" | "nodes" | "purpose" | "sandboxed" | "train_classes"> & {
   fidelity: Pick<Fidelity, "damaged">;
 };

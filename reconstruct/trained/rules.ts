@@ -12,7 +12,7 @@ import { findMisalignment } from "../../tokens/alignment.ts";
 import { changedPolicy } from "../log/policy-of.ts";
 import type { CallHistory } from "../log/read-log.ts";
 
-export type Rule<Reason, Asked extends unknown[]> = readonly [Reason, (...asked: Asked) => boolean];
+export type Rule<Reason, Facts extends unknown[]> = readonly [Reason, (...facts: Facts) => boolean];
 
 export type JudgedCall = Pick<CallRecord, "damage" | "outcome" | "replayed_from" | "other_policy" | "request_class">;
 
@@ -35,7 +35,7 @@ export const callRules: Rule<RecordedReason, [JudgedCall, TrainedSession]>[] = [
   ["not_for_training", (_, { purpose }) => purpose === "eval"],
 ];
 
-/** Asked of the log; a stored trajectory has the answer on its nodes. `hasPrompt`: the ids of its prompt are known. */
+/** Read from the log; a stored trajectory has the answer on its nodes. `hasPrompt`: the ids of its prompt are known. */
 export const tokenRules: Rule<RecordedReason, [call: CallHistory, hasPrompt: boolean]>[] = [
   ["no_token_ids", ({ finished }, hasPrompt) => !finished?.sampled_ids || !hasPrompt],
   // The recorder compares with the engine's own count as well, which is not in the ids.
@@ -105,6 +105,6 @@ const rlTrainer: typeof anyTrainer = [
 export const trainerRules = { rl: [...anyTrainer, ...rlTrainer], sft: anyTrainer };
 
 /** The first reason that fits; null where none does. */
-export function firstReason<Reason, Asked extends unknown[]>(rules: readonly Rule<Reason, Asked>[], ...asked: Asked): Reason | null {
-  return rules.find(([, fits]) => fits(...asked))?.[0] ?? null;
+export function firstReason<Reason, Facts extends unknown[]>(rules: readonly Rule<Reason, Facts>[], ...facts: Facts): Reason | null {
+  return rules.find(([, fits]) => fits(...facts))?.[0] ?? null;
 }

@@ -54,7 +54,7 @@ export const trainerReasons = {
     cure: "use `canonical`, which has the messages, and a trainer that renders images itself",
   },
   temperature_unknown: {
-    what: "No call stated a temperature, so nobody knows at which one the server sampled.",
+    what: "No call stated a temperature, so the server's sampling temperature is unknown.",
     cure: "if your server samples at 1, add `--temperature 1`; or record with `--purpose train`",
   },
   other_temperature: {
