@@ -6,6 +6,9 @@ import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
+import { groupReasons, rolloutReasons } from "../schema/reasons/left-out.ts";
+import { type Meaning, meaningOf } from "../schema/reasons/meaning.ts";
+import { untrainedReasons } from "../schema/reasons/untrained.ts";
 import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say, toNumber, toTemperature } from "./command-line.ts";
@@ -33,7 +36,7 @@ export function exportCommand(program: Command): void {
     .command("export")
     .summary("write a run's trajectories in a trainer's format")
     .description(
-      `Writes one JSON object a line, or a binary file. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(15)} ${one.title} (${one.objective})`).join("\n")}`,
+      `Writes one JSON object a line, or a binary file. The exit code is 1 where no row has a trained token; a file without rows is not written, and an\nolder one stays. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(15)} ${one.title} (${one.objective})`).join("\n")}`,
     )
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .option("-f, --format <name>", exporters.map((one) => one.name).join(", "), "flat")
@@ -99,18 +102,41 @@ async function writeExport(flags: ExportFlags): Promise<void> {
     return written;
   });
   if (damaged > 0) report.left_out_rollouts.damaged = damaged;
-  if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: flags.out, ...report }));
-  else say(`alidade: ${inWords(report)}`);
+  if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: report.rows > 0 ? flags.out : null, ...report }));
+  else for (const line of inLines(report, flags.out)) say(line);
+  if (isEmpty(report)) terminal().exitCode = 1;
+}
+
+/** It writes no row, or only dummies, which train nothing. */
+const isEmpty = (report: ExportReport): boolean => report.rows === report.dummy_rows;
+
+/** One line of numbers; where nothing is trained that is said aloud; and each reason with what it means and its cure. */
+function inLines(report: ExportReport, out: string | undefined): string[] {
+  const kept = report.rows === 0 && out !== undefined ? `; ${out} is not written` : "";
+  const loud = isEmpty(report) ? [`alidade: NOTHING TO TRAIN: the export has no row with a trained token${kept}`] : [];
+  const reasons = [
+    ...meanings(report.left_out, untrainedReasons),
+    ...meanings(report.left_out_rollouts, rolloutReasons),
+    ...meanings(report.left_out_groups, groupReasons),
+  ];
+  return [`alidade: ${inWords(report)}`, ...loud, ...new Set(reasons)];
+}
+
+function meanings(counts: Record<string, number>, table: Record<string, Meaning>): string[] {
+  return Object.keys(counts).map((reason) => `  ${reason}${meaningOf(table, reason)}`);
 }
 
 /** A system error comes from the output: errors of reading already name their file. */
-async function writeTo<T>(out: string | undefined, write: (stream: Writable, options: { signal?: AbortSignal }) => Promise<T>): Promise<T> {
+async function writeTo(
+  out: string | undefined,
+  write: (stream: Writable, options: { signal?: AbortSignal }) => Promise<ExportReport>,
+): Promise<ExportReport> {
   // To standard output there is nothing to tidy up: a signal ends it at once.
   const signal = out === undefined ? null : terminal().stopSignal();
   try {
     await using output = await openOutput(out);
     const written = await write(output.stream, signal === null ? {} : { signal });
-    await output.keep();
+    if (written.rows > 0) await output.keep();
     return written;
   } catch (error) {
     if (signal?.aborted) throw new AlidadeError("cancelled", `the export to ${out} was stopped`, { cause: error });

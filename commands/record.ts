@@ -13,6 +13,8 @@ import { ownedFolder, temporary } from "../host/temporary-folder.ts";
 import { assertRoutes, HarnessProxy } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newId } from "../schema/ids.ts";
+import { meaningOf } from "../schema/reasons/meaning.ts";
+import { untrainedReasons } from "../schema/reasons/untrained.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
@@ -132,6 +134,9 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       say(
         `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens${isCounted(fidelity) ? "" : ", and an unknown number more"} (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${out}\` prints it`,
       );
+    if (!flags.json)
+      for (const [reason, tokens] of Object.entries(fidelity.excluded))
+        say(`  ${tokens} tokens not trained: ${reason.replaceAll("_", " ")}${meaningOf(untrainedReasons, reason)}`);
     return error && exitCode === 0 ? 1 : exitCode;
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -15,8 +15,11 @@ import { policyNotes } from "./policy-notes.ts";
 import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
+/** A person's program keeps its own parameters, unless flags force others. */
+const defaults = { purpose: "live" } as const;
+
 export function serve(program: Command): void {
-  addSessionFlags(addEngineFlags(program.command("serve")), { fixed: ["purpose"] })
+  addSessionFlags(addEngineFlags(program.command("serve")), { defaults })
     .summary("run the proxy and print how to point at it")
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
@@ -36,6 +39,7 @@ export function serve(program: Command): void {
       const config = await loadConfig({
         env: terminal().env,
         file: flags.config,
+        defaults,
         overrides: {
           ...enginesOf(flags),
           host: flags.host,
@@ -72,8 +76,7 @@ export function serve(program: Command): void {
       for (const note of policyNotes(config, proxy)) say(`alidade: ${note}`);
       const { session, key } = await proxy.openSession({
         ...sessionOptionsOf(config),
-        purpose: "live",
-        relay: "live",
+        relay: config.purpose === "live" ? "live" : "buffered",
         harness: null,
       });
       const env = proxy.envOf(key);

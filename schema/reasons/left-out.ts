@@ -5,6 +5,7 @@ const measured = "`alidade show <rollout>` says why nothing was measured";
 
 /** A rollout of which an exporter writes nothing. */
 export const rolloutReasons = {
+  damaged: { what: "Its trajectory cannot be read.", cure: "the message before names the line" },
   superseded: { what: "A later attempt, or a later session of the same rollout, takes its place.", cure: null },
   no_reward: { what: "Nothing was measured of the rollout.", cure: `${measured}; \`--unmeasured zero\` counts such work as a failure` },
   low_reward: { what: "Its reward is below `--min-reward`.", cure: null },

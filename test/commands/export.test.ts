@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import type { ExportReport } from "../../exporters/index.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
 import { newId } from "../../schema/ids.ts";
 import type { LogEntry } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
@@ -42,7 +43,30 @@ test("a format's own options are flags, and the report says what was left out of
   assert.equal((await readFile(out, "utf8")).trim().split("\n").length, 2);
   assert.deepEqual((await readdir(run)).toSorted(), ["grpo.jsonl", "sessions", "trajectories.jsonl"]);
   const said = await cli(["export", "--run", run, "--format", "nemo-rl", "--group-size", "3", "--out", "/dev/null"]);
+  assert.equal(said.code, 1);
   assert.match(said.stderr, /0 rows of 2 trajectories; left out: .*2 rollouts group_left_out, 1 groups incomplete/);
+});
+
+test("a session that stated no temperature is untrained in every verb, and an export of it is a loud line, an exit code and no file", async (t) => {
+  const run = await runFolder(t);
+  const log = new LogBuilder({ purpose: "live" });
+  log.call({ messages: [user("hi")] });
+  for (const entry of log.entries) if (entry.type === "call_begun") entry.effective_sampling = {};
+  await writeFile(join(run, "trajectories.jsonl"), `${JSON.stringify(reconstruct(log.entries))}\n`);
+  const out = join(run, "rows.jsonl");
+  await writeFile(out, "older\n");
+  const cure = /temperature_unknown \(No call stated a temperature.*add `--temperature 1`/;
+  const empty = await cli(["export", "--run", run, "--out", out]);
+  assert.equal(empty.code, 1);
+  assert.match(empty.stderr, /NOTHING TO TRAIN: .*rows\.jsonl is not written/);
+  assert.match(empty.stderr, cure);
+  assert.equal(await readFile(out, "utf8"), "older\n");
+  const [shown, told] = [await cli(["show", "ses", "--run", run]), await cli(["fidelity", "--run", run])];
+  assert.match(shown.stdout, /trainable +0 \(0 %\)/);
+  assert.match(told.stdout, /2 sampled tokens, 0 trained[\s\S]*No call stated a temperature/);
+  const stated = await cli(["export", "--run", run, "--temperature", "1", "--out", out]);
+  assert.deepEqual([stated.code, (await readFile(out, "utf8")).split("\n").length], [0, 2], stated.stderr);
+  assert.match((await cli(["fidelity", "--run", run, "--temperature", "1"])).stdout, /2 sampled tokens, 2 trained/);
 });
 
 test("no export is written over the records that it is made of", async (t) => {
@@ -300,6 +324,6 @@ test("the session of an attempt that was killed is no row until its run is taken
   const record = { rollout_id: "r0", attempt: 1, ...task, state: "run", session_id: "seskilled", times: {}, ...none };
   await writeFile(join(run, "rollouts.jsonl"), `${JSON.stringify(record)}\n`);
   const { stdout, stderr, code } = await cli(["export", "--run", run]);
-  assert.deepEqual([stdout, code], ["", 0]);
+  assert.deepEqual([stdout, code], ["", 1]);
   assert.match(stderr, /session seskilled of rollout r0 is left out: it is not over: go on with its run by --resume/);
 });
