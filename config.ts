@@ -3,14 +3,16 @@
  * manual: `alidade config --schema` prints it.
  */
 import { readFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { dialects } from "./dialects/index.ts";
-import { engines } from "./engines/index.ts";
+import { engineRegistry } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
-import { harnesses, harnessNamed } from "./harnesses/index.ts";
+import { harnessNamed, harnessRegistry } from "./harnesses/index.ts";
+import { fromFolder, isFile } from "./host/plug-ins.ts";
 import { Bounds, EngineRoute } from "./proxy/index.ts";
-import { backends } from "./sandboxes/index.ts";
+import { backendRegistry } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { Policy } from "./schema/session-log.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
@@ -18,8 +20,22 @@ import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts"
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
 
+/** One of a list by its name, or a user's own by its file: the list stands in the description. */
+function plugIn(registry: { noun: string; list: readonly { readonly name: string }[] }, meaning: string, more: readonly string[] = []) {
+  const known = [...more, ...names(registry.list)];
+  const example = `./my-${registry.noun.split(" ")[0]}.ts`;
+  return z
+    .string()
+    .refine((word) => isFile(word) || known.includes(word), {
+      error: `expected one of ${known.map((name) => JSON.stringify(name)).join("|")}, or the file of a plug-in such as ${example}`,
+    })
+    .describe(`${meaning}: ${known.join(", ")}, or the file of a plug-in such as ${example}`);
+}
+
+const files = z.array(z.string().refine(isFile, { error: "expected the file of a plug-in" })).default([]);
+
 const engineFields = {
-  kind: z.enum(names(engines)).default("vllm").describe("what server it is"),
+  kind: plugIn(engineRegistry, "what server it is").default("vllm"),
   api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
 };
 
@@ -73,7 +89,7 @@ export const Config = z.strictObject({
     .describe("name of the variable that holds the control token; where it is unset, `serve` makes one and prints it"),
   harness: z
     .union([
-      z.enum(names(harnesses)),
+      plugIn(harnessRegistry, "a harness"),
       z.strictObject({
         command: z
           .array(z.string())
@@ -95,13 +111,12 @@ export const Config = z.strictObject({
       }),
     ])
     .default("pi")
-    .describe("which harness `run` starts"),
+    .describe(`which harness \`run\` starts: ${names(harnessRegistry.list).join(", ")}, the file of a plug-in, or a command of one's own`),
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
-  sandbox: z
-    .enum(["auto", ...names(backends)])
-    .default("auto")
-    .describe("where harnesses run; auto takes Docker when an engine is reachable"),
+  sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
+  graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
+  task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
   unsafe_host: z
     .boolean()
     .default(false)
@@ -151,12 +166,13 @@ export async function loadConfig(options: {
   env?: Record<string, string | undefined>;
   overrides?: Record<string, unknown>;
 }): Promise<Config> {
-  const fromFile = options.file === undefined ? {} : await readConfigFile(options.file);
-  const layers = [fromFile, fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
+  const file = options.file === undefined ? {} : withPlugInsFrom(dirname(resolve(options.file)), await readConfigFile(options.file));
+  const said = [fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
+  const layers = [file, ...said.map((layer) => withPlugInsFrom(process.cwd(), layer))];
   const merged = withSharedEngine(layers.reduce(mergeLayer, options.defaults ?? {}));
   const result = Config.safeParse(merged);
   if (result.success) return result.data;
-  if (typeof merged.harness === "string") harnessNamed(merged.harness);
+  if (typeof merged.harness === "string" && !isFile(merged.harness)) harnessNamed(merged.harness);
   throw invalid(options.file ?? "the configuration", result.error, merged);
 }
 
@@ -224,6 +240,24 @@ function scalars(): { path: string[]; type: string }[] {
 function toScalar(text: string): unknown {
   if (text === "true" || text === "false") return text === "true";
   return text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text);
+}
+
+/** Files of plug-ins that a layer names are relative to its folder, wherever they are loaded later. */
+function withPlugInsFrom(folder: string, layer: Record<string, unknown>): Record<string, unknown> {
+  const absolute = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(absolute);
+    return typeof value === "string" ? fromFolder(value, folder) : value;
+  };
+  const withKind = (engine: unknown): unknown =>
+    isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
+  const { engine, engines } = layer;
+  const own = ["harness", "sandbox", "graders", "task_formats"].filter((key) => Object.hasOwn(layer, key));
+  return {
+    ...layer,
+    ...Object.fromEntries(own.map((key) => [key, absolute(layer[key])])),
+    ...(engine === undefined ? {} : { engine: withKind(engine) }),
+    ...(engines === undefined ? {} : { engines: Array.isArray(engines) ? engines.map(withKind) : engines }),
+  };
 }
 
 /** A flag or variable for the one engine replaces a file's list of engines. */

@@ -10,6 +10,7 @@ export const errorCodes = {
   task_invalid: "user",
   harness_unknown: "user",
   plugin_unknown: "user",
+  plugin_invalid: "user",
   request_invalid: "user",
   model_unknown: "user",
   unauthorized: "user",
@@ -113,9 +114,14 @@ const defaultStatus: Partial<Record<ErrorCode, number>> = {
   store_error: 503,
 };
 
-/** The error itself when it is ours, otherwise one with `code` and the original as its cause. */
+/**
+ * The error itself when it is ours, otherwise one with `code` and the original as its cause. A plug-in need not import our
+ * class: an error of its own whose `code` is one of the list keeps it.
+ */
 export function asAlidadeError(error: unknown, code: ErrorCode, prefix = ""): AlidadeError {
   if (error instanceof AlidadeError) return error;
+  if (error instanceof Error && "code" in error && typeof error.code === "string" && Object.hasOwn(errorCodes, error.code))
+    return new AlidadeError(error.code as ErrorCode, error.message, { cause: error });
   return new AlidadeError(code, `${prefix}${messageOf(error)}`, { cause: error });
 }
 

@@ -43,6 +43,7 @@ export { DiskStore, MemoryStore, type SessionLog, type Store } from "./store/ind
 
 /** Does a task grade its gold patch 1 and no change 0? */
 export { checkTask } from "./graders/check.ts";
+export type { GradeContext, Grader, GraderSampler } from "./graders/grader.ts";
 export { graders } from "./graders/index.ts";
 /** Agent harnesses: those that are installed, and one's own command. */
 export { commandHarness } from "./harnesses/command.ts";
@@ -70,11 +71,20 @@ export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
 export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";
+export type { TaskFormat } from "./tasks/task-format.ts";
 
 // From a session's log to a trainer -----------------------------------------------------------------------------------
 
 /** Trajectories -> files in trainers' own forms. */
-export { type Exporter, type ExportOptions, type ExportReport, exporterNamed, exporters, exportTrajectories } from "./exporters/index.ts";
+export {
+  type Exporter,
+  type ExporterPlugIn,
+  type ExportOptions,
+  type ExportReport,
+  exporterNamed,
+  exporters,
+  exportTrajectories,
+} from "./exporters/index.ts";
 /** Session log -> token tree -> rows, what they weigh and earn, and the proof of it against recorded exchanges. */
 export {
   type AdvantageMethod,

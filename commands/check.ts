@@ -9,6 +9,7 @@ import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
+import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
@@ -18,57 +19,69 @@ export function check(program: Command): void {
     .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of each", toNumber, 3)
-    .option("--sandbox <name>", "auto, docker or process", "auto")
+    .option("--sandbox <name>", sandboxWords, "auto")
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
+    .addOption(graderOption())
+    .addOption(taskFormatOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
-    .action(
-      async (paths: string[], flags: { times: number; sandbox: string; unsafeHost?: boolean; overcommit?: boolean; json?: boolean }) => {
-        const signal = terminal().stopSignal();
-        if (!Number.isInteger(flags.times) || flags.times < 1)
-          throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
-        const { backend, reason } = await pickBackend(flags.sandbox, signal);
-        if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
-          throw new AlidadeError(
-            "unsafe_host_refused",
-            `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
-            { param: "unsafe_host" },
-          );
-        say(`  ${reason}`);
-        const tasks = (
-          await Promise.all(
-            paths.map((path) =>
-              loadTasks(path.includes("#") ? path : resolve(path), { signal, progress: (text: string) => say(`  ${text}`) }),
-            ),
-          )
-        ).flat();
-        fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
-        const environments = tasks.map(({ environment }) => environment);
-        await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`) });
-        const owner = { run_id: newId("run"), owner: await currentOwner() };
-        const results: CheckResult[] = [];
-        for (const task of tasks)
-          results.push(
-            await checkTask(task, backend, {
-              ...owner,
-              times: flags.times,
-              signal,
-              progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
-            }),
-          );
-        if (flags.json) print(JSON.stringify({ checks: results }));
-        else
-          print(
-            table(
-              ["task", "gold", "no change", "verdict"],
-              results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
-            ),
-          );
-        if (results.some((one) => !one.passed)) terminal().exitCode = 1;
-      },
-    );
+    .action(async (paths: string[], flags: CheckFlags) => {
+      const signal = terminal().stopSignal();
+      if (!Number.isInteger(flags.times) || flags.times < 1)
+        throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
+      const { backend, reason } = await pickBackend(flags.sandbox, signal);
+      if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
+        throw new AlidadeError(
+          "unsafe_host_refused",
+          `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
+          { param: "unsafe_host" },
+        );
+      say(`  ${reason}`);
+      const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
+      const tasks = (
+        await Promise.all(
+          paths.map((path) =>
+            loadTasks(path.includes("#") ? path : resolve(path), { ...plugIns, signal, progress: (text: string) => say(`  ${text}`) }),
+          ),
+        )
+      ).flat();
+      fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
+      const environments = tasks.map(({ environment }) => environment);
+      await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`) });
+      const owner = { run_id: newId("run"), owner: await currentOwner() };
+      const results: CheckResult[] = [];
+      for (const task of tasks)
+        results.push(
+          await checkTask(task, backend, {
+            ...owner,
+            graders: plugIns.graders,
+            times: flags.times,
+            signal,
+            progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
+          }),
+        );
+      if (flags.json) print(JSON.stringify({ checks: results }));
+      else
+        print(
+          table(
+            ["task", "gold", "no change", "verdict"],
+            results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
+          ),
+        );
+      if (results.some((one) => !one.passed)) terminal().exitCode = 1;
+    });
 }
+
+type CheckFlags = {
+  times: number;
+  sandbox: string;
+  unsafeHost?: boolean;
+  grader?: string[];
+  taskFormat?: string[];
+  overcommit?: boolean;
+  json?: boolean;
+};
 
 function rewards(result: CheckResult, attempt: CheckRun["attempt"]): string {
   return result.runs

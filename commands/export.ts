@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
-import { type ExportReport, exporterNamed, exporters, exportTrajectories } from "../exporters/index.ts";
+import { type ExportReport, exporterRegistry, exporters, exportTrajectories } from "../exporters/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { groupReasons, rolloutReasons } from "../schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../schema/reasons/meaning.ts";
@@ -39,7 +39,7 @@ export function exportCommand(program: Command): void {
       `Writes one JSON object a line, or a binary file. The exit code is 1 where no row has a trained token; a file without rows is not written, and an\nolder one stays. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(15)} ${one.title} (${one.objective})`).join("\n")}`,
     )
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
-    .option("-f, --format <name>", exporters.map((one) => one.name).join(", "), "flat")
+    .option("-f, --format <name>", `${exporters.map((one) => one.name).join(", ")}, or the file of a plug-in`, "flat")
     .option("-o, --out <file>", "file to write (default, and -: standard output)")
     .addOption(new Option("--select <name>", "which paths of the token tree become rows").choices(selections.map((one) => one.name)))
     .option("--max-tokens <number>", "longest row; a longer one keeps its exact prefix up to a call boundary", toNumber)
@@ -70,7 +70,7 @@ export function exportCommand(program: Command): void {
 }
 
 async function writeExport(flags: ExportFlags): Promise<void> {
-  const exporter = exporterNamed(flags.format);
+  const exporter = await exporterRegistry.load(flags.format);
   const options = {
     ...given("strategy", flags.select === undefined ? undefined : selectionNamed(flags.select)),
     ...given("maxTokens", flags.maxTokens === undefined ? undefined : wholeNumber("max_tokens", flags.maxTokens)),

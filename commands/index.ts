@@ -9,6 +9,7 @@ import { diff } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { exportCommand } from "./export.ts";
 import { fidelity } from "./fidelity.ts";
+import { plugin } from "./plugin.ts";
 import { reap } from "./reap.ts";
 import { record } from "./record.ts";
 import { run } from "./run.ts";
@@ -16,7 +17,7 @@ import { serve } from "./serve.ts";
 import { show } from "./show.ts";
 import { terminal } from "./terminal.ts";
 
-const verbs = [serve, record, run, doctor, check, show, diff, fidelity, audit, exportCommand, reap, config] as const;
+const verbs = [serve, record, run, doctor, check, show, diff, fidelity, audit, exportCommand, reap, config, plugin] as const;
 
 /** Runs one command line, without the program's name, in the `terminal()`: leaves its exit code there and throws nothing. */
 export async function main(args: string[]): Promise<void> {

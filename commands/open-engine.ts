@@ -1,6 +1,6 @@
 /** The engines that a configuration names, as a scope: `practice` is started as a child process, a URL is only connected to. */
 import type { Config } from "../config.ts";
-import { engineNamed, whyNoEngineUrl } from "../engines/index.ts";
+import { engineRegistry, whyNoEngineUrl } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { startPracticeEngine } from "../practice/start.ts";
 import type { EngineSpec } from "../proxy/index.ts";
@@ -30,7 +30,7 @@ export async function openEngines(config: Pick<Config, "engine" | "engines" | "p
 type Wanted = Config["engine"] & Partial<Omit<NonNullable<Config["engines"]>[number], "url">> & { name: string; field: string };
 
 async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSignal): Promise<EngineSpec> {
-  const kind = engineNamed(wanted.kind);
+  const kind = await engineRegistry.load(wanted.kind);
   const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
   const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl, wanted.field), apiKey: keyOf(wanted) });
   scope.defer(() => engine.close());

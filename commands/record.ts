@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
-import { harnessFor } from "../harnesses/index.ts";
+import { harnesses, harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
 import { currentOwner } from "../host/owner.ts";
 import { ownedFolder, temporary } from "../host/temporary-folder.ts";
@@ -33,7 +33,7 @@ export function record(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("record")), { defaults })
     .summary("run a program through the proxy and keep its trajectory")
     .description(
-      "Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (pi, codex, claude) is\nconfigured in a temporary home. Leaves <out>/trajectories.jsonl.",
+      `Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (${harnesses.flatMap(({ commands }) => commands[0] ?? []).join(", ")})\nis configured in a temporary home. Leaves <out>/trajectories.jsonl.`,
     )
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")

@@ -8,7 +8,7 @@ import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
-import { harnessNamed } from "../harnesses/index.ts";
+import { harnesses, harnessRegistry } from "../harnesses/index.ts";
 import { currentOwner } from "../host/owner.ts";
 import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
@@ -34,6 +34,7 @@ import { loadTasks } from "../tasks/index.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
+import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
@@ -49,10 +50,15 @@ export function run(program: Command): void {
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
-    .option("--harness <name>", "pi, codex, claude-code, gemini-cli, qwen-code, opencode; one's own command stands in the run file")
+    .option(
+      "--harness <name>",
+      `${harnesses.map(({ name }) => name).join(", ")}, or the file of a plug-in; one's own command stands in the run file`,
+    )
     .option("-n, --samples <number>", "rollouts of each task", toNumber)
-    .option("--sandbox <name>", "auto, docker or process")
+    .option("--sandbox <name>", sandboxWords)
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
+    .addOption(graderOption())
+    .addOption(taskFormatOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("-o, --out <folder>", "folder for runs")
@@ -95,6 +101,8 @@ type RunFlags = SessionFlags &
     samples?: number;
     sandbox?: string;
     unsafeHost?: boolean;
+    grader?: string[];
+    taskFormat?: string[];
     concurrency?: number;
     overcommit?: boolean;
     out?: string;
@@ -116,6 +124,8 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       samples: flags.samples,
       sandbox: flags.sandbox,
       unsafe_host: flags.unsafeHost,
+      graders: flags.grader,
+      task_formats: flags.taskFormat,
       ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },
       overcommit: flags.overcommit,
@@ -185,9 +195,11 @@ export async function executeRun(options: {
 }): Promise<RolloutRecord[]> {
   const { config, path, runId, signal, onProgress } = options;
   const backend = await chooseBackend(config, signal, onProgress);
+  const harness = await harnessOf(config);
+  const plugIns = await loadPlugIns(config);
   const tasks = (
     await Promise.all(
-      config.tasks.map((place) => loadTasks(place, { signal, progress: (text: string) => onProgress({ type: "note", text }) })),
+      config.tasks.map((place) => loadTasks(place, { ...plugIns, signal, progress: (text: string) => onProgress({ type: "note", text }) })),
     )
   ).flat();
   const { concurrency, note } = fitMachine(
@@ -215,12 +227,21 @@ export async function executeRun(options: {
   if (config.purpose === "train") proxy.assertTrainable();
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
   const records = await runTasks(
-    { run_id: runId, owner: await currentOwner(), backend, proxy, folder, slots: makeSlots(concurrency), onProgress },
+    {
+      run_id: runId,
+      owner: await currentOwner(),
+      backend,
+      proxy,
+      folder,
+      slots: makeSlots(concurrency),
+      graders: plugIns.graders,
+      onProgress,
+    },
     {
       tasks,
       samples: config.samples,
       retries: config.retries,
-      harness: harnessOf(config),
+      harness,
       session: sessionOptionsOf(config),
       ...(options.samplingOf && { samplingOf: options.samplingOf }),
     },
@@ -249,9 +270,9 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
   return backend;
 }
 
-function harnessOf(config: Config): Harness {
+async function harnessOf(config: Config): Promise<Harness> {
   return typeof config.harness === "string"
-    ? harnessNamed(config.harness)
+    ? harnessRegistry.load(config.harness)
     : commandHarness({
         argv: config.harness.command,
         env: config.harness.env,

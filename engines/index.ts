@@ -1,5 +1,5 @@
 /** The engines: one line each. */
-import { AlidadeError } from "../errors.ts";
+import { registryOf } from "../host/plug-ins.ts";
 import { anthropic } from "./anthropic.ts";
 import type { EngineKind } from "./engine.ts";
 import { google } from "./google.ts";
@@ -9,7 +9,14 @@ import { withoutSecrets } from "./secrets/without-secrets.ts";
 import { sglang } from "./sglang.ts";
 import { vllm } from "./vllm.ts";
 
-export const engines: readonly EngineKind[] = [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google].map(withoutSecrets);
+export const engineRegistry = registryOf<EngineKind>({
+  noun: "engine",
+  param: "engine.kind",
+  list: [vllm, sglang, llamaCpp, openai, openaiCompatible, anthropic, google].map(withoutSecrets),
+  members: { name: "text", title: "text", defaultUrl: "text?", create: "function" },
+  made: withoutSecrets,
+});
+export const { list: engines, named: engineNamed } = engineRegistry;
 export { grammarFields, isUnderGrammar } from "./chat/grammar.ts";
 export type {
   Engine,
@@ -24,11 +31,3 @@ export type {
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { whyNoEngineUrl } from "./http/engine-url.ts";
 export { keepSecret } from "./secrets/secrets.ts";
-
-/** Throws `plugin_unknown` with the names that there are. */
-export function engineNamed(name: string): EngineKind {
-  const engine = engines.find((each) => each.name === name);
-  if (engine) return engine;
-  const names = engines.map((each) => each.name).join(", ");
-  throw new AlidadeError("plugin_unknown", `There is no engine "${name}"; there are: ${names}.`, { param: "engine.kind" });
-}

@@ -73,6 +73,9 @@ export interface Exporter {
   write(source: TrajectorySource, options: ExportOptions, report: ExportReport): AsyncIterable<string | Uint8Array>;
 }
 
+/** What a user's file may leave out. */
+export type ExporterPlugIn = Omit<Exporter, "options" | "docs"> & Partial<Pick<Exporter, "options" | "docs">>;
+
 type Definition<Own extends z.ZodObject> = Omit<Exporter, "options" | "write"> & {
   options: Own;
   write(source: TrajectorySource, options: ExportOptions<z.infer<Own>>, report: ExportReport): AsyncIterable<string | Uint8Array>;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../errors.ts";
+import { registryOf } from "../host/plug-ins.ts";
 import { defaultSelectOptions, selectionNamed } from "../reconstruct/index.ts";
 import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { agentLightning } from "./agent-lightning.ts";
@@ -11,7 +12,15 @@ import { atif } from "./atif.ts";
 import { canonical } from "./canonical.ts";
 import { chat } from "./chat.ts";
 import { dpo } from "./dpo.ts";
-import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
+import {
+  defineExporter,
+  type Exporter,
+  type ExporterPlugIn,
+  type ExportOptions,
+  type ExportReport,
+  emptyReport,
+  noOptions,
+} from "./exporter.ts";
 import { flat } from "./flat.ts";
 import { harbor } from "./harbor.ts";
 import { miles } from "./miles.ts";
@@ -34,7 +43,7 @@ import { trlSft } from "./trl-sft.ts";
 import { verifiers } from "./verifiers.ts";
 import { verl } from "./verl.ts";
 
-export type { Exporter, ExportOptions, ExportReport } from "./exporter.ts";
+export type { Exporter, ExporterPlugIn, ExportOptions, ExportReport } from "./exporter.ts";
 export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./source/group-prompts.ts";
 
 export const exporters = [
@@ -64,13 +73,33 @@ export const exporters = [
   harbor,
 ] as const satisfies readonly Exporter[];
 
-/** The exporter of that name; throws `plugin_unknown` with the names that there are. */
-export function exporterNamed(name: string): Exporter {
-  const exporter = exporters.find((each) => each.name === name);
-  if (exporter) return exporter;
-  const names = exporters.map((each) => each.name).join(", ");
-  throw new AlidadeError("plugin_unknown", `There is no export format "${name}"; there are: ${names}.`, { param: "format" });
-}
+export const exporterRegistry = registryOf<ExporterPlugIn, Exporter>({
+  noun: "export format",
+  param: "format",
+  list: exporters,
+  members: {
+    name: "text",
+    title: "text",
+    objective: "text",
+    extension: "text",
+    selects: "boolean?",
+    wholeGroups: "boolean?",
+    everyAttempt: "boolean?",
+    saysPackedRows: "boolean?",
+    saysTemperatures: "boolean?",
+    docs: "object?",
+    options: "object?",
+    write: "function",
+  },
+  made: (loaded) =>
+    defineExporter({
+      docs: { alignment: "none", rows: "", loader: null, checked: "" },
+      options: noOptions,
+      ...loaded,
+      write: (...how) => loaded.write(...how),
+    }),
+});
+export const exporterNamed = exporterRegistry.named;
 
 /**
  * Writes trajectories in a trainer's form and ends the output (standard output stays open). Memory holds one trajectory at

@@ -11,6 +11,7 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { goldFiles } from "./gold.ts";
 import { freshSandbox, grade } from "./grade.ts";
+import type { Grader } from "./grader.ts";
 import { placeWork, takeWork } from "./work.ts";
 
 export type CheckRun = { attempt: "gold" | "no-op"; time: number; expected: number; verdict: Verdict };
@@ -24,6 +25,8 @@ export type CheckOptions = {
   run_id: string;
   owner: string;
   progress?: (run: CheckRun) => void;
+  /** Those that a task may name; the built-in ones where left out. */
+  graders?: readonly Grader[];
 };
 
 export async function checkTask(task: Task, backend: SandboxBackend, options: CheckOptions): Promise<CheckResult> {
@@ -68,7 +71,7 @@ async function attemptTask(
   options: CheckOptions,
 ): Promise<Verdict> {
   const { signal } = options;
-  const context = { task, signal };
+  const context = { task, signal, ...(options.graders && { graders: options.graders }) };
   const taken = await workOf(task, backend, base, files, options);
   return grade({ ...context, ...taken, fresh: freshSandbox(context, backend, options) });
 }

@@ -8,7 +8,7 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
 import { goldFiles } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
-import { graderOf } from "./index.ts";
+import { graderOf, specOfGrader } from "./index.ts";
 
 /** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
 const aroundSeconds = 120;
@@ -53,7 +53,9 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
   const signal = AbortSignal.any([context.signal, deadline]);
   try {
     signal.throwIfAborted();
-    return await untilAborted(graderOf(context.task.grader).grade(context.task.grader, { ...context, signal }), signal);
+    const { task, graders } = context;
+    const grader = graderOf(task.grader, graders);
+    return await untilAborted(grader.grade(specOfGrader(task.grader, graders), { ...context, signal }), signal);
   } catch (error) {
     const failure = deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: ");
     const duration_ms = performance.now() - started;

@@ -6,7 +6,7 @@ import type { GraderSpec, Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
 /** Models behind the proxy for a grader, in a session of its own, which is recorded and never trained. */
-export type Sampler = {
+export type GraderSampler = {
   /** The proxy without a trailing slash and without `/v1`, for any SDK that it speaks to. */
   readonly url: string;
   readonly key: string;
@@ -21,17 +21,24 @@ export type GradeContext = {
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
-  sampler?: Sampler;
+  sampler?: GraderSampler;
   /** A fresh sandbox of the task's environment, with what its image has in the workdir; the grader releases it. */
   fresh(): Promise<Sandbox>;
+  /** Those that a task may name; the built-in ones where left out. */
+  graders?: readonly Grader[];
   signal: AbortSignal;
 };
 
 export interface Grader<Spec extends GraderSpec = GraderSpec> {
-  readonly kind: Spec["kind"];
+  /** The `kind` of its specs. */
+  readonly name: string;
   readonly title: string;
+  /** Reads a task's `grader`, and throws for what is wrong there; a zod schema is one. Absent: it is taken as it is. */
+  readonly spec?: { parse(value: unknown): Spec };
+  /** Fields of the spec that name a folder beside the task file; null there is none. The loader makes them absolute. */
+  readonly folders?: readonly string[];
   /** It is given a `sampler`. */
-  readonly asksModels?: true;
+  readonly asksModels?: boolean;
   /** Never throws for what the work did; throws AlidadeError for what the infrastructure did. */
   grade(spec: Spec, context: GradeContext): Promise<Verdict>;
 }

@@ -1,12 +1,25 @@
-/** The graders; a new one is a file here, a line below and its spec in schema/task.ts. */
+/** The graders; a new one is a file here and a line below. */
+import { namedIn, registryOf } from "../host/plug-ins.ts";
 import type { GraderSpec } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
 import { script } from "./script.ts";
 import { tests } from "./tests.ts";
 
-export const graders = [tests, script] as const;
+export const graderRegistry = registryOf<Grader>({
+  noun: "grader",
+  param: "grader.kind",
+  // A spec is only ever given to the grader of its own kind.
+  list: [tests, script] as unknown as readonly Grader[],
+  members: { name: "text", title: "text", spec: "object?", folders: "list?", asksModels: "boolean?", grade: "function" },
+});
+export const graders = graderRegistry.list;
 
-/** The grader of a spec. A spec is only ever given to the grader of its own kind. */
-export function graderOf(spec: GraderSpec): Grader {
-  return graders.find((grader) => grader.kind === spec.kind) as unknown as Grader;
+/** The grader of a spec, among those that a run knows. Throws `plugin_unknown` with the kinds that there are. */
+export function graderOf(spec: GraderSpec, known: readonly Grader[] = graders): Grader {
+  return namedIn(known, spec.kind, "grader", "grader.kind");
+}
+
+/** The spec as its grader reads it, with its defaults. Throws what its schema throws. */
+export function specOfGrader(spec: GraderSpec, known?: readonly Grader[]): GraderSpec {
+  return graderOf(spec, known).spec?.parse(spec) ?? spec;
 }

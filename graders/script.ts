@@ -8,11 +8,17 @@ import { overlay, readFolder } from "../files/file-tree.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
-import type { ScriptGrader as ScriptSpec } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer.ts";
 import type { Grader } from "./grader.ts";
 import { diffWork, placeWork } from "./work.ts";
+
+const ScriptSpec = z.strictObject({
+  kind: z.literal("script"),
+  /** Prints one JSON object `{reward, components?}` as its last line, in a fresh sandbox with the work in place. */
+  command: z.array(z.string()).min(1),
+  files: z.string().nullable().default(null),
+});
 
 /**
  * What the last line must be. A component is a number, or a value with its weight; components explain the reward, they
@@ -29,8 +35,10 @@ const Line = z.strictObject({
 const evidenceOutput = 4_000;
 
 export const script: Grader<z.infer<typeof ScriptSpec>> = {
-  kind: "script",
+  name: "script",
   title: "A command that prints the reward as its last line",
+  spec: ScriptSpec,
+  folders: ["files"],
 
   async grade(spec, { task, work, base, trajectory, fresh, signal }) {
     const started = performance.now();

@@ -10,18 +10,36 @@
  */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { z } from "zod";
+import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { hashTree, matchesAny, overlay, readFolder } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
-import type { TestsGrader as TestsSpec } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
-import { parserNamed } from "./parsers/index.ts";
+import { parserNamed, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { diffWork, placeWork } from "./work.ts";
+
+/** Also what other task forms say of their tests. */
+export const TestsSpec = z.strictObject({
+  kind: z.literal("tests"),
+  /**
+   * Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict.
+   * `{runner}` stands for the path of the parser's own runner (tape, node-test), `{report}` for that of the report (junit).
+   */
+  command: z.array(z.string()).min(1),
+  /** How to read the report: one of the list in graders/parsers/. */
+  parser: z.enum(parsers.map(({ name }) => name)).default("tap"),
+  /** Folder on the host. Its files are copied over the work and replace files there. */
+  tests: z.string(),
+  /** Names that must be present and passed: failing before the fix, and passing before and after. */
+  fail_to_pass: z.array(z.string()),
+  pass_to_pass: z.array(z.string()),
+  /** Paths (globs from the workdir) that are put back from the base before grading, so that edits there do not count. */
+  protected: z.array(z.string()).default([]),
+});
 
 type Spec = z.infer<typeof TestsSpec>;
 
@@ -34,8 +52,10 @@ const evidenceNames = 50;
 const evidenceOutput = 4_000;
 
 export const tests: Grader<Spec> = {
-  kind: "tests",
+  name: "tests",
   title: "The project's own tests: every required name present and passed",
+  spec: TestsSpec,
+  folders: ["tests"],
 
   async grade(spec, context) {
     const started = performance.now();

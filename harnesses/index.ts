@@ -1,5 +1,5 @@
 /** The harnesses that Alidade installs and starts. A new one is a file and a line here. */
-import { AlidadeError } from "../errors.ts";
+import { registryOf } from "../host/plug-ins.ts";
 import { claudeCode } from "./claude-code.ts";
 import { codex } from "./codex.ts";
 import { geminiCli } from "./gemini-cli.ts";
@@ -8,17 +8,29 @@ import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
 import { qwenCode } from "./qwen-code.ts";
 
-export const harnesses: readonly Harness[] = [pi, codex, claudeCode, geminiCli, qwenCode, opencode];
-
-/** Throws `harness_unknown` with the names that there are. */
-export function harnessNamed(name: string): Harness {
-  const harness = harnesses.find((candidate) => candidate.name === name);
-  if (harness !== undefined) return harness;
-  const names = harnesses.map((candidate) => candidate.name).join(", ");
-  throw new AlidadeError("harness_unknown", `There is no harness "${name}". Known: ${names}. A run file can give a command of your own.`, {
-    param: "harness",
-  });
-}
+export const harnessRegistry = registryOf<Harness>({
+  noun: "harness",
+  param: "harness",
+  list: [pi, codex, claudeCode, geminiCli, qwenCode, opencode],
+  members: {
+    name: "text",
+    title: "text",
+    dialects: "list or null",
+    packages: "object",
+    version: "text or null",
+    program: "function?",
+    unneeded: "function?",
+    input: "text?",
+    fixedWindow: "number?",
+    makes: "list",
+    commands: "list",
+    launch: "function",
+    configure: "function",
+    end: "function",
+  },
+  unknown: "harness_unknown",
+});
+export const { list: harnesses, named: harnessNamed } = harnessRegistry;
 
 /** The harness that a command line starts, for `alidade record -- codex exec …`; null for an unknown program. */
 export function harnessFor(commandLine: readonly string[]): Harness | null {

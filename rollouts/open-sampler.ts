@@ -1,5 +1,5 @@
 import { messageOf } from "../errors.ts";
-import type { Sampler } from "../graders/grader.ts";
+import type { GraderSampler } from "../graders/grader.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -7,7 +7,10 @@ import type { RunSetup } from "./run-setup.ts";
  * A session of its own for the grader of a rollout, sealed with the scope; `eval`, so that nothing of it is trained. One
  * that cannot be sealed costs no verdict.
  */
-export async function openSampler({ proxy, onProgress }: RunSetup, { rollout_id, task }: RolloutPlan): Promise<Sampler & AsyncDisposable> {
+export async function openSampler(
+  { proxy, onProgress }: RunSetup,
+  { rollout_id, task }: RolloutPlan,
+): Promise<GraderSampler & AsyncDisposable> {
   const { session, key } = await proxy.openSession({ purpose: "eval", task_id: task.task_id, labels: { grades: rollout_id } });
   return {
     url: proxy.url,

@@ -70,8 +70,9 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   if (work === null) return;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
-    const context = { task: plan.task, base, work, signal };
-    await using sampler = graderOf(plan.task.grader).asksModels ? await openSampler(setup, plan) : undefined;
+    const { graders } = setup;
+    const context = { task: plan.task, base, work, signal, ...(graders && { graders }) };
+    await using sampler = graderOf(plan.task.grader, graders).asksModels ? await openSampler(setup, plan) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
       ...context,

@@ -1,4 +1,5 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
+import type { Grader } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
@@ -12,6 +13,8 @@ export type RunSetup = {
   owner: string;
   proxy: HarnessProxy;
   backend: SandboxBackend;
+  /** Those that a task may name; the built-in ones where left out. */
+  graders?: readonly Grader[];
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */
   folder: Pick<RunFolder, "record" | "keep">;
   slots: Slots;

@@ -1,5 +1,6 @@
 /** The backends that can hold a sandbox. Adding one is a file here and a line below. */
 import { AlidadeError, messageOf } from "../errors.ts";
+import { registryOf } from "../host/plug-ins.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
 import { docker } from "./docker.ts";
 import { localProcess } from "./process.ts";
@@ -7,7 +8,25 @@ import type { SandboxBackend } from "./sandbox.ts";
 
 export const backends = [docker, localProcess] as const;
 
-export const backendNames: readonly string[] = backends.map((backend) => backend.name);
+export const backendRegistry = registryOf<SandboxBackend>({
+  noun: "sandbox backend",
+  param: "sandbox",
+  list: backends,
+  members: {
+    name: "text",
+    title: "text",
+    capabilities: "object",
+    unavailable: "function",
+    prepare: "function",
+    takes: "function",
+    room: "function",
+    create: "function",
+    reap: "function",
+  },
+});
+
+/** What can be asked for, files of plug-ins aside. */
+export const backendNames: readonly string[] = ["auto", ...backends.map((backend) => backend.name)];
 
 export type PickedBackend = {
   backend: SandboxBackend;
@@ -16,8 +35,8 @@ export type PickedBackend = {
 };
 
 /**
- * The backend of that name; with `auto` the first one that is ready. Throws `sandbox_unavailable` when the named one is
- * not, and `plugin_unknown` for a name that is none.
+ * The backend of that name, or of a user's file; with `auto` the first one that is ready. Throws `sandbox_unavailable`
+ * when the named one is not, and `plugin_unknown` for a name that is none.
  */
 export async function pickBackend(name: string, signal: AbortSignal): Promise<PickedBackend> {
   if (name !== "auto") return pickNamed(name, signal);
@@ -31,12 +50,7 @@ export async function pickBackend(name: string, signal: AbortSignal): Promise<Pi
 }
 
 async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBackend> {
-  const backend = backends.find((candidate) => candidate.name === name);
-  if (backend === undefined) {
-    throw new AlidadeError("plugin_unknown", `There is no sandbox backend "${name}"; there are auto, ${backendNames.join(", ")}.`, {
-      param: "sandbox",
-    });
-  }
+  const backend = await backendRegistry.load(name);
   const reason = await backend.unavailable(signal);
   if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
   return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };

@@ -95,7 +95,7 @@ export const SessionOptions = z.strictObject({
 export type SessionOptions = z.infer<typeof SessionOptions>;
 
 /** What a session is; given when it is opened and never changed: its place among others, what its client is, and the options. */
-export const SessionSpec = SessionOptions.extend({
+export const SessionSpec = z.strictObject({
   task_id: z.string().nullable().default(null),
   group_id: z.string().nullable().default(null),
   sample_index: z.number().int().nullable().default(null),
@@ -126,6 +126,7 @@ export const SessionSpec = SessionOptions.extend({
     .default(null),
   labels: z.record(z.string(), z.string()).default({}),
   relay: z.enum(["buffered", "live"]).default("buffered"),
+  ...SessionOptions.shape,
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;
 

@@ -1,6 +1,7 @@
 /** The task formats; a new one is a file here and a line below. */
 import { resolve } from "node:path";
 import { AlidadeError } from "../errors.ts";
+import { registryOf } from "../host/plug-ins.ts";
 import type { Task } from "../schema/task.ts";
 import { exists } from "./host-path.ts";
 import { native } from "./native.ts";
@@ -8,6 +9,13 @@ import { sweRow } from "./swe-row.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
 export const taskFormats = [native, sweRow] as const satisfies readonly TaskFormat[];
+
+export const taskFormatRegistry = registryOf<TaskFormat>({
+  noun: "task format",
+  param: "task_formats",
+  list: taskFormats,
+  members: { name: "text", title: "text", matches: "function", load: "function" },
+});
 
 /**
  * The tasks at a path, ready to run: sources fetched, host paths absolute. `path#id` names one of them.
@@ -18,7 +26,7 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
   // A `#` may be part of a path too.
   const [place, id] = (await exists(path)) ? [resolve(path), null] : splitId(path);
   if (!(await exists(place))) throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
-  const format = await formatOf(place);
+  const format = await formatOf(place, options.formats);
   const tasks = await format.load(place, id === null ? options : { ...options, only: new Set([id]) });
   if (id !== null && tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no task ${id}`, { param: "tasks" });
   if (tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no tasks`, { param: "tasks" });
@@ -33,8 +41,8 @@ function splitId(path: string): [string, string | null] {
   return at === -1 ? [resolve(path), null] : [resolve(path.slice(0, at)), path.slice(at + 1)];
 }
 
-async function formatOf(path: string): Promise<TaskFormat> {
-  for (const format of taskFormats) if (await format.matches(path)) return format;
-  const known = taskFormats.map((format) => `${format.name} (${format.title})`).join("; ");
+async function formatOf(path: string, formats: readonly TaskFormat[] = taskFormats): Promise<TaskFormat> {
+  for (const format of formats) if (await format.matches(path)) return format;
+  const known = formats.map((format) => `${format.name} (${format.title})`).join("; ");
   throw new AlidadeError("task_invalid", `${path} is in no task format that is known: ${known}`, { param: "tasks" });
 }

@@ -11,12 +11,15 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { parse } from "yaml";
-import { messageOf } from "../errors.ts";
+import { z } from "zod";
+import { AlidadeError, messageOf } from "../errors.ts";
+import type { Grader } from "../graders/grader.ts";
+import { graderOf, specOfGrader } from "../graders/index.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
 import { type Environment, type GraderSpec, Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
-import { parseTask, taskError } from "./task-error.ts";
+import { issuesError, parseTask, taskError } from "./task-error.ts";
 import type { TaskFormat } from "./task-format.ts";
 
 const fileName = "task.yaml";
@@ -31,10 +34,10 @@ export const native: TaskFormat = {
     return found !== null && /\.(?:ya?ml|json)$/.test(path) && !(await isList(path));
   },
 
-  async load(path, { only }) {
+  async load(path, { only, graders }) {
     const files = (await stat(path)).isDirectory() ? await taskFiles(path) : [path];
     const tasks = await Promise.all(files.map(readTask));
-    return Promise.all(tasks.filter(({ task }) => only?.has(task.task_id) ?? true).map(resolvePaths));
+    return Promise.all(tasks.filter(({ task }) => only?.has(task.task_id) ?? true).map((read) => resolvePaths(read, graders)));
   },
 };
 
@@ -69,12 +72,12 @@ function readDocument(text: string, file: string): unknown {
   }
 }
 
-async function resolvePaths({ task, file }: Read): Promise<Task> {
+async function resolvePaths({ task, file }: Read, graders?: readonly Grader[]): Promise<Task> {
   const folder = (path: string | null, field: string) => (path === null ? null : folderBelow(dirname(file), path, file, field));
   return {
     ...task,
     environment: await resolveEnvironment(task.environment, file),
-    grader: await resolveGrader(task.grader, file),
+    grader: await resolveGrader(task.grader, file, graders),
     gold_files: await folder(task.gold_files, "gold_files"),
   };
 }
@@ -95,8 +98,22 @@ async function resolveEnvironment(environment: Environment, file: string): Promi
   return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
 }
 
-async function resolveGrader(grader: GraderSpec, file: string): Promise<GraderSpec> {
-  const folder = (path: string, field: string) => folderBelow(dirname(file), path, file, field);
-  if (grader.kind === "tests") return { ...grader, tests: await folder(grader.tests, "grader.tests") };
-  return { ...grader, files: grader.files === null ? null : await folder(grader.files, "grader.files") };
+async function resolveGrader(grader: GraderSpec, file: string, known?: readonly Grader[]): Promise<GraderSpec> {
+  const spec = readSpec(grader, file, known);
+  const resolved: GraderSpec = { ...spec };
+  for (const field of graderOf(spec, known).folders ?? []) {
+    const path = spec[field];
+    if (typeof path === "string") resolved[field] = await folderBelow(dirname(file), path, file, `grader.${field}`);
+  }
+  return resolved;
+}
+
+function readSpec(grader: GraderSpec, file: string, known?: readonly Grader[]): GraderSpec {
+  try {
+    return specOfGrader(grader, known);
+  } catch (error) {
+    if (error instanceof AlidadeError) throw taskError(file, error.param ?? "grader", error.message);
+    const issues = error instanceof z.ZodError ? error.issues : [];
+    throw issuesError(issues, file, "grader") ?? taskError(file, "grader", messageOf(error));
+  }
 }

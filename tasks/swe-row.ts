@@ -16,9 +16,10 @@ import { messageOf } from "../errors.ts";
 import { applyPatch } from "../files/apply-patch.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { hashTree, matchesAny, readFolder } from "../files/file-tree.ts";
+import { TestsSpec } from "../graders/tests.ts";
 import { cached } from "../host/cache-folder.ts";
 import { hashOf } from "../schema/ids.ts";
-import { Environment, Limits, Task, TestsGrader } from "../schema/task.ts";
+import { Environment, Limits, Task } from "../schema/task.ts";
 import { folderBelow } from "./host-path.ts";
 import { withNode } from "./node-environment.ts";
 import { installedPackages, packageSource } from "./npm-source.ts";
@@ -77,7 +78,7 @@ const SweRow = z.looseObject({
   PASS_TO_PASS: Names,
   source: Source,
   test_cmd: z.array(z.string()).min(1),
-  log_parser: TestsGrader.shape.parser,
+  log_parser: TestsSpec.shape.parser,
   limits: Limits.prefault({}),
 });
 type SweRow = z.infer<typeof SweRow>;

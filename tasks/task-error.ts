@@ -10,9 +10,15 @@ export function taskError(file: string, field: string, message: string): Alidade
 export function parseTask<T>(schema: z.ZodType<T>, value: unknown, file: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  const issues = result.error.issues.map((issue) => ({ field: fieldOf(issue), message: issue.message }));
+  throw issuesError(result.error.issues, file);
+}
+
+/** The fields that a schema complains of, below `within`; null where it complains of none. */
+export function issuesError(found: readonly z.core.$ZodIssue[], file: string, within?: string): AlidadeError | null {
+  const below = within === undefined ? [] : [within];
+  const issues = found.map((issue) => ({ field: fieldOf({ ...issue, path: [...below, ...issue.path] }), message: issue.message }));
   const text = issues.map(({ field, message }) => `${field}: ${message}`).join("; ");
-  throw new AlidadeError("task_invalid", `${file}: ${text}`, { param: issues[0]?.field ?? null });
+  return issues.length === 0 ? null : new AlidadeError("task_invalid", `${file}: ${text}`, { param: issues[0]?.field ?? null });
 }
 
 function fieldOf(issue: z.core.$ZodIssue): string {

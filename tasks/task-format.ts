@@ -1,7 +1,12 @@
 /** A form in which people keep tasks. A loader reads it into our Task; what it reads is untrusted. */
+import type { Grader } from "../graders/grader.ts";
 import type { Task } from "../schema/task.ts";
 
 export type LoadOptions = {
+  /** Those that a task may name; the built-in ones where left out. */
+  graders?: readonly Grader[];
+  /** The forms that are known, in the order in which they are asked; the built-in ones where left out. */
+  formats?: readonly TaskFormat[];
   /** Only these tasks are prepared (sources fetched, dependencies installed); all of them when absent. */
   only?: ReadonlySet<string>;
   signal?: AbortSignal;

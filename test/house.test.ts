@@ -16,7 +16,8 @@ const tiers = [
   ["tokens", "wire", "host"],
   ["dialects", "engines", "store", "reconstruct", "files", "practice"],
   ["sandboxes"],
-  ["exporters", "harnesses", "graders", "tasks", "proxy"],
+  ["exporters", "harnesses", "graders", "proxy"],
+  ["tasks"],
   ["rollouts"],
 ];
 const folders = tiers.flat();

@@ -22,6 +22,15 @@ test("the published package shows its help and records a program from an empty f
   assert.equal(help.code, 0, help.output);
   for (const verb of ["serve", "record", "run"]) assert.match(help.output, new RegExp(`\\b${verb}\\b`));
 
+  await writeFile(
+    join(folder, "my-exporter.ts"),
+    `import type { ExporterPlugIn } from "alidade";
+export default { name: "mine", title: "mine", objective: "any", extension: "jsonl", async *write() {} } satisfies ExporterPlugIn;\n`,
+  );
+  const checked = await run(alidade, ["plugin", "check", "./my-exporter.ts"], { cwd: folder });
+  assert.equal(checked.code, 0, checked.output);
+  assert.match(checked.output, /export format\n {2}holds: /);
+
   await using engine = await fixedEngine();
   const out = join(folder, "recorded");
   const recorded = await run(alidade, ["record", "--engine", engine.url, "--out", out, "--", process.execPath, "-e", oneCall], {

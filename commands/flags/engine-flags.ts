@@ -1,12 +1,13 @@
 /** Flags of every verb that opens sessions or looks at servers: where they are, and what they are. */
 import type { Command } from "commander";
+import { engines } from "../../engines/index.ts";
 
 export type EngineFlags = { engine: string[]; kind?: string; apiKeyEnv?: string };
 
 export function addEngineFlags(command: Command): Command {
   return command
     .option("-e, --engine <url>", "URL of the inference server, or `practice`; several times for several servers", collect, [])
-    .option("-k, --kind <name>", "what server it is: see engine.kind in `alidade config --schema`")
+    .option("-k, --kind <name>", `what server it is: ${engines.map(({ name }) => name).join(", ")}, or the file of a plug-in`)
     .option("--api-key-env <name>", "variable that holds the server's key");
 }
 

@@ -11,6 +11,7 @@ import { rolloutTable } from "../../commands/rollout-table.ts";
 import { executeRun, printProgress } from "../../commands/run.ts";
 import { terminal } from "../../commands/terminal.ts";
 import { loadConfig } from "../../config.ts";
+import { backendNames } from "../../sandboxes/index.ts";
 import { newId } from "../../schema/ids.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
 
@@ -22,7 +23,7 @@ const usage = `npm run demo -- [options]
   --engine <url>     play against this engine instead of the embedded one (a vLLM: http://127.0.0.1:8000)
   --harness <name>   pi (default), codex, claude-code, gemini-cli, qwen-code or opencode
   --samples <n>      rollouts of each task (4)
-  --sandbox <name>   auto (default), docker or process
+  --sandbox <name>   ${backendNames.join(", ")} (default: auto)
   --unsafe-host      with --engine: allow the process sandbox, which isolates nothing
   --overcommit       run also where the sandboxes may take more memory or disk than the machine has
   --out <folder>     where the run is left (runs)`;

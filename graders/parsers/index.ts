@@ -1,4 +1,4 @@
-/** The report parsers; a new one is a file here and a line below, and its name in schema/task.ts. */
+/** The report parsers; a new one is a file here and a line below. */
 import { junit } from "./junit.ts";
 import type { ReportParser } from "./report-parser.ts";
 import { nodeTest, tape } from "./sealed.ts";

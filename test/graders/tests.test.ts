@@ -7,6 +7,7 @@ import type { TreeFile } from "../../files/file-tree.ts";
 import { overlay } from "../../files/file-tree.ts";
 import { baseFiles } from "../../graders/check.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
+import { TestsSpec } from "../../graders/tests.ts";
 import { takeWork } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
@@ -25,8 +26,8 @@ before(async () => {
   base = await baseFiles(task);
   gold = applyPatch(base, task.gold_patch as string);
   owner = { run_id: "run-test-graders", owner: await currentOwner() };
-  assert.ok(task.grader.kind === "tests");
-  names = [...task.grader.fail_to_pass, ...task.grader.pass_to_pass];
+  const { fail_to_pass, pass_to_pass } = TestsSpec.parse(task.grader);
+  names = [...fail_to_pass, ...pass_to_pass];
 });
 
 const source = "src/parse-duration.js";

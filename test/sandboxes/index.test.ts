@@ -34,14 +34,11 @@ test("a backend that was asked for by name is never replaced by another", async 
 test("an unknown name is refused with the names there are", async () => {
   await assert.rejects(pickBackend("dokcer", signal), (error: AlidadeError) => {
     assert.equal(error.code, "plugin_unknown");
-    for (const name of ["auto", ...backendNames]) assert.match(error.message, new RegExp(name));
+    for (const name of backendNames.slice(1)) assert.match(error.message, new RegExp(name));
     return true;
   });
 });
 
 test("the names that can be asked for are the registry's", async () => {
-  assert.deepEqual(
-    backends.map(({ name }) => name),
-    backendNames,
-  );
+  assert.deepEqual(["auto", ...backends.map(({ name }) => name)], backendNames);
 });

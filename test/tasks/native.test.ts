@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../errors.ts";
+import { TestsSpec } from "../../graders/tests.ts";
 import { loadTasks } from "../../tasks/index.ts";
 
 async function folderOf(t: TestContext): Promise<string> {
@@ -49,7 +50,7 @@ test("a task is read from YAML and from JSON, with host paths made absolute", as
     const [task] = await loadTasks(path);
     assert.ok(task);
     assert.ok(task.environment.files?.endsWith("/files"));
-    assert.ok(task.grader.kind === "tests" && task.grader.tests.endsWith("/tests"));
+    assert.ok(TestsSpec.parse(task.grader).tests.endsWith("/tests"));
   }
 });
 

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { readFolder } from "../../files/file-tree.ts";
+import { TestsSpec } from "../../graders/tests.ts";
 import { loadTasks } from "../../tasks/index.ts";
 
 const testPatch = `diff --git a/test/a.test.js b/test/a.test.js
@@ -57,7 +58,7 @@ test("a row becomes a task: lists also as JSON text, the test patch as hidden te
   assert.deepEqual([task.task_id, task.instruction, task.data_source], ["row-1", "It is broken.", "owner/name"]);
   assert.deepEqual([task.grader.fail_to_pass, task.grader.pass_to_pass], [["second"], ["first"]]);
   assert.equal(task.gold_patch, row.patch);
-  const hidden = await readFolder(task.grader.tests);
+  const hidden = await readFolder(TestsSpec.parse(task.grader).tests);
   assert.deepEqual(
     hidden.map((file) => [file.path, file.content.toString()]),
     [["test/a.test.js", "// first\n// second\n"]],
@@ -90,7 +91,7 @@ test("a tree is read once, however its rows are mixed with others', and tasks ke
   for (const [index, task] of tasks.entries()) {
     assert.ok(task.grader.kind === "tests");
     assert.deepEqual([task.task_id, task.environment.files], [`row-${index}`, join(folder, index % 2 === 0 ? "tree" : "other")]);
-    assert.match(await readFile(join(task.grader.tests, "test/a.test.js"), "utf8"), new RegExp(`second ${index}\n`));
+    assert.match(await readFile(join(TestsSpec.parse(task.grader).tests, "test/a.test.js"), "utf8"), new RegExp(`second ${index}\n`));
   }
 });
 
