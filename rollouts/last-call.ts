@@ -31,9 +31,8 @@ export async function failedTurn(
   signal: AbortSignal,
 ): Promise<FailedTurn | null> {
   if (!lastFailure || errorCodes[lastFailure.error.code as ErrorCode] !== "infrastructure") return null;
-  const { error, call } = lastFailure;
+  const { error, served } = lastFailure;
   if (!engineCodes.has(error.code)) return toFailedTurn(error, beyondCalls.has(error.code), null);
-  const served = call?.servedAs ?? null;
   const state = served === null ? null : await pool.stateOf(served.slot, served.model, signal);
   return toFailedTurn(error, state === null || state === "fails" || state === "busy", state);
 }

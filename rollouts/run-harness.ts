@@ -70,15 +70,15 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const paused = prepared.session.pausedSince(started, Date.now());
   const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
   // A turn that it leaves by ending is sampled to its end, within its seconds, and trained like any other.
-  await prepared.session.callsEnded(AbortSignal.any([late.signal, signal])).catch(() => undefined);
+  await prepared.session.running.callsEnded(AbortSignal.any([late.signal, signal])).catch(() => undefined);
   // A harness may be gone before it is noted how its last answer ended.
-  await prepared.session.answersEnded();
+  await prepared.session.running.answersEnded();
   const { lastFailure } = prepared.session;
   // What the agent left running must not keep the engine from answering us.
   prepared.session.stopCalls("the harness has ended");
   const failed = await failedTurn(setup.proxy.pool, lastFailure, signal);
   const meaning = meaningOf(plan, prepared, result, failed);
-  const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.spent.over === "max_wall_seconds";
+  const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.state.endedBy === "max_wall_seconds";
   const slow_engine = cut_by_clock && engine_share > mostlyEngine && (await isSlow(setup, prepared, signal));
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
 }
@@ -88,7 +88,7 @@ const mostlyEngine = 0.5;
 
 /** Whether the engine that the session called last is slow for us as well. */
 async function isSlow({ proxy }: RunSetup, { session }: PreparedRollout, signal: AbortSignal): Promise<boolean> {
-  const served = [...session.calls.values()].findLast((call) => call.servedAs !== null)?.servedAs;
+  const served = session.running.lastServer();
   return served ? (await proxy.pool.stateOf(served.slot, served.model, signal)) !== "answers" : false;
 }
 
@@ -111,14 +111,14 @@ function meaningOf(
   const { session } = prepared;
   const { harness } = plan;
   const end = harness.end(result);
-  if (session.stopReason !== null) return { stop_reason: session.stopReason, infrastructure: null, failure: null };
+  const { lastError, stopReason } = session.state;
+  if (stopReason !== null) return { stop_reason: stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
   if (result.timed_out)
     return stopped("harness_timeout", `${harness.name} was still running after its ${plan.task.limits.agent_seconds} s and was killed`);
   if (result.out_of_memory)
     return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
   if (failed) return { stop_reason: failed.record.code, infrastructure: null, failure: failed.record };
-  const { lastError } = session;
   if (end.failed && lastError?.code === "context_length_exceeded") return stopped("context_length_exceeded", lastError.message);
   const detail = end.message ? `: ${end.message}` : "";
   if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${detail}`);
@@ -132,8 +132,9 @@ function meaningOf(
 
 /** Milliseconds during which at least one call was being sampled. */
 function engineTime({ session }: PreparedRollout): number {
-  const spans = [...session.calls.values()]
-    .map((call): [number, number] => [call.begun.time, call.finished?.time ?? Date.now()])
+  const spans = session
+    .calls()
+    .map((call): [number, number] => [call.begun.time, call.outcome?.time ?? Date.now()])
     .sort((a, b) => a[0] - b[0]);
   let total = 0;
   let until = 0;

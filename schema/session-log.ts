@@ -10,7 +10,7 @@ import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, 
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
 import { RewardComponent } from "./reward-component.ts";
-import { RequestClass, SessionSpec } from "./session-spec.ts";
+import { Budgets, RequestClass, SessionSpec } from "./session-spec.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
 export const logSchemaVersion = 2;
@@ -54,7 +54,13 @@ export const Restored = z.strictObject({
 });
 export type Restored = z.infer<typeof Restored>;
 
-export const ErrorRecord = z.strictObject({ code: z.string(), message: z.string(), status: z.number().int().nullable().default(null) });
+export const ErrorRecord = z.strictObject({
+  code: z.string(),
+  message: z.string(),
+  status: z.number().int().nullable().default(null),
+  /** Of `budget_spent`: which one. */
+  budget: Budgets.keyof().optional(),
+});
 export type ErrorRecord = z.infer<typeof ErrorRecord>;
 
 export const Opened = z.strictObject({
@@ -250,6 +256,8 @@ export const Answered = z.strictObject({
   /** complete: the terminal event was sent. cut: the client left before. error: the answer was an error. */
   delivery: z.enum(["complete", "cut", "error"]),
   status: z.number().int(),
+  /** What its client was told instead, where that is not the call's own failure: a turn that could not be written down, or not said in the dialect. */
+  error: ErrorRecord.optional(),
 });
 
 /** A stored turn that was sent again to a client that had not received it. No budget counts it. */
@@ -278,6 +286,8 @@ export const Refused = z.strictObject({
   body: BodySeen.optional(),
   /** Absent where the request could not be read. */
   request_class: RequestClass.optional(),
+  /** The call whose answer is its last known assistant turn. Absent where there is none. */
+  parent_call_id: z.string().optional(),
   error: ErrorRecord,
 });
 
@@ -343,5 +353,6 @@ export type Tried = z.infer<typeof Tried>;
 export type ConversationOpened = z.infer<typeof ConversationOpened>;
 export type Answered = z.infer<typeof Answered>;
 export type Replayed = z.infer<typeof Replayed>;
+export type Refused = z.infer<typeof Refused>;
 export type Decoded = z.infer<typeof Decoded>;
 export type LogprobSemantics = z.infer<typeof LogprobSemantics>;

@@ -9,7 +9,7 @@ export interface SessionLog extends AsyncDisposable {
   /** What stands in it; absent where it takes no place that others need. */
   readonly bytes?: number;
   /**
-   * Resolves when the entries are durable. Throws AlidadeError `store_full` or `store_error`, and `request_invalid` or
+   * Resolves when the entries are durable, appends in the order in which they stand in the log. Throws AlidadeError `store_full` or `store_error`, and `request_invalid` or
    * `internal` for an entry that its own schema refuses (schema/valid-entry.ts); the log is then as it was before, and
    * the next append may succeed.
    */

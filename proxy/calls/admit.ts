@@ -1,12 +1,17 @@
 /** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
 import { AlidadeError } from "../../errors.ts";
 import { bendingParameters, type Sampling } from "../../schema/message.ts";
-import type { Budgets, SessionSpec } from "../../schema/session-spec.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { EnginePool } from "../pool/engine-pool.ts";
+import type { EngineSlot } from "../pool/engine-slot.ts";
+import type { Wish } from "../pool/own-model.ts";
 import { grammarWithheld } from "../sandboxed/without-grammar.ts";
 import { seedWithheld } from "../sandboxed/without-seed.ts";
 import { secondsBetween } from "../session/pausable-clock.ts";
 import type { Session } from "../session/session.ts";
+import type { BudgetName } from "../session/spent.ts";
 import type { Call } from "./call.ts";
+import type { IdentifiedRequest } from "./identify.ts";
 
 /**
  * The sampling parameters of a training call, whatever the harness requests: the distribution that the recorded logprobs
@@ -22,49 +27,60 @@ export const neutralSampling = {
   repetition_penalty: 1,
 } as const satisfies Sampling;
 
+export type AdmittedCall = {
+  /** The failed call that this one repeats. */
+  retryOf: Call | null;
+  wish: Wish;
+  /** Where it would go now; it may wait at a gate, and go elsewhere. */
+  slot: EngineSlot;
+  sampling: Sampling;
+};
+
+/** Waits for nothing, so that concurrent calls cannot both take the last of a budget. Throws `budget_spent`, and as the pool's `choose`. */
+export function admit(
+  session: Session,
+  { request, labels }: Pick<IdentifiedRequest, "request" | "labels">,
+  retryOf: Call | null,
+  pool: EnginePool,
+): AdmittedCall {
+  // What a spent budget cut is no failure of an engine: to ask for it again is to ask for more.
+  assertWithinBudgets(session, Date.now(), retryOf !== null && retryOf.outcome?.error?.code !== "budget_spent");
+  const wish = { session, model: request.model, agent: labels.agent, request_class: labels.request_class };
+  const slot = pool.choose(wish);
+  const turn = mainTurn(session, labels.agent, labels.request_class, retryOf);
+  return { retryOf, wish, slot, sampling: effectiveSampling(request.sampling, session.spec, turn) };
+}
+
 /**
  * Throws `budget_spent` naming the budget, its limit and what was used. The harness's repetition of a failed call is no
  * turn of its own, and what failed was charged no tokens; but it takes a place at the engine like any other, and time
  * goes by for it too, or a failing engine would keep a patient harness for ever.
  */
-export function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
-  const { spent } = session;
-  const { budgets } = session.spec;
-  const over = (name: keyof Budgets, used: number): void => {
-    if (used >= (budgets[name] ?? Number.POSITIVE_INFINITY)) throw budgetSpent(session, name, used);
+function assertWithinBudgets(session: Session, now: number, isRepetition: boolean): void {
+  const { spent, spec } = session;
+  const over = (name: BudgetName, used: number): void => {
+    if (used >= (spec.budgets[name] ?? Number.POSITIVE_INFINITY)) throw budgetSpent(spec, name, used);
   };
-  if (budgets.max_wall_seconds !== undefined) over("max_wall_seconds", secondsSpent(session, now));
+  if (spec.budgets.max_wall_seconds !== undefined) over("max_wall_seconds", secondsSpent(session, now));
   if (!isRepetition) {
     over("max_turns", spent.turns);
     over("max_prompt_tokens", spent.promptTokens);
     over("max_sampled_tokens", spent.sampledTokens);
   }
-  over("max_concurrent_calls", session.inFlight.size);
-  if (isMomentary(spent.over)) noteOver(session, null);
+  over("max_concurrent_calls", session.running.inFlight().length);
 }
 
 /** Throws `budget_spent` where the log has reached its limit, so that no more calls are recorded. */
 export function assertLogHasRoom(session: Session): void {
   const { max_log_bytes: limit } = session.spec.budgets;
-  if (limit !== undefined && session.log.bytes >= limit) throw budgetSpent(session, "max_log_bytes", session.log.bytes);
+  if (limit !== undefined && session.logBytes >= limit) throw budgetSpent(session.spec, "max_log_bytes", session.logBytes);
 }
 
-/** A momentary budget: places are free again when calls end, so the session is not over. */
-function isMomentary(name: keyof Budgets | null): boolean {
-  return name === "max_concurrent_calls";
-}
-
-function noteOver(session: Session, name: keyof Budgets | null): void {
-  session.stopReason = name && "budget_spent";
-  session.spent.over = name;
-}
-
-/** The refusal that ends a session, noted as the reason why it ended; of one that ends for good already that is another. */
-export function budgetSpent(session: Session, name: keyof Budgets, used: number): AlidadeError {
-  if (session.spent.over === null || !isMomentary(name)) noteOver(session, name);
-  const limit = session.spec.budgets[name];
+/** The refusal that ends a session, on whose record it is the reason why (session/spent.ts). */
+export function budgetSpent({ budgets }: SessionSpec, name: BudgetName, used: number): AlidadeError {
   // No id in it: Pi takes any 500 or 429 among its characters for a reason to try again, unless it reads "out of budget".
-  return new AlidadeError("budget_spent", `out of budget: this session has spent its budget ${name}: ${used} of ${limit}`, { param: name });
+  const message = `out of budget: this session has spent its budget ${name}: ${used} of ${budgets[name]}`;
+  return new AlidadeError("budget_spent", message, { param: name });
 }
 
 /** Seconds since the first call, without the time of weight updates. */
@@ -94,11 +110,11 @@ function forcedSampling(spec: SessionSpec, turn: number | null): Sampling {
 }
 
 /** How many turns the main agent had begun before this one; a repetition of a failed call is the same turn. */
-export function mainTurn(session: Session, agent: string, requestClass: string, retryOf: Call | null): number | null {
+function mainTurn(session: Session, agent: string, requestClass: string, retryOf: Call | null): number | null {
   if (agent !== "main" || requestClass !== "main") return null;
   const first = retryOf && firstTry(session, retryOf);
   let turn = 0;
-  for (const call of session.calls.values()) {
+  for (const call of session.calls()) {
     if (call === first) break;
     const { begun } = call;
     if (begun.agent === "main" && begun.request_class === "main" && begun.retry_of === null) turn++;
@@ -109,6 +125,6 @@ export function mainTurn(session: Session, agent: string, requestClass: string, 
 /** The harness may have gone on with other turns before it repeats one, and may repeat it again and again. */
 function firstTry(session: Session, call: Call): Call {
   let first = call;
-  for (let earlier: Call | undefined = call; earlier; earlier = session.calls.get(earlier.begun.retry_of ?? "")) first = earlier;
+  for (let earlier: Call | undefined = call; earlier; earlier = session.call(earlier.begun.retry_of)) first = earlier;
   return first;
 }

@@ -1,52 +1,29 @@
-/** A call as the proxy holds it: its log entries, with the deltas unfolded, and the generation while it runs. */
+/** A call as its log entries tell it, with the deltas unfolded. What it does in this process is a `CallRun`. */
 import { hash } from "node:crypto";
-import { AlidadeError } from "../../errors.ts";
 import { canonicalJson } from "../../schema/ids.ts";
 import { type Message, type Turn, textOf } from "../../schema/message.ts";
-import type { CallBegun, CallFinished, EngineFingerprints } from "../../schema/session-log.ts";
+import type { Answered, CallBegun, CallFinished, EngineFingerprints, Replayed, Tried } from "../../schema/session-log.ts";
 import type { IdText } from "../../tokens/id-text.ts";
-import type { OpenPause } from "../pool/engine-lease.ts";
-import type { EngineSlot } from "../pool/engine-slot.ts";
-import { fromErrorRecord } from "./error-record.ts";
-import type { Generation } from "./generation.ts";
 
-/** Whether the client got the answer: `none` is unknown or still being written. */
-export type Delivery = "none" | "complete" | "cut" | "error";
+/** Whether the client got the answer: `none` is unknown. */
+export type Delivery = "none" | Answered["delivery"];
 
-/** What is kept of how a call ended: its ids are in `idText`, and the log has all of it. */
+/** What is kept of how a call ended: its ids are text, and the log has all of it. */
 export type FinishedFacts = Omit<CallFinished, "prompt_ids" | "sampled_ids" | "logprobs">;
+
+/** prompt ids ‖ sampled ids. `base`: the call with whose tokens the prompt begins in the log, and how many those are. */
+type CallIds = { text: IdText; promptLength: number; base: { call_id: string; length: number } | null };
+
+/** `begun` without a run in this process: the process that ran it was killed. `ids` are null where the engine gave none. */
+type CallStage = { type: "begun" } | { type: "finished"; outcome: FinishedFacts; ids: CallIds | null };
 
 export class Call {
   readonly begun: CallBegun;
   /** The whole conversation as the engine gets it; shares its objects with the calls before it. */
   readonly messages: Message[];
-  finished: FinishedFacts | null = null;
-  /** Why it failed, as long as this process lives: the record keeps less of it. */
-  failure: AlidadeError | null = null;
-  /** prompt ids ‖ sampled ids; null where the engine gave none. */
-  idText: IdText | null = null;
-  promptLength = 0;
-  /** The call whose tokens begin this prompt in the log, and their number. */
-  promptBase: { call_id: string; length: number } | null = null;
-  /** The engine of its last try, with that one's name of the model; null where none was entered, or in another process. */
-  servedAs: { slot: EngineSlot; model: string } | null = null;
-  /** Fingerprints of its template and tokenizer; null where they are unknown. */
-  fingerprints: EngineFingerprints | null = null;
-  delivery: Delivery = "none";
-  generation: Generation | null = null;
-  /** When it waited at a shut gate, or stood still at its engine. */
-  readonly pauses: OpenPause[] = [];
-  /** Resolves when it is written down that the call was begun; rejects when that could not be. */
-  recorded: Promise<void> = Promise.resolve();
-  /** False while that is being written: it may yet fail, and then no other call's record can have named this one. */
-  isRecorded = true;
-  /** Resolves when the generation's outcome is durable; rejects with the call's failure. */
-  settled: Promise<void> = Promise.resolve();
-  /** Writes down what was sampled; there only until that has worked. */
-  unsaved: (() => Promise<void>) | null = null;
-  #saving: Promise<void> | null = null;
-  /** Client connections that are waiting for this call's answer. */
-  readonly connections = new Set<{ readonly closed: Promise<void>; readonly isClosed: boolean }>();
+  #stage: CallStage = { type: "begun" };
+  #delivery: Delivery = "none";
+  #fingerprints: EngineFingerprints | null = null;
 
   constructor(begun: CallBegun, messages: Message[]) {
     this.begun = begun;
@@ -57,48 +34,68 @@ export class Call {
     return this.begun.call_id;
   }
 
+  /** null: it is not known what came of it. */
+  get outcome(): FinishedFacts | null {
+    return this.#stage.type === "finished" ? this.#stage.outcome : null;
+  }
+
+  get delivery(): Delivery {
+    return this.#delivery;
+  }
+
+  /** Template and tokenizer of its last try; null where they are unknown. */
+  get fingerprints(): EngineFingerprints | null {
+    return this.#fingerprints;
+  }
+
+  /** prompt ids ‖ sampled ids; null where the engine gave none. */
+  get idText(): IdText | null {
+    return this.#ids?.text ?? null;
+  }
+
+  get promptLength(): number {
+    return this.#ids?.promptLength ?? 0;
+  }
+
   /** The model's turn; null where there is nothing to answer with. */
   get turn(): Turn | null {
-    const finished = this.finished;
-    if (!finished?.message || finished.error) return null;
-    return { message: finished.message, finish_reason: finished.finish_reason, stop: finished.stop, usage: finished.usage };
+    const { outcome } = this;
+    if (!outcome?.message || outcome.error) return null;
+    return { message: outcome.message, finish_reason: outcome.finish_reason, stop: outcome.stop, usage: outcome.usage };
   }
 
   /** The list that a later call's messages may be a delta of. */
   get conversation(): Message[] {
-    return this.finished?.message ? [...this.messages, this.finished.message] : this.messages;
+    const message = this.outcome?.message;
+    return message ? [...this.messages, message] : this.messages;
   }
 
-  /** The same as numbers, made anew on each read. */
+  /** Its ids as numbers, made anew each time. */
   get tokens(): Int32Array | null {
     return this.idText && Int32Array.from(this.idText.toIds());
   }
 
-  finish({ prompt_ids, sampled_ids, logprobs: _, ...outcome }: CallFinished, prompt: IdText | null): void {
-    this.finished = outcome;
-    this.idText = prompt?.append(sampled_ids ?? []) ?? null;
-    this.promptLength = prompt?.length ?? 0;
-    if (prompt_ids?.base_call_id) this.promptBase = { call_id: prompt_ids.base_call_id, length: prompt_ids.base_len };
+  /** In the log its prompt begins with all tokens of this call. */
+  goesOnFrom(call: Call): boolean {
+    const base = this.#ids?.base;
+    return base?.call_id === call.id && base.length === call.idText?.length;
   }
 
-  /** Writes down what was sampled, once, however many ask for it; after a failure the next one tries again. */
-  save(): Promise<void> {
-    this.#saving ??= (async () => {
-      try {
-        await this.unsaved?.();
-        this.unsaved = null;
-      } finally {
-        this.#saving = null;
-      }
-    })();
-    return this.#saving;
+  /** Takes an entry of its log. `prompt`: the whole prompt of a finished one, null where it has none. */
+  apply(entry: Tried | CallFinished | Answered | Replayed, prompt: IdText | null = null): void {
+    if (entry.type === "tried") this.#fingerprints = entry.fingerprints;
+    else if (entry.type === "call_finished") this.#stage = finishedWith(entry, prompt);
+    else this.#delivery = entry.delivery;
   }
 
-  /** Throws the recorded failure; the original error where it happened in this process. */
-  assertSampled(): void {
-    const error = this.failure ?? this.finished?.error;
-    if (error) throw error instanceof AlidadeError ? error : fromErrorRecord(error);
+  get #ids(): CallIds | null {
+    return this.#stage.type === "finished" ? this.#stage.ids : null;
   }
+}
+
+function finishedWith({ prompt_ids, sampled_ids, logprobs: _, ...outcome }: CallFinished, prompt: IdText | null): CallStage {
+  const base = prompt_ids?.base_call_id ? { call_id: prompt_ids.base_call_id, length: prompt_ids.base_len } : null;
+  return { type: "finished", outcome, ids: prompt && { text: prompt.append(sampled_ids ?? []), promptLength: prompt.length, base } };
 }
 
 /** Equal messages give equal keys; order of JSON keys does not count. */

@@ -17,11 +17,11 @@ const shownCharacters = 400;
 const timeoutMs = 30_000;
 
 export async function decodeDifference(session: Session, { engine }: EngineSlot, call: Call): Promise<void> {
-  const parent = call.begun.parent_call_id === null ? undefined : session.calls.get(call.begun.parent_call_id);
-  if (!engine.detokenize || !parent?.idText || !call.idText || !call.finished) return;
+  const parent = session.call(call.begun.parent_call_id);
+  if (!engine.detokenize || !parent?.idText || !call.idText || !call.outcome) return;
   // Ids of another tokenizer say other words: what this engine would make of them means nothing.
   if (parent.fingerprints?.tokenizer !== call.fingerprints?.tokenizer) return;
-  if (call.promptBase?.call_id === parent.id && call.promptBase.length === parent.idText.length) return;
+  if (call.goesOnFrom(parent)) return;
   const shared = call.idText.commonHead(parent.idText.bytes).ids;
   if (shared === parent.idText.length) return;
   const before = parent.idText.toIds();
@@ -29,7 +29,7 @@ export async function decodeDifference(session: Session, { engine }: EngineSlot,
   const position = Math.min(shared, prompt.length);
   const at = Math.max(0, position - backUp);
   if (before.length - at > maxDecodedTokens || prompt.length === 0) return;
-  const model = call.finished.engine_model ?? call.begun.model;
+  const model = call.outcome.engine_model ?? call.begun.model;
   const signal = AbortSignal.timeout(timeoutMs);
   const [parentText, childText] = await Promise.all([
     engine.detokenize(model, before.slice(at), signal),

@@ -1,12 +1,14 @@
 /** A failure as the record keeps it, and back. */
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import type { ErrorRecord } from "../../schema/session-log.ts";
+import { Budgets } from "../../schema/session-spec.ts";
 
 export function toErrorRecord(error: unknown): ErrorRecord {
   const ours = asAlidadeError(error, "internal");
-  return { code: ours.code, message: messageOf(ours), status: ours.status };
+  const budget = Budgets.keyof().safeParse(ours.code === "budget_spent" ? ours.param : null).data;
+  return { code: ours.code, message: messageOf(ours), status: ours.status, ...(budget && { budget }) };
 }
 
-export function fromErrorRecord({ code, message, status }: ErrorRecord): AlidadeError {
-  return new AlidadeError(code as AlidadeError["code"], message, { status: status ?? undefined });
+export function fromErrorRecord({ code, message, status, budget }: ErrorRecord): AlidadeError {
+  return new AlidadeError(code as AlidadeError["code"], message, { status: status ?? undefined, ...(budget && { param: budget }) });
 }

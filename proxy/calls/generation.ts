@@ -9,11 +9,12 @@ import type { Engine, SampleEvent, SampleRequest } from "../../engines/index.ts"
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import type { Continued } from "../continuity/continued.ts";
-import type { EngineLease } from "../pool/engine-lease.ts";
-import type { EnginePool, EnterOptions } from "../pool/engine-pool.ts";
+import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
+import type { EnginePool } from "../pool/engine-pool.ts";
 import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";
 import type { TokenBase } from "../session/prompt-tokens.ts";
+import type { ServedBy } from "./call-run.ts";
 import { toErrorRecord } from "./error-record.ts";
 import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 
@@ -36,7 +37,6 @@ export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt">;
 export type Engines = {
   pool: EnginePool;
   wish: Wish;
-  pauses: EnterOptions["pauses"];
   /** Earlier calls whose tokens may begin the prompt. */
   bases: readonly TokenBase[];
   /** Only with continuity: the prompt as ids at this engine, or the cause of a new rendering. */
@@ -47,9 +47,7 @@ export type GenerationResult = SampleResult & {
   policy: CallFinished["policy"];
   policy_changed?: CallFinished["policy_changed"];
   /** The engine of the last try; null where none was entered. */
-  slot: EngineSlot | null;
-  /** That one's name of the model. */
-  requested_model: string | null;
+  served: ServedBy | null;
 };
 
 export class Generation {
@@ -61,6 +59,10 @@ export class Generation {
   sampledTokens = 0;
   /** An engine has refused it, and it is, or was, tried again. */
   wasRefused = false;
+  /** In the order in which they were begun; the last one may be under way. */
+  readonly #tries: Tried[] = [];
+  /** When it waited at a shut gate, or stood still at its engine. */
+  readonly #pauses: OpenPause[] = [];
   readonly #engines: Engines;
   readonly #onSampled: (() => void) | null;
   #isAccepted = false;
@@ -89,6 +91,14 @@ export class Generation {
       accept();
     };
     this.result.then(over, over);
+  }
+
+  get tries(): readonly Tried[] {
+    return this.#tries;
+  }
+
+  get pauses(): readonly OpenPause[] {
+    return this.#pauses;
   }
 
   get isAccepted(): boolean {
@@ -137,29 +147,32 @@ export class Generation {
     };
   }
 
-  async #run({ pool, wish, pauses, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
-    const tries: Tried[] = [];
+  async #run({ pool, wish, continued }: Engines, request: GenerationRequest, accept: () => void): Promise<GenerationResult> {
+    const tries = this.#tries;
     const avoid = new Set<EngineSlot>();
-    const onCancel = (error: AlidadeError): void => this.#abort.abort(error);
+    const told = {
+      onPlaced: (lease: EngineLease) => void tries.push(newTry(lease, request.call_id, tries.length + 1)),
+      onPause: (from: number) => this.#pause(from),
+      onCancel: (error: AlidadeError) => this.#abort.abort(error),
+    };
     for (;;) {
       let lease: EngineLease;
       try {
-        lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, pauses, onCancel });
+        lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, ...told });
       } catch (error) {
         return {
           ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
           policy: null,
-          slot: null,
-          requested_model: null,
+          served: null,
         };
       }
-      const { sample, tried, failure } = await this.#try(lease, request, { number: tries.length + 1, accept, continued });
+      const tried = tries.at(-1) as Tried;
+      const { sample, failure } = await this.#try(lease, request, { tried, accept, continued });
       pool.leave(lease, failure);
-      tries.push(tried);
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
       if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
-        return { ...sample.result(failure, tries), ...policyOf(lease), slot: lease.slot, requested_model: lease.model };
+        return { ...sample.result(failure, tries), ...policyOf(lease), served: { slot: lease.slot, model: lease.model } };
     }
   }
 
@@ -182,10 +195,9 @@ export class Generation {
   async #try(
     lease: EngineLease,
     request: GenerationRequest,
-    { number, accept, continued }: { number: number; accept: () => void; continued: Engines["continued"] },
-  ): Promise<{ sample: Sample; tried: Tried; failure: AlidadeError | null }> {
+    { tried, accept, continued }: { tried: Tried; accept: () => void; continued: Engines["continued"] },
+  ): Promise<{ sample: Sample; failure: AlidadeError | null }> {
     const sample = new Sample(lease, request, this.#engines.bases);
-    const tried = newTry(lease, request.call_id, number);
     let failure: AlidadeError | null = null;
     try {
       assertTakes(lease.engine, request);
@@ -202,7 +214,15 @@ export class Generation {
     tried.error = failure && toErrorRecord(failure);
     if (failure && tried.status === null)
       tried.status = this.#abort.signal.aborted || failure.code === "engine_unreachable" ? null : failure.status;
-    return { sample, tried, failure };
+    return { sample, failure };
+  }
+
+  #pause(from: number): (to: number) => void {
+    const pause: OpenPause = { from, to: null };
+    this.#pauses.push(pause);
+    return (to) => {
+      pause.to = to;
+    };
   }
 
   #take(events: SampleEvent[], sample: Sample, tried: Tried, accept: () => void): void {

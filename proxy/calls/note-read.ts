@@ -6,6 +6,6 @@ import type { Call } from "./call.ts";
 /** Records the delivery of calls whose answer is not known to have arrived. Throws the store's errors. */
 export async function noteRead(session: Session, calls: Iterable<Call>): Promise<void> {
   for (const call of calls)
-    if (call.delivery !== "complete")
-      await session.answered(call, { type: "replayed", time: Date.now(), call_id: call.id, delivery: "complete" });
+    if (!session.isDelivered(call))
+      await session.noteAnswer(call, { type: "replayed", time: Date.now(), call_id: call.id, delivery: "complete" });
 }

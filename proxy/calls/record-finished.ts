@@ -1,24 +1,25 @@
 /** Writes down how a call ended. An answer that no record can hold fails its call, and that failure is what is recorded. */
 import { AlidadeError } from "../../errors.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
+import type { IdText } from "../../tokens/id-text.ts";
 import type { Session } from "../session/session.ts";
 import { toErrorRecord } from "./error-record.ts";
 
-/** What was recorded; `failure` where it is another thing than was given. Throws where nothing could be written. */
+/** Null, or the failure that was recorded instead. `prompt`: its prompt's ids, whole. Throws where nothing could be written. */
 export async function recordFinished(
   session: Session,
   tries: Tried[],
   finished: CallFinished,
-): Promise<{ finished: CallFinished; failure: AlidadeError | null }> {
+  prompt: IdText | null,
+): Promise<AlidadeError | null> {
   try {
-    await session.record(...tries, finished);
-    return { finished, failure: null };
+    await session.record([...tries, finished], { prompt });
+    return null;
   } catch (error) {
     if (!(error instanceof AlidadeError) || error.code !== "internal") throw error;
     const failure = new AlidadeError("engine_error", `the engine's answer is left out: ${error.message}`, { cause: error });
-    const failed = failedWith(failure, finished);
-    await session.record(...tries, failed);
-    return { finished: failed, failure };
+    await session.record([...tries, failedWith(failure, finished)]);
+    return failure;
   }
 }
 

@@ -11,6 +11,7 @@ import type { Turn } from "../../schema/message.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Session } from "../session/session.ts";
 import type { Call } from "./call.ts";
+import type { CallRun } from "./call-run.ts";
 import type { LiveEvent } from "./sample.ts";
 
 /** Gemini CLI gives up after 60 s without headers; idle timers of others begin at 240 s. */
@@ -22,29 +23,32 @@ const refusedHeldMs = 5_000;
 
 export type RelayOptions = { stream: boolean; relay: "buffered" | "live"; keepAliveMs?: number | undefined };
 
-/** Resolves when the answer has left or the client is gone, with what became of it. `settled` rejects when the call failed. */
+/** A call and, where it is not over, its run. */
+export type Relayed = { call: Call; run: CallRun | null };
+
+/** Resolves when the answer has left or the client is gone, with what became of it. Throws the call's failure where no header has left. */
 export async function relay(
   session: Session,
-  call: Call,
+  { call, run }: Relayed,
   exchange: Exchange,
-  settled: Promise<void>,
   options: RelayOptions,
-): Promise<"complete" | "cut" | "error"> {
+): Promise<{ delivery: "complete" | "cut" } | { delivery: "error"; error: unknown }> {
   const context = contextOf(session, call);
+  const settled = run?.settled ?? Promise.resolve();
   if (!options.stream) {
     await Promise.race([settled, exchange.closed]);
-    if (exchange.isClosed) return "cut";
+    if (exchange.isClosed) return { delivery: "cut" };
     await exchange.send({ status: 200, headers: {}, body: exchange.dialect.answer(mintedTurn(call), context) });
-    return exchange.delivered ? "complete" : "cut";
+    return { delivery: exchange.delivered ? "complete" : "cut" };
   }
   const writer = exchange.dialect.writer(context);
   try {
-    await holdHeaders(call, settled, exchange);
+    await holdHeaders(run, settled, exchange);
     exchange.openStream();
     exchange.write(writer.open());
     using _ = keepAlive(exchange, writer, options.keepAliveMs ?? defaultKeepAliveMs);
     const stream: RelayStream = { exchange, writer, settled };
-    if (options.relay === "live") await relayLive(session, call, stream);
+    if (options.relay === "live") await relayLive(session, { call, run }, stream);
     else await relayBuffered(call, stream);
   } catch (error) {
     // Before the headers the caller answers with a status; after them the failure is reported in the stream.
@@ -52,9 +56,9 @@ export async function relay(
     await exchange.endStream(
       writer.error(error instanceof AlidadeError ? error : new AlidadeError("internal", String(error), { cause: error })),
     );
-    return "error";
+    return { delivery: "error", error };
   }
-  return exchange.delivered ? "complete" : "cut";
+  return { delivery: exchange.delivered ? "complete" : "cut" };
 }
 
 type RelayStream = { exchange: Exchange; writer: StreamWriter; settled: Promise<void> };
@@ -62,7 +66,7 @@ type RelayStream = { exchange: Exchange; writer: StreamWriter; settled: Promise<
 /** All that shapes an answer beside the turn, read from the record. */
 export function contextOf(session: Session, call: Call): AnswerContext {
   const { begun } = call;
-  const tools = begun.tools_hash === null ? [] : (session.tools.get(begun.tools_hash) ?? []);
+  const tools = begun.tools_hash === null ? [] : (session.state.tools.get(begun.tools_hash) ?? []);
   return {
     call_id: call.id,
     created: Math.floor(begun.time / 1000),
@@ -87,8 +91,8 @@ function turnOf(call: Call) {
   return turn;
 }
 
-async function holdHeaders(call: Call, settled: Promise<void>, exchange: Exchange): Promise<void> {
-  const generation = call.generation;
+async function holdHeaders(run: CallRun | null, settled: Promise<void>, exchange: Exchange): Promise<void> {
+  const generation = run?.generation;
   if (!generation || generation.isAccepted) return;
   const news = Promise.race([generation.accepted, exchange.closed]);
   await withinTime(news, headersHeldMs);
@@ -104,11 +108,11 @@ async function relayBuffered(call: Call, { exchange, writer, settled }: RelayStr
   await exchange.endStream(frames);
 }
 
-async function relayLive(session: Session, call: Call, stream: RelayStream): Promise<void> {
+async function relayLive(session: Session, { call, run }: Relayed, stream: RelayStream): Promise<void> {
   const { exchange, writer, settled } = stream;
-  if (!call.generation) return relayBuffered(call, stream);
+  if (!run?.generation) return relayBuffered(call, stream);
   const live = new LiveEvents(call, exchange, writer);
-  using _ = call.generation.follow((events) => live.show(events));
+  using _ = run.generation.follow((events) => live.show(events));
   // The end waits until the turn is durable.
   await Promise.race([settled.finally(() => live.showHeld()), exchange.closed, live.broken]);
   if (exchange.isClosed) return;

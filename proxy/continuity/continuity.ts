@@ -29,7 +29,7 @@ export class Continuity {
 
   /** The prompt of this call at this engine. Throws only where the signal ended it: what cannot be found out is a cause. */
   async promptOf(session: Session, call: Call, tools: Tool[], lease: EngineLease, signal: AbortSignal): Promise<Continued> {
-    const earlier = earlierTurn(call, session.calls, session.spec.restore);
+    const earlier = earlierTurn(call, session.call(call.begun.parent_call_id), session.spec.restore);
     if (typeof earlier === "string") return rendered(earlier);
     const { engine, facts } = lease;
     if (!facts.token_in || !engine.render || !engine.tokenize || !engine.detokenize) return rendered("no_token_in");
@@ -83,7 +83,7 @@ export class Continuity {
   async #printsAll({ begun }: Call, tools: Tool[], from: Call, renderer: Renderer, kind: string): Promise<boolean> {
     if ((begun.tool_choice ?? "auto") === "auto" && begun.effective_sampling.response_format === undefined) return true;
     return this.#suffixes.isAsSampled(kind, begun.tools_hash, async () => {
-      if (from.finished?.continuity?.mode !== "rendered")
+      if (from.outcome?.continuity?.mode !== "rendered")
         throw new AlidadeError("request_invalid", "no prompt that the engine rendered is at hand to hold its tokenizer's route against");
       const ids = await renderer.ids(from.messages, tools);
       return ids.length === from.promptLength && startsWith(from.tokens as Int32Array, ids);
@@ -113,11 +113,11 @@ type Continuing = { session: Session; call: Call; tools: Tool[]; earlier: Earlie
 const rendered = (cause: RenderCause): Continued => ({ record: { mode: "rendered", cause }, prompt_ids: null });
 
 /** A turn that was cut off must end in the very text that the harness has of it, or its close would stand elsewhere. */
-async function endsWithItsText(renderer: Renderer, { tokens, promptLength, finished }: Call, turn: Message): Promise<boolean> {
+async function endsWithItsText(renderer: Renderer, { tokens, promptLength, outcome }: Call, turn: Message): Promise<boolean> {
   const sampled = await renderer.detokenize([...(tokens as Int32Array).subarray(promptLength)]);
   const last = turn.parts.at(-1);
   const text = last?.type === "text" ? last.text : textOf(turn);
-  if (typeof finished?.stop === "string") return sampled.includes(text + finished.stop);
+  if (typeof outcome?.stop === "string") return sampled.includes(text + outcome.stop);
   return sampled.endsWith(text);
 }
 

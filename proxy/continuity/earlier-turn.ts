@@ -20,16 +20,15 @@ export type EarlierTurn = {
   isCutOff: boolean;
 };
 
-/** `calls`: the session's, by id. */
-export function earlierTurn(call: Call, calls: ReadonlyMap<string, Call>, restore: SessionSpec["restore"]): EarlierTurn | RenderCause {
+/** `from`: the call's parent by recorded identity. */
+export function earlierTurn(call: Call, from: Call | undefined, restore: SessionSpec["restore"]): EarlierTurn | RenderCause {
   const { begun, messages } = call;
   if (begun.prompt) return "text_prompt";
   if (messages.some(hasImage)) return "images";
   if (messages.at(-1)?.role === "assistant") return "prefill";
-  const from = calls.get(begun.parent_call_id ?? "");
   if (!from) return messages.some(({ role }) => role === "assistant") ? "unknown_turn" : "first_turn";
   const turn = from.turn?.message;
-  if (!turn || !from.idText || from.idText.length <= from.promptLength || from.finished?.missing?.startsWith("misaligned"))
+  if (!turn || !from.idText || from.idText.length <= from.promptLength || from.outcome?.missing?.startsWith("misaligned"))
     return "no_token_ids";
   return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, turn);
 }
@@ -37,7 +36,7 @@ export function earlierTurn(call: Call, calls: ReadonlyMap<string, Call>, restor
 function follow(call: Call, from: Call, turn: Message): EarlierTurn | RenderCause {
   const appended = call.messages.slice(from.messages.length + 1);
   if (appended.some(({ role }) => role === "assistant")) return "unknown_turn";
-  return { from, turn, appended, isCutOff: from.finished?.finish_reason === "length" || typeof from.finished?.stop === "string" };
+  return { from, turn, appended, isCutOff: from.outcome?.finish_reason === "length" || typeof from.outcome?.stop === "string" };
 }
 
 /** Whether the conversation up to the earlier turn, that turn included, equals the engine's. */
@@ -90,11 +89,11 @@ function settings({ effective_sampling: sampling, tool_choice }: Settings): unkn
  * thought or a call is rendered anew, because the template prints half of one otherwise than it was sampled. A harness
  * never sees the stop string that ended a turn; only `restore: full` keeps the string.
  */
-function cutOff({ finished }: Call, restore: SessionSpec["restore"]): RenderCause | null {
-  const isText = finished?.message?.parts.at(-1)?.type === "text" && finished.message.parts.every(({ type }) => type !== "tool_call");
-  if (typeof finished?.stop === "string") return restore === "full" && isText ? null : "stop_string";
-  if (finished?.finish_reason === "length") return isText && textOf(finished.message as Message) !== "" ? null : "truncated";
-  return finished?.finish_reason === "stop" || finished?.finish_reason === "tool_calls" ? null : "truncated";
+function cutOff({ outcome }: Call, restore: SessionSpec["restore"]): RenderCause | null {
+  const isText = outcome?.message?.parts.at(-1)?.type === "text" && outcome.message.parts.every(({ type }) => type !== "tool_call");
+  if (typeof outcome?.stop === "string") return restore === "full" && isText ? null : "stop_string";
+  if (outcome?.finish_reason === "length") return isText && textOf(outcome.message as Message) !== "" ? null : "truncated";
+  return outcome?.finish_reason === "stop" || outcome?.finish_reason === "tool_calls" ? null : "truncated";
 }
 
 function hasImage({ parts }: Message): boolean {

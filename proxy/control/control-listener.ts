@@ -125,22 +125,23 @@ function health(proxy: Controlled) {
 
 /** As they were opened: after a restart they come in the order of the store's files. */
 function inOrder(sessions: Session[]): Session[] {
-  return sessions.toSorted((a, b) => a.started - b.started);
+  return sessions.toSorted((a, b) => a.state.opened.time - b.state.opened.time);
 }
 
 function describe(session: Session) {
+  const { id, spec, callCount, sealed, placement, state, running } = session;
   return {
-    session_id: session.id,
-    spec: session.spec,
-    calls: session.callCount,
-    in_flight: session.inFlight.size,
-    engine: session.engineNames[0] ?? null,
-    pinned: session.pinned,
-    sealed: session.sealed,
-    stop_reason: session.stopReason,
-    last_error: session.lastError,
-    reward_revision: session.revision,
-    opened: session.started,
+    session_id: id,
+    spec,
+    calls: callCount,
+    in_flight: running.inFlight().length,
+    engine: placement.engineNames[0] ?? null,
+    pinned: placement.pinned,
+    sealed,
+    stop_reason: state.stopReason,
+    last_error: state.lastError,
+    reward_revision: state.revision,
+    opened: state.opened.time,
   };
 }
 

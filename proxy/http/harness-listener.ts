@@ -13,7 +13,8 @@ import { dialects } from "../../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { GrowingJson } from "../../wire/growing-json.ts";
 import { answerFromRecord } from "../calls/answer-from-record.ts";
-import { type CallSurroundings, handleCall, refuseCall, waitedFor } from "../calls/handle-call.ts";
+import { handleCall, refuseCall } from "../calls/handle-call.ts";
+import type { CallSurroundings } from "../calls/surroundings.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { restore } from "../restore/restore.ts";
 import { assertSpoken } from "../sandboxed/own-dialects.ts";
@@ -162,7 +163,7 @@ export class HarnessListener implements AsyncDisposable {
   async #body(session: Session, exchange: Exchange, fields: Record<string, unknown>): Promise<unknown> {
     const { conversation = "", verbatim } = exchange.dialect;
     // A sealed session has no next request that this one could stand in.
-    const bodies = conversation !== "" && session.sealed === null ? session.bodies : new GrowingJson();
+    const bodies = conversation !== "" && session.sealed === null ? session.sent.bodies : new GrowingJson();
     const body = await this.#read(session, exchange, { bodies, field: conversation, keys: verbatim });
     return isObject(body) ? { ...body, ...fields } : body;
   }
@@ -186,7 +187,7 @@ export class HarnessListener implements AsyncDisposable {
   async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
     const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: new GrowingJson(), field: "" });
     const request = { ...route, id: params.id ?? "", query, body };
-    await waitedFor(session, answerFromRecord(session, exchange, request, this.#gate));
+    await session.running.answering(answerFromRecord(session, exchange, request, this.#gate));
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */

@@ -32,7 +32,7 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
     if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
   }
   slots = forModel(slots, model, route);
-  const { pinned } = session;
+  const { pinned } = session.placement;
   if (pinned === null || session.spec.policy_mode === "float") return slots;
   const policyAt = (slot: EngineSlot): Policy | null => routedPolicy(slot, model, route) ?? slot.policy;
   const same = slots.filter((slot) => samePolicy(policyAt(slot), pinned));
@@ -49,7 +49,7 @@ export function pick(among: EngineSlot[], { session }: Wish, avoid: ReadonlySet<
   const open = fresh.filter((slot) => slot.gate === null && !slot.breaker.isOpen);
   // Where all of them are unwell the call still goes to one: its own error is the truth about it.
   const best = [open, fresh, among].find((list) => list.length > 0) as EngineSlot[];
-  for (const name of session.engineNames) {
+  for (const name of session.placement.engineNames) {
     const home = best.find((slot) => slot.name === name);
     if (home) return home;
   }

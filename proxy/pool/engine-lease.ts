@@ -9,6 +9,14 @@ import { checkPolicy } from "./engine-word.ts";
 /** A span of time that no budget is charged with; `to` is null while it lasts. */
 export type OpenPause = { from: number; to: number | null };
 
+/** What happens to a call at the engines, told at once to the call. */
+export type LeaseEvents = {
+  /** It waits at a shut gate, or stands still at its engine, from now on: no budget is charged with that. Call what it returns when it goes on. */
+  onPause: (from: number) => (to: number) => void;
+  /** It is asked to end: its engine's weights are changed, or the engine is taken away. */
+  onCancel: (error: AlidadeError) => void;
+};
+
 export class EngineLease implements RunningCall {
   readonly slot: EngineSlot;
   /** The engine's own name of the model. */
@@ -23,26 +31,18 @@ export class EngineLease implements RunningCall {
   /** A policy that the route names, which outlives the engine's own. */
   readonly #routed: Policy | null;
   readonly #isPinned: boolean;
-  readonly #onCancel: (error: AlidadeError) => void;
-  readonly #pauses: OpenPause[];
-  #frozen: OpenPause | null = null;
+  readonly #onCancel: LeaseEvents["onCancel"];
+  readonly #onPause: LeaseEvents["onPause"];
+  #goOn: ((to: number) => void) | null = null;
   #hasChanged = false;
 
-  constructor(options: {
-    slot: EngineSlot;
-    model: string;
-    routed: Policy | null;
-    isOfPolicy: boolean;
-    isPinned: boolean;
-    pauses: OpenPause[];
-    onCancel: (error: AlidadeError) => void;
-  }) {
+  constructor(options: { slot: EngineSlot; model: string; routed: Policy | null; isOfPolicy: boolean; isPinned: boolean } & LeaseEvents) {
     this.slot = options.slot;
     this.model = options.model;
     this.isOfPolicy = options.isOfPolicy;
     this.#routed = options.routed;
     this.#isPinned = options.isPinned;
-    this.#pauses = options.pauses;
+    this.#onPause = options.onPause;
     this.#onCancel = options.onCancel;
     this.policy = this.policyNow;
     this.policyCheck = options.routed ? "unchecked" : this.policy && checkPolicy(this.slot, this.slot.word);
@@ -84,14 +84,12 @@ export class EngineLease implements RunningCall {
 
   /** The engine is held with this call inside; no budget counts this time. */
   freeze(now: number): void {
-    if (this.#frozen) return;
-    this.#frozen = { from: now, to: null };
-    this.#pauses.push(this.#frozen);
+    this.#goOn ??= this.#onPause(now);
   }
 
   thaw(now: number): void {
-    if (this.#frozen) this.#frozen.to = now;
-    this.#frozen = null;
+    this.#goOn?.(now);
+    this.#goOn = null;
   }
 }
 

@@ -7,14 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { untilAborted } from "../../host/until-aborted.ts";
-import type { Policy } from "../../schema/session-log.ts";
-import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
 import { conflict } from "../session/conflict.ts";
 import { assertModelOf } from "./assert-served.ts";
 import { askCanary, type EngineState } from "./canary.ts";
 import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { isAlive } from "./engine-health.ts";
-import { EngineLease, type OpenPause } from "./engine-lease.ts";
+import { EngineLease, type LeaseEvents } from "./engine-lease.ts";
 import { assertTrainable, EngineSlot, type EngineSpec, type RunningCall } from "./engine-slot.ts";
 import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
 import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
@@ -26,11 +24,9 @@ export type EnterOptions = {
   /** Engines that have just failed this call: taken only where there is no other. */
   avoid: ReadonlySet<EngineSlot>;
   signal: AbortSignal;
-  /** Where time that no budget is charged with is noted. */
-  pauses: OpenPause[];
-  /** Asks the call to end: its engine's weights are changed, or the engine is taken away. */
-  onCancel: (error: AlidadeError) => void;
-};
+  /** Called as it takes its place, before another call can take one. */
+  onPlaced: (lease: EngineLease) => void;
+} & LeaseEvents;
 
 export type EnginePoolOptions = {
   routes?: readonly EngineRoute[];
@@ -291,24 +287,23 @@ export class EnginePool implements AsyncDisposable {
     return candidates(this.slots, this.#routes, wish);
   }
 
-  #lease(slot: EngineSlot, wish: Wish, { pauses, onCancel }: EnterOptions): EngineLease {
+  #lease(slot: EngineSlot, wish: Wish, { onPlaced, onPause, onCancel }: EnterOptions): EngineLease {
     const lease = new EngineLease({
       ...this.routedModel(slot, wish),
       slot,
       isOfPolicy: isOfPolicy(slot, this.slots, this.#routes, wish),
       isPinned: wish.session.spec.policy_mode === "pin",
-      pauses,
+      onPause,
       onCancel,
     });
     slot.inFlight.add(lease);
     slot.lastLease = ++this.#leases;
-    noteLease(lease, wish);
+    onPlaced(lease);
     return lease;
   }
 
-  async #waitAtGate(limit: AbortSignal, { signal, pauses }: EnterOptions): Promise<void> {
-    const pause: OpenPause = { from: Date.now(), to: null };
-    pauses.push(pause);
+  async #waitAtGate(limit: AbortSignal, { signal, onPause }: EnterOptions): Promise<void> {
+    const goOn = onPause(Date.now());
     this.#waiting++;
     try {
       await untilAborted(this.#changed.promise, limit);
@@ -318,7 +313,7 @@ export class EnginePool implements AsyncDisposable {
       throw new AlidadeError("engine_paused", message);
     } finally {
       this.#waiting--;
-      pause.to = Date.now();
+      goOn(Date.now());
     }
   }
 
@@ -373,27 +368,6 @@ export class EnginePool implements AsyncDisposable {
     if (this.slots.some((slot) => slot.name === name))
       throw conflict(`an engine is named "${name}" already: remove it first, or add this one with "replace": true`);
   }
-}
-
-function noteLease({ slot, isOfPolicy, policy }: EngineLease, { session, model, request_class }: Wish): void {
-  session.engineNames = moveToFront(session.engineNames, slot.name);
-  if (isOfPolicy) noteOwn(session, { model, request_class, policy, engine: slot.name });
-}
-
-/** What a session's first calls at its own policy say of it; also when it is rebuilt from its log. */
-export function noteOwn(
-  session: Placed,
-  call: { model: string; engine: string; request_class: RequestClass; policy: Policy | null },
-): void {
-  if (session.spec.policy_mode === "pin") session.pinned ??= call.policy;
-  if (workClasses.includes(call.request_class)) session.began ??= { model: call.model, engine: call.engine };
-}
-
-/** A session remembers only its last few engines. */
-const rememberedEngines = 8;
-
-export function moveToFront(names: string[], name: string): string[] {
-  return names[0] === name ? names : [name, ...names.filter((each) => each !== name)].slice(0, rememberedEngines);
 }
 
 /** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */

@@ -10,15 +10,20 @@ import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, type RouteQuestion, routeFor } from "./routes.ts";
 import { modelAt, plainName, preferPolicy, ruled, stepOf } from "./serving.ts";
 
-/** What of a session decides where its calls go; the pool keeps it up to date. */
+/** Where a session has been, which decides where its calls go. */
+export type Placement = {
+  /** The engines that hold prefixes of it, the last one first: its agents and classes may be at several. */
+  readonly engineNames: readonly string[];
+  /** Only when pinned: the policy that the session began with; null before a call was let through. */
+  readonly pinned: Policy | null;
+  /** The model that it asked for first in its work, which is its own where it was given none, and the engine that took that call. */
+  readonly began: { readonly model: string; readonly engine: string } | null;
+};
+
+/** What of a session the pool looks at. */
 export type Placed = {
   readonly spec: Pick<SessionSpec, "purpose" | "policy_mode" | "sandboxed" | "model">;
-  /** The engines that hold prefixes of it, the last one first: its agents and classes may be at several. */
-  engineNames: string[];
-  /** Only when pinned: the policy that the session began with. */
-  pinned: Policy | null;
-  /** The model that it asked for first in its work, and the engine that took that call. */
-  began: { model: string; engine: string } | null;
+  readonly placement: Placement;
 };
 
 /** A call that wants an engine. */
@@ -44,9 +49,9 @@ export function placeOf(all: readonly EngineSlot[], routes: readonly EngineRoute
 }
 
 /** The session's model; null where its spec names none and no call of work has named one yet. */
-export function ownModel(all: readonly EngineSlot[], { spec, began }: Placed): string | null {
+export function ownModel(all: readonly EngineSlot[], { spec, placement }: Placed): string | null {
   if (spec.model !== null) return spec.model;
-  return spec.sandboxed ? (preferPolicy(all)[0]?.facts.models[0] ?? null) : (began?.model ?? null);
+  return spec.sandboxed ? (preferPolicy(all)[0]?.facts.models[0] ?? null) : (placement.began?.model ?? null);
 }
 
 /** Does this engine, for this call, serve the session's own model? */
@@ -56,7 +61,7 @@ export function isOfPolicy(slot: EngineSlot, all: readonly EngineSlot[], routes:
   if (own === null) return true;
   const route = homeRoute(routes, own);
   const slots = ruled(all, own, route);
-  const home = slots.find(({ name }) => name === wish.session.began?.engine) ?? preferPolicy(slots)[0];
+  const home = slots.find(({ name }) => name === wish.session.placement.began?.engine) ?? preferPolicy(slots)[0];
   if (home === undefined) return false;
   const served = modelAt(home, own, route);
   if (!servingOwn(slots, served).includes(slot)) return false;

@@ -12,7 +12,7 @@ import type { RestoreResult } from "./restore.ts";
 export function continueFrom(session: Session, { continues }: NeutralRequest, sent: RestoreResult): RestoreResult {
   if (!continues) return sent;
   const { skip, head } = continues;
-  const earlier = session.calls.get(continues.call_id);
+  const earlier = session.call(continues.call_id);
   const turn = earlier?.turn;
   if (!earlier || !turn) throw new AlidadeError("not_found", `call ${continues.call_id} has no answer to go on from`);
   const stored = [...earlier.messages.slice(skip), turn.message];

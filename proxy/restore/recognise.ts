@@ -11,18 +11,18 @@ export type Recognised = { call: Call; evidence: Restored["evidence"]; isUnsure?
 
 /** `before` is the conversation in front of the turn, restored. */
 export function recognise(session: Session, sent: Message, before: readonly Message[]): Recognised | null {
-  const named = (id: { call_id: string } | null): Call | undefined => session.calls.get(id?.call_id ?? "");
+  const named = (id: { call_id: string } | null): Call | undefined => session.call(id?.call_id);
   const calls = toolCallsOf(sent);
   for (const { id } of calls) {
     const call = named(ownId(id));
     if (call) return { call, evidence: "tool_call_id" };
   }
   for (const part of sent.parts) {
-    const call = part.type === "reasoning" && part.carrier ? session.calls.get(fromCarrier(part.carrier) ?? "") : undefined;
+    const call = part.type === "reasoning" && part.carrier ? session.call(fromCarrier(part.carrier)) : undefined;
     if (call) return { call, evidence: "carrier" };
   }
   const inText = calls.length === 0 ? named(idInText(textOf(sent))) : undefined;
-  const same = session.emitted.find(sent, before);
+  const same = session.state.emitted.find(sent, before);
   // A text of ours may mention an earlier call's id. At its own position it is its own turn, not that call's.
   if (inText && !same?.isHere) return { call: inText, evidence: "tool_call_id" };
   if (same) return { call: same.call, evidence: "content", isUnsure: !same.isSure };
@@ -32,7 +32,7 @@ export function recognise(session: Session, sent: Message, before: readonly Mess
 
 /** An edited turn at the position of a sampled one. It must contain some of our text; other text there is a foreign message. */
 function edited(session: Session, sent: Message, before: readonly Message[]): Call | undefined {
-  return session.emitted.at(before.length).findLast((call) => {
+  return session.state.emitted.at(before.length).findLast((call) => {
     const emitted = call.turn?.message;
     return emitted && sharesWords(emitted, sent) && call.messages.every((message, index) => isSameMessage(message, before[index]));
   });

@@ -64,7 +64,7 @@ class Restoring implements RestoreResult {
    * turn, so all results belong after it, in their own order. Returns the number of messages; 0 for none.
    */
   oneByOne(messages: Message[], start: number): number {
-    const known = this.#session.sentBefore.turns.get(messages[start] as Message)?.record;
+    const known = this.#session.sent.turns.get(messages[start] as Message)?.record;
     if (known && known.status !== "edited") return 0;
     const pieces: Message[] = [];
     const results: Message[] = [];
@@ -96,7 +96,7 @@ class Restoring implements RestoreResult {
   #takeJoined(pieces: Message[], at: number): number {
     const most = Math.min(maxPieces, pieces.length - at);
     if (most < 2) return 0;
-    const { joined } = this.#session.sentBefore;
+    const { joined } = this.#session.sent;
     const [first, last] = [pieces[at] as Message, pieces[at + most - 1] as Message];
     const known = joined.get(first);
     if (known?.last !== last) return this.#tryJoined(pieces.slice(at, at + most));
@@ -106,7 +106,7 @@ class Restoring implements RestoreResult {
 
   /** The most of them that are one turn, from the first; how many. */
   #tryJoined(pieces: Message[]): number {
-    const { joined } = this.#session.sentBefore;
+    const { joined } = this.#session.sent;
     const [first, last] = [pieces[0] as Message, pieces.at(-1) as Message];
     for (let length = pieces.length; length > 1; length--) {
       const group = pieces.slice(0, length);
@@ -126,7 +126,7 @@ class Restoring implements RestoreResult {
         return length;
       }
     }
-    if (this.#session.inFlight.size === 0) joined.set(first, { last, length: 0, turn: null });
+    if (!this.#session.running.isBusy) joined.set(first, { last, length: 0, turn: null });
     return 0;
   }
 
@@ -150,10 +150,10 @@ class Restoring implements RestoreResult {
   }
 
   #turn(sent: Message): RestoredTurn {
-    const { turns } = this.#session.sentBefore;
+    const { turns } = this.#session.sent;
     const turn = turns.get(sent) ?? this.#restored(sent);
     // No call matches yet. A running call may still turn out to be this turn, so this is remembered only while no call runs.
-    if (turn.record || this.#session.inFlight.size === 0) turns.set(sent, turn);
+    if (turn.record || !this.#session.running.isBusy) turns.set(sent, turn);
     return turn;
   }
 
@@ -176,7 +176,7 @@ class Restoring implements RestoreResult {
 
   /** The message as the engine gets it: the same object every time, for what is known of it is known by its identity. */
   #passed(sent: Message): Message {
-    const { passed } = this.#session.sentBefore;
+    const { passed } = this.#session.sent;
     const known = passed.get(sent) ?? this.#withEngineIds(sent);
     if (!this.#waitsForIds(sent)) passed.set(sent, known);
     return known;
@@ -184,11 +184,11 @@ class Restoring implements RestoreResult {
 
   /** It names a call of a turn that is still being sampled: what the engine calls it is not known yet. */
   #waitsForIds({ parts }: Message): boolean {
-    if (this.#session.inFlight.size === 0) return false;
+    if (!this.#session.running.isBusy) return false;
     return parts.some((part) => {
       const id = part.type === "tool_result" ? part.call_id : part.type === "tool_call" ? part.id : "";
-      const call = this.#session.calls.get(ownId(id)?.call_id ?? "");
-      return call !== undefined && this.#session.inFlight.has(call);
+      const call = this.#session.call(ownId(id)?.call_id);
+      return call !== undefined && this.#session.running.of(call) !== null;
     });
   }
 

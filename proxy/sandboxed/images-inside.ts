@@ -18,15 +18,16 @@ export async function withImagesInside(session: Session, messages: Message[], si
   const origins = session.spec.fetch_images;
   const outside = new Set(origins.length === 0 ? [] : messages.flatMap(imageUrlsOf).filter((url) => !isImageData(url)));
   if (outside.size === 0) return messages;
+  const { images } = session.sent;
   for (const url of outside) {
-    if (session.images.has(url)) continue;
+    if (images.has(url)) continue;
     const image = await fetchImage(url, origins, signal, network);
-    const held = session.images.values().reduce((sum, one) => sum + one.length, 0);
+    const held = images.values().reduce((sum, one) => sum + one.length, 0);
     if (held + image.length > maxCharacters) throw imageOutside(url, `no more than ${maxCharacters} characters of images are fetched`);
-    session.images.set(url, session.images.get(url) ?? image);
+    images.set(url, images.get(url) ?? image);
   }
-  assertNotTooMany(messages, session.images);
-  return messages.map((message) => ({ ...message, parts: message.parts.map((part) => inside(part, session.images)) }));
+  assertNotTooMany(messages, images);
+  return messages.map((message) => ({ ...message, parts: message.parts.map((part) => inside(part, images)) }));
 }
 
 function assertNotTooMany(messages: Message[], images: ReadonlyMap<string, string>): void {

@@ -1,5 +1,7 @@
 /** Time as budgets count it: it stands still while calls of the session wait for a weight update. */
-import type { Session } from "./session.ts";
+
+/** What the clock asks of a session. */
+type Paused = { pausedSince(from: number, now: number): number };
 
 /** While it stands still nothing is nearer its end; it is looked at again in this. */
 const againMs = 100;
@@ -7,12 +9,12 @@ const againMs = 100;
 const longestMs = 86_400_000;
 
 /** Seconds from one moment (in milliseconds since 1970) to another. */
-export function secondsBetween(session: Session, from: number, to: number): number {
+export function secondsBetween(session: Paused, from: number, to: number): number {
   return (to - from - session.pausedSince(from, to)) / 1000;
 }
 
 /** Calls `onOver`, once, with the seconds that have gone by since `from` when they reach the limit; not after it was disposed. */
-export function pausableClock(session: Session, from: number, limitSeconds: number, onOver: (seconds: number) => void): Disposable {
+export function pausableClock(session: Paused, from: number, limitSeconds: number, onOver: (seconds: number) => void): Disposable {
   let timer: NodeJS.Timeout | undefined;
   const look = (earliestMs: number): void => {
     const seconds = secondsBetween(session, from, Date.now());

@@ -5,6 +5,7 @@
  */
 import type { Message } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
+import { GrowingJson } from "../../wire/growing-json.ts";
 import type { Call } from "../calls/call.ts";
 import { sameJson } from "../restore/same-json.ts";
 
@@ -18,6 +19,10 @@ export type RestoredTurn = {
 };
 
 export class SentBefore {
+  /** Its requests as JSON: each stands in the next one nearly whole. */
+  readonly bodies = new GrowingJson();
+  /** Images that were fetched for it, as `data:` URLs, by the address that its client gave. */
+  readonly images = new Map<string, string>();
   /** Sent message -> its turn, or the fact that no call sampled it. */
   readonly turns = new WeakMap<Message, RestoredTurn>();
   /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
@@ -38,6 +43,8 @@ export class SentBefore {
   }
 
   clear(): void {
+    this.bodies.clear();
+    this.images.clear();
     this.#latest.clear();
   }
 }

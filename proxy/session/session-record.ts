@@ -11,13 +11,14 @@ import type { Session } from "./session.ts";
 /** `onRead` is called with each call whose turn this request proves to have arrived. */
 export function sessionRecord(session: Session, dialect: Dialect, onRead: (call: Call) => void = () => undefined): SessionRecord {
   const call = (callId: string): Call | null => {
-    const found = session.calls.get(callId);
+    const found = session.call(callId);
     return found && mayBeReferredTo(session, found, dialect) ? found : null;
   };
   const conversation = (id: string): StoredConversation | null => {
-    const opened = session.conversations.get(id);
-    if (!opened || session.deleted.has(id)) return null;
-    const latest = [...session.calls.values()].findLast((one) => one.turn && one.begun.native.conversation_id === id && call(one.id));
+    const { conversations, deleted, calls } = session.state;
+    const opened = conversations.get(id);
+    if (!opened || deleted.has(id)) return null;
+    const latest = [...calls.values()].findLast((one) => one.turn && one.begun.native.conversation_id === id && call(one.id));
     const { conversation_id, time, metadata, messages } = opened;
     return { conversation_id, created: Math.floor(time / 1000), metadata, messages, latest_call_id: latest?.id ?? null };
   };
@@ -28,7 +29,7 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
     },
     turn: (callId) => session.turnOf(callId),
     read(callId) {
-      const found = session.calls.get(callId);
+      const found = session.call(callId);
       if (found) onRead(found);
     },
     conversation,
@@ -37,25 +38,23 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
       assertLogHasRoom(session);
       const entry = { type: "conversation" as const, time: Date.now(), conversation_id: newId("conv"), messages, metadata };
       await session.record(entry);
-      session.conversations.set(entry.conversation_id, entry);
       return conversation(entry.conversation_id) as StoredConversation;
     },
     async delete(id) {
       session.assertOpen();
       assertLogHasRoom(session);
       await session.record({ type: "deleted", time: Date.now(), id });
-      session.deleted.add(id);
     },
   };
 }
 
 /** With `store: false` no request may refer to the answer. */
 function mayBeReferredTo(session: Session, call: Call, dialect: Dialect): boolean {
-  return call.begun.dialect === dialect.name && call.begun.native.store !== false && !session.deleted.has(call.id);
+  return call.begun.dialect === dialect.name && call.begun.native.store !== false && !session.state.deleted.has(call.id);
 }
 
 function storedCall(session: Session, call: Call): StoredCall {
-  const error = call.finished?.error ?? null;
+  const error = call.outcome?.error ?? null;
   return {
     context: contextOf(session, call),
     messages: withOurIds(session, call),

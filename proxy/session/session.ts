@@ -1,151 +1,180 @@
-/**
- * One run of one harness as the proxy sees it: its calls, the tables that restore and match look into, and its log.
- * Everything here can be rebuilt from the log (rebuild.ts).
- */
+/** One run of one harness as the proxy sees it: what its log says (session-state.ts), and what runs now (running.ts). */
 import { AlidadeError } from "../../errors.ts";
-import { untilAborted } from "../../host/until-aborted.ts";
-import { withinTime } from "../../host/within-time.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Tool, Turn } from "../../schema/message.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { Answered, ConversationOpened, DamagedLine, ErrorRecord, LogEntry, Policy, Replayed } from "../../schema/session-log.ts";
-import { type RequestClass, type SessionSpec, workClasses } from "../../schema/session-spec.ts";
+import type { Answered, ErrorRecord, LogEntry, LogLine, Opened, Refused, Replayed } from "../../schema/session-log.ts";
+import type { SessionSpec } from "../../schema/session-spec.ts";
 import { isFull } from "../../store/index.ts";
-import { GrowingJson } from "../../wire/growing-json.ts";
 import type { Call } from "../calls/call.ts";
-import { isOwnTurn } from "../calls/own-turn.ts";
+import type { ServedBy } from "../calls/call-run.ts";
 import { pausedWithin } from "../pool/engine-lease.ts";
+import type { Placed, Placement } from "../pool/own-model.ts";
 import { sameJson } from "../restore/same-json.ts";
-import { EmittedTurns, isAnswerTo } from "./emitted-turns.ts";
 import type { LazyLog } from "./lazy-log.ts";
+import { afterTry, placementOf } from "./placement.ts";
+import { Running } from "./running.ts";
 import { SentBefore } from "./sent-before.ts";
-import { Spent } from "./spent.ts";
-import { UnansweredCalls } from "./unanswered-calls.ts";
+import { type MadeOfEntry, type RecordedState, SessionState } from "./session-state.ts";
+import { afterBegun, type Spent } from "./spent.ts";
 
-/** A seal waits so long for answers that are on their way out: a client that does not read must not hold it. */
-const answersMs = 5_000;
+/** What has happened, whether it can be written down at once or not. */
+type Happened = Answered | Replayed | Refused;
 
-export class Session {
-  readonly id: string;
-  readonly keyHash: string;
-  readonly spec: SessionSpec;
-  readonly log: LazyLog;
-  /** Emptied when the session is sealed: from then on its log is all there is. */
-  readonly calls = new Map<string, Call>();
-  readonly unanswered = new UnansweredCalls();
-  readonly spent = new Spent();
-  /** Finished turns by their content, for assistant turns without an id of ours. */
-  readonly emitted = new EmittedTurns();
-  readonly tools = new Map<string, Tool[]>();
-  /** Conversations that the harness opened, by id. */
-  readonly conversations = new Map<string, ConversationOpened>();
-  /** Ids of calls and conversations that the harness deleted: recorded, and not to be referred to. */
-  readonly deleted = new Set<string>();
-  /** Lines of its log that could not be read when it was brought back. */
-  readonly damaged: DamagedLine[] = [];
-  /** Begun, and what came of it is not known yet. */
-  readonly inFlight = new Set<Call>();
-  readonly sentBefore = new SentBefore();
-  /** Images that were fetched for it, as `data:` URLs, by the address that its client gave. */
-  readonly images = new Map<string, string>();
-  /** Its requests as JSON: each stands in the next one nearly whole. */
-  readonly bodies = new GrowingJson();
+export class Session implements Placed {
+  readonly running: Running;
+  readonly sent = new SentBefore();
+  readonly #state: SessionState;
+  readonly #log: LazyLog;
   #latestTools: { tools: Tool[]; hash: string } | null = null;
-  readonly started: number;
-  /** Work that goes on after an answer has left (decoding of differences); a seal waits for it. */
-  readonly background = new Set<Promise<void>>();
-  /** Requests that are being answered: how each ended is still to be written down. */
-  readonly answering = new Set<Promise<void>>();
-  sealed: string | null = null;
-  /** What ended it from our side, for the rollout's record: the code of the refusal that the harness got. */
-  stopReason: string | null = null;
-  /** The last error that the harness got in its work (`noteOutcome`); null once an answer has reached it again. */
-  lastError: ErrorRecord | null = null;
-  /** The same of the harness's own turns alone (own-turn.ts); `call` is null where none was begun. */
-  lastFailure: { error: ErrorRecord; call: Call | null } | null = null;
-  revision = 0;
-  /** The engines that hold its prefixes, the last one first: its calls go there while they can. */
-  engineNames: string[] = [];
-  /** Only when pinned: the policy of its first admitted call. */
-  pinned: Policy | null = null;
-  /** The first model of its work (its own model where the spec has none), and the engine that took that call. */
-  began: { model: string; engine: string } | null = null;
-  /** Calls begun so far; the ordinal of the next one. */
-  callCount = 0;
-  /** Ends of answers that a full disk kept out of the log; they are written before the next entry. */
-  #owed: (Answered | Replayed)[] = [];
+  /** What a full disk kept out of the log: it goes ahead of the next entry that is written. */
+  #owed: Happened[] = [];
+  /** The revision of the last reward, also while that is being written. */
+  #revision = 0;
+  /** Why it takes no more calls, once it is being sealed. */
+  #sealed: string | null = null;
   /** Set once the session is ending. Calls that are still being recorded check it before they start generating. */
-  ending: string | null = null;
+  #ending: string | null = null;
   #sealing: Promise<void> | null = null;
   #isReleased = false;
 
-  constructor(options: { id: string; keyHash: string; spec: SessionSpec; log: LazyLog; started: number }) {
-    this.id = options.id;
-    this.keyHash = options.keyHash;
-    this.spec = options.spec;
-    this.log = options.log;
-    this.started = options.started;
+  /** `opened` is the first line of its log. */
+  constructor(opened: Opened, log: LazyLog) {
+    this.#state = new SessionState(opened);
+    this.running = new Running(opened.spec);
+    this.#log = log;
   }
 
-  /** Appends to the log; what it owes goes first. */
-  async record(...entries: LogEntry[]): Promise<void> {
+  get id(): string {
+    return this.#state.opened.session_id;
+  }
+
+  get spec(): SessionSpec {
+    return this.#state.opened.spec;
+  }
+
+  /** What its log says. */
+  get state(): RecordedState {
+    return this.#state;
+  }
+
+  /** The size of its log. */
+  get logBytes(): number {
+    return this.#log.bytes;
+  }
+
+  get sealed(): string | null {
+    return this.#sealed ?? this.#state.sealed;
+  }
+
+  /** Where its next call goes, by the log and by what runs. */
+  get placement(): Placement {
+    const tries = this.running.tries().reduce((before, [call, tried]) => afterTry(before, this.spec, call.begun, tried), this.#state.tries);
+    return placementOf(tries);
+  }
+
+  /** What it has used of its budgets, with the calls whose beginning is being written. */
+  get spent(): Spent {
+    return this.#beginning().reduce(afterBegun, this.#state.spent);
+  }
+
+  /** The ordinal of the next call. */
+  get callCount(): number {
+    return Math.max(this.#state.callCount, ...this.#beginning().map(({ begun }) => begun.ordinal + 1));
+  }
+
+  /** One that is in the log. */
+  call(id: string | null | undefined): Call | undefined {
+    return this.#state.calls.get(id ?? "");
+  }
+
+  turnOf(callId: string): Turn | null {
+    return this.call(callId)?.turn ?? null;
+  }
+
+  /** How the last of the harness's own turns failed, and the engine of that call where there is one; null once an answer has reached it again. */
+  get lastFailure(): { error: ErrorRecord; served: ServedBy | null } | null {
+    const { lastFailure } = this.#state;
+    return lastFailure && { error: lastFailure.error, served: lastFailure.call && this.running.serverOf(lastFailure.call) };
+  }
+
+  /** Calls in the order in which they were begun, with those whose beginning is being written. */
+  calls(): Call[] {
+    return [...this.#state.calls.values(), ...this.#beginning()];
+  }
+
+  /** Calls that ask this and that no client has got whole. Oldest first. */
+  unanswered(fingerprint: string): Call[] {
+    const beginning = this.#beginning().filter(({ begun }) => begun.fingerprint === fingerprint);
+    return [...this.#left(this.#state.unanswered.withRequest(fingerprint)), ...beginning];
+  }
+
+  /** Those that ask other models the same. Oldest first. */
+  unansweredElsewhere(fingerprint: string): Call[] {
+    return this.#left(this.#state.unanswered.ofOtherModels(fingerprint));
+  }
+
+  /** Its client has the whole answer. */
+  isDelivered(call: Call): boolean {
+    return call.delivery === "complete" || this.running.hasArrived(call);
+  }
+
+  /** Appends to the log, what it owes first, and then takes it into the state. */
+  async record(entry: LogEntry | LogEntry[], made?: MadeOfEntry): Promise<void> {
     const owed = this.#owed;
+    const entries = [entry].flat();
     this.#owed = [];
     try {
-      await this.log.append(...owed, ...entries);
+      await this.#log.append(...owed, ...entries);
+      for (const one of entries) this.#state.apply(one, made);
     } catch (error) {
       this.#owed = [...owed, ...this.#owed];
       throw error;
     } finally {
-      if (this.#isReleased) await this.log.close();
+      if (this.#isReleased) await this.#log.close();
     }
   }
 
-  add(call: Call): void {
-    this.calls.set(call.id, call);
-    this.unanswered.add(call);
-    // A client that repeats a failed request, or continues from an answer, no longer waits for the earlier one.
-    for (const earlier of [this.calls.get(call.begun.retry_of ?? ""), this.#readBefore(call)]) if (earlier) this.unanswered.delete(earlier);
-    this.spent.begun(call);
-    this.callCount = Math.max(this.callCount, call.begun.ordinal + 1);
+  /** Takes a line that its log holds already. */
+  bringBack(line: LogLine): void {
+    this.#state.apply(line);
+    this.#revision = this.#state.revision;
   }
 
-  /** Removes a call that could not be recorded, as if it had never begun. */
-  takeBack(call: Call): void {
-    this.calls.delete(call.id);
-    this.spent.takeBack(call);
-    this.unanswered.delete(call);
-    const failed = this.calls.get(call.begun.retry_of ?? "");
-    if (failed) this.unanswered.add(failed);
+  /** Writes down what has happened: a full disk is no error here, for then it is known all the same and written with the next entry. */
+  async note(entry: Happened): Promise<void> {
+    // What a full disk refused is not worth another try at it.
+    if (entry.type === "refused" && entry.error.code === "store_full") return this.#owe(entry);
+    try {
+      await this.record(entry);
+    } catch (error) {
+      if (!isOfStore(error)) throw error;
+      this.#owe(entry);
+      if (!isFull(error)) throw error;
+    }
   }
 
-  /** Enters a finished call: it can be found by its content, and its tokens count as spent. */
-  learn(call: Call): void {
-    this.spent.finished(call);
-    this.emitted.add(call);
+  /** Notes how an answer to this call ended. */
+  noteAnswer(call: Call, entry: Answered | Replayed): Promise<void> {
+    const noting = this.note(entry);
+    return entry.delivery === "complete" ? this.running.arrived(call, noting) : noting;
   }
 
   /** The hash under which a tool list is stored, null for no tools, and the list as it was first sent; writes one that is new. */
   async rememberTools(tools: Tool[]): Promise<{ tools: Tool[]; hash: string | null }> {
     if (tools.length === 0) return { tools, hash: null };
-    // Harnesses send tens of kilobytes of tools with every turn, nearly always the same, so equal lists share one object.
+    // Harnesses send tens of kilobytes of them with every turn, nearly always the same: the list of then is known to others too.
     if (sameJson(this.#latestTools?.tools, tools)) return this.#latestTools as { tools: Tool[]; hash: string };
     const hash = hashOf(tools).slice(0, 32);
-    if (!this.tools.has(hash)) {
-      await this.record({ type: "tools", time: Date.now(), tools_hash: hash, tools });
-      this.tools.set(hash, tools);
-    }
+    if (!this.#state.tools.has(hash)) await this.record({ type: "tools", time: Date.now(), tools_hash: hash, tools });
     this.#latestTools = { tools, hash };
     return this.#latestTools;
   }
 
   /** Milliseconds since `from` in which calls of this session waited for a weight update: no budget is charged with them. */
   pausedSince(from: number, now: number): number {
-    return pausedWithin(
-      [...this.calls.values()].flatMap((call) => call.pauses),
-      from,
-      now,
-    );
+    const recorded = [...this.#state.calls.values()].flatMap(({ outcome }) => outcome?.pauses ?? []);
+    return pausedWithin([...recorded, ...this.running.pauses()], from, now);
   }
 
   assertOpen(): void {
@@ -158,99 +187,45 @@ export class Session {
    */
   seal(reason: string): Promise<void> {
     if (this.#isReleased) return Promise.resolve();
-    this.sealed ??= reason;
-    this.#sealing ??= this.#end(this.sealed).finally(() => {
+    this.#sealed ??= reason;
+    this.#sealing ??= this.#end(this.#sealed).finally(() => {
       this.#sealing = null;
     });
     return this.#sealing;
   }
 
-  async #end(reason: string): Promise<void> {
-    await this.settleAll(`the session was sealed: ${reason}`);
-    await this.record({ type: "sealed", time: Date.now(), reason });
-    await this.release();
-  }
-
-  /** Waits until it is known how its answers ended; not for long where a client does not read. */
-  answersEnded(): Promise<void> {
-    return withinTime(Promise.allSettled(this.answering), answersMs);
-  }
-
-  /** Waits until all that is being sampled now is sampled and in the log. Rejects with the signal's reason. */
-  async callsEnded(signal: AbortSignal): Promise<void> {
-    await untilAborted(Promise.allSettled([...this.inFlight].map((call) => call.settled)), signal);
-  }
-
   /** Cancels what runs at the engine, and from now on what begins. */
   stopCalls(why: string): void {
-    this.ending ??= why;
-    for (const call of this.inFlight) void call.generation?.cancel(why);
+    this.#ending ??= why;
+    for (const run of this.running.all()) this.stopWhereEnding(run);
+  }
+
+  /** For a call that begins to generate. */
+  stopWhereEnding(run: { cancel(why: string): void }): void {
+    if (this.#ending !== null) run.cancel(this.#ending);
   }
 
   /** Cancels what is running and waits until everything that is known is in the log. Throws where it cannot be written. */
   async settleAll(why: string): Promise<void> {
     this.stopCalls(why);
-    await Promise.allSettled([...this.inFlight].map((call) => call.settled));
-    await this.answersEnded();
-    for (const call of this.calls.values()) if (call.unsaved) await call.save();
-    while (this.background.size > 0) await Promise.allSettled(this.background);
-    if (this.#owed.length > 0) await this.record();
+    await this.running.callsEnded();
+    await this.running.answersEnded();
+    await this.running.saveAll();
+    await this.running.backgroundEnded();
+    if (this.#owed.length > 0) await this.record([]);
   }
 
   /** Lets go of the memory and the file of a session that is over; a late reward opens the file again. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    for (const table of [
-      this.calls,
-      this.unanswered,
-      this.emitted,
-      this.sentBefore,
-      this.images,
-      this.bodies,
-      this.tools,
-      this.conversations,
-      this.deleted,
-    ])
-      table.clear();
-    await this.log.close();
+    this.sent.clear();
+    this.running.clear();
+    await this.#log.close();
   }
 
-  /**
-   * Notes how a request ended for the harness: with an error, or with its answer (null). Side calls such as titles are not
-   * noted: their end says nothing about the task's work.
-   */
-  noteOutcome(
-    request_class: RequestClass,
-    error: ErrorRecord | null,
-    about: { call: Call | null; parent?: Call | null } = { call: null },
-  ): void {
-    if (!workClasses.includes(request_class)) return;
-    this.lastError = error;
-    if (error === null) this.lastFailure = null;
-    else if (isOwnTurn(this.calls, about.call ?? about.parent ?? null)) this.lastFailure = { error, call: about.call };
-  }
-
-  /** A line of its log that a reader could not read. That it was sealed stays true, whatever the reason was. */
-  noteDamage(line: DamagedLine): void {
-    this.damaged.push(line);
-    if (line.entry_type === "sealed") this.sealed ??= "unknown: the line of the log that says it is damaged";
-  }
-
-  noteDelivery(call: Call, delivery: Answered["delivery"]): void {
-    call.delivery = delivery;
-    if (delivery === "complete") this.unanswered.delete(call);
-  }
-
-  /** Writes down how an answer ended. It has happened, so a full disk is no error here: it is written with the next entry. */
-  async answered(call: Call, entry: Answered | Replayed): Promise<void> {
-    this.noteDelivery(call, entry.delivery);
-    try {
-      await this.record(entry);
-    } catch (error) {
-      if (!isFull(error)) throw error;
-      // Only the last error is kept for a client that retries again and again.
-      this.#owed = [...this.#owed.filter((one) => one.type !== entry.type || one.call_id !== entry.call_id), entry];
-    }
+  /** Lets go of the file. Waits for what is being written; the next entry opens it again. */
+  closeLog(): Promise<void> {
+    return this.#log.close();
   }
 
   /** Writes a reward; late or twice is a new revision, and the last one counts. */
@@ -260,24 +235,40 @@ export class Session {
     scopedComponents: RewardComponent[] = [],
   ): Promise<number> {
     // Taken before the wait, so that two rewards at once are two revisions.
-    const revision = ++this.revision;
+    const revision = ++this.#revision;
     await this.record({ type: "rewarded", time: Date.now(), revision, reward, components, scoped_components: scopedComponents });
     return revision;
   }
 
-  /**
-   * The call whose answer the client of this one has seen: by an id of ours, or by its text at the same position, unless
-   * another turn with this text there may be the one that was read (as in reconstruct/log/outcome.ts).
-   */
-  #readBefore({ begun, messages }: Call): Call | undefined {
-    const turn = begun.restored.findLast((one) => one.from_call_id === begun.parent_call_id);
-    const earlier = turn && this.calls.get(turn.from_call_id);
-    if (!turn || !earlier || turn.evidence !== "content") return earlier;
-    if (turn.status === "edited" || !isAnswerTo(earlier, messages.slice(0, turn.message_index))) return undefined;
-    return this.emitted.twinsOf(earlier).every((twin) => this.unanswered.has(twin)) ? earlier : undefined;
+  async #end(reason: string): Promise<void> {
+    await this.settleAll(`the session was sealed: ${reason}`);
+    await this.record({ type: "sealed", time: Date.now(), reason });
+    await this.release();
   }
 
-  turnOf(callId: string): Turn | null {
-    return this.calls.get(callId)?.turn ?? null;
+  /** In the order in which they came: their places, ordinals and turns are taken before that is durable. */
+  #beginning(): Call[] {
+    return this.running.all().flatMap(({ call, isBeginning }) => (isBeginning && !this.#state.calls.has(call.id) ? [call] : []));
   }
+
+  /** Without those of which that is not in the log yet. */
+  #left(calls: Call[]): Call[] {
+    const superseded = new Set(this.#beginning().flatMap((call) => this.#state.supersededBy(call)));
+    return calls.filter((call) => !superseded.has(call) && !this.running.hasArrived(call));
+  }
+
+  /** Only the last error is kept for a client that retries again and again. */
+  #owe(entry: Happened): void {
+    this.#state.apply(entry);
+    this.#owed = [...this.#owed.filter((one) => !isAgain(one, entry)), entry];
+  }
+}
+
+function isAgain(earlier: Happened, entry: Happened): boolean {
+  if (earlier.type === "refused" || entry.type === "refused") return earlier.type === entry.type;
+  return earlier.type === entry.type && earlier.call_id === entry.call_id && earlier.delivery === entry.delivery;
+}
+
+function isOfStore(error: unknown): boolean {
+  return error instanceof AlidadeError && (error.code === "store_full" || error.code === "store_error");
 }

@@ -1,7 +1,7 @@
 /** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
 import { AlidadeError } from "../../errors.ts";
 import { hashKey, newId, newKey } from "../../schema/ids.ts";
-import { logSchemaVersion } from "../../schema/session-log.ts";
+import { logSchemaVersion, type Opened } from "../../schema/session-log.ts";
 import { type NewSession, SessionSpec } from "../../schema/session-spec.ts";
 import type { Store } from "../../store/index.ts";
 import { withBudgets } from "../http/bounds.ts";
@@ -36,22 +36,23 @@ export class Sessions implements AsyncDisposable {
     const id = newId("ses");
     const key = newKey();
     const log = new LazyLog(this.store, id);
-    const session = new Session({ id, keyHash: hashKey(key), spec: this.#specOf(id, request), log, started: Date.now() });
+    const opened: Opened = {
+      type: "opened",
+      schema_version: logSchemaVersion,
+      time: Date.now(),
+      session_id: id,
+      key_hash: hashKey(key),
+      spec: this.#specOf(id, request),
+      alidade_version: this.#version,
+    };
     try {
-      await session.record({
-        type: "opened",
-        schema_version: logSchemaVersion,
-        time: session.started,
-        session_id: id,
-        key_hash: session.keyHash,
-        spec: session.spec,
-        alidade_version: this.#version,
-      });
+      await log.append(opened);
     } catch (error) {
-      this.#attempts.release(id, session.spec);
+      this.#attempts.release(id, opened.spec);
       await log.close();
       throw error;
     }
+    const session = new Session(opened, log);
     this.#keep(session);
     return { session, key };
   }
@@ -69,7 +70,7 @@ export class Sessions implements AsyncDisposable {
         if (!session) continue;
         this.#attempts.add(id, session.spec);
         this.#keep(session);
-        for (const { reason } of session.damaged)
+        for (const { reason } of session.state.damaged)
           this.#onError(new AlidadeError("store_error", reason), `bringing back session ${id}, which goes on without it`);
       } catch (error) {
         this.#onError(error, `bringing back session ${id}, which is left out`);
@@ -96,7 +97,7 @@ export class Sessions implements AsyncDisposable {
     } finally {
       if (--visit.visitors === 0) {
         this.#visited.delete(id);
-        await (await visit.session.catch(() => null))?.log.close();
+        await (await visit.session.catch(() => null))?.closeLog();
       }
     }
   }
@@ -113,9 +114,9 @@ export class Sessions implements AsyncDisposable {
   async close(session: Session, reason: string): Promise<void> {
     await session.seal(reason);
     // A reward that is being written is in the log before another one is counted there.
-    await session.log.close();
+    await session.closeLog();
     this.#byId.delete(session.id);
-    this.#byKeyHash.delete(session.keyHash);
+    this.#byKeyHash.delete(session.state.opened.key_hash);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,7 +132,7 @@ export class Sessions implements AsyncDisposable {
     } catch (error) {
       this.#onError(error, `writing down the last of session ${session.id}`);
     }
-    await session.log.close();
+    await session.closeLog();
   }
 
   #specOf(id: string, request: Partial<NewSession>): SessionSpec {
@@ -145,6 +146,6 @@ export class Sessions implements AsyncDisposable {
 
   #keep(session: Session): void {
     this.#byId.set(session.id, session);
-    this.#byKeyHash.set(session.keyHash, session);
+    this.#byKeyHash.set(session.state.opened.key_hash, session);
   }
 }

@@ -2,35 +2,48 @@
 import type { Budgets } from "../../schema/session-spec.ts";
 import type { Call } from "../calls/call.ts";
 
-export class Spent {
+export type BudgetName = keyof Budgets;
+
+export type Spent = {
   /** Calls that count as turns: not the harness's repetition of one that failed. */
-  turns = 0;
-  promptTokens = 0;
+  readonly turns: number;
+  readonly promptTokens: number;
   /** Tokens of finished calls; a running call counts its own. */
-  sampledTokens = 0;
-  /** The budget that ran out; null while all of them last. */
-  over: keyof Budgets | null = null;
+  readonly sampledTokens: number;
   /** When the first call was begun; null before there is one. */
-  firstCall: number | null = null;
+  readonly firstCall: number | null;
+};
 
-  begun({ begun }: Call): void {
-    if (begun.retry_of === null) this.turns++;
-    this.firstCall = Math.min(this.firstCall ?? begun.time, begun.time);
-  }
+export const nothingSpent: Spent = { turns: 0, promptTokens: 0, sampledTokens: 0, firstCall: null };
 
-  /** Undoes `begun` for a call that could not be recorded. */
-  takeBack({ begun }: Call): void {
-    if (begun.retry_of === null) this.turns--;
-    if (this.firstCall === begun.time && this.turns === 0) this.firstCall = null;
-  }
+export function afterBegun(spent: Spent, { begun }: Call): Spent {
+  const turns = spent.turns + (begun.retry_of === null ? 1 : 0);
+  return { ...spent, turns, firstCall: Math.min(spent.firstCall ?? begun.time, begun.time) };
+}
 
-  /**
-   * Charges a request once, with the call that was answered. A failed call is not charged, because its client retries; a
-   * call that was cut by a spent budget is.
-   */
-  finished({ finished, idText, promptLength }: Call): void {
-    if (finished?.error && finished.error.code !== "budget_spent") return;
-    this.promptTokens += finished?.usage.prompt_tokens ?? promptLength;
-    this.sampledTokens += (idText ? idText.length - promptLength : finished?.usage.sampled_tokens) ?? 0;
-  }
+/**
+ * Charges a request once, with the call that was answered. A failed call is not charged, because its client retries; a
+ * call that was cut by a spent budget is.
+ */
+export function afterFinished(spent: Spent, { outcome, idText, promptLength }: Call): Spent {
+  if (outcome?.error && outcome.error.code !== "budget_spent") return spent;
+  const sampled = idText ? idText.length - promptLength : outcome?.usage.sampled_tokens;
+  return {
+    ...spent,
+    promptTokens: spent.promptTokens + (outcome?.usage.prompt_tokens ?? promptLength),
+    sampledTokens: spent.sampledTokens + (sampled ?? 0),
+  };
+}
+
+/**
+ * The budget that ended a session, after a request that was refused for `refused` (null: it was taken, or refused for
+ * something else). Places are free again when calls end: a session that goes on after such a refusal was not ended by it.
+ */
+export function endedBy(before: BudgetName | null, refused: BudgetName | null): BudgetName | null {
+  if (before === null || !isMomentary(before)) return refused !== null && !isMomentary(refused) ? refused : (before ?? refused);
+  return refused;
+}
+
+function isMomentary(name: BudgetName): boolean {
+  return name === "max_concurrent_calls";
 }

@@ -12,7 +12,7 @@ import type { Session } from "./session.ts";
  * is not in the log yet is none: on a full disk it never gets there, and what names it could not be read.
  */
 export function storageBases(session: Session, parent: Call | null, agent: string): Call[] {
-  const all = [...session.calls.values()].filter((call) => call.isRecorded);
+  const all = [...session.state.calls.values()];
   const latest = all.findLast((call) => call.begun.agent === agent);
   return [...new Set([parent, latest, all.at(-1)])].filter((call) => call !== null && call !== undefined);
 }

@@ -98,7 +98,7 @@ for (const dialect of dialects) {
           return answer;
         };
         await ask(way.next(await ask({})));
-        const [first, second] = [...at.proxy.session(client.sessionId).calls.values()];
+        const [first, second] = at.proxy.session(client.sessionId).calls();
         const said = first?.turn?.message.parts ?? [];
         const back = second?.messages.find((message) => message.role === "assistant")?.parts ?? [];
         assert.deepEqual(back.map(bare), said.map(bare));

@@ -11,7 +11,6 @@ import { test } from "node:test";
 import { dialects } from "../../dialects/index.ts";
 import { exporters } from "../../exporters/index.ts";
 import { rebuildSession } from "../../proxy/index.ts";
-import type { Session } from "../../proxy/session/session.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
 import { LogEntry } from "../../schema/session-log.ts";
@@ -22,6 +21,7 @@ import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
 import { Client, type ProxyAt, proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { exported } from "../fakes/records/exported.ts";
+import { stateOf } from "../fakes/records/state-of.ts";
 import { cases as engineCases, withEngine } from "./engine-cases.ts";
 import { Draw } from "./hostile-requests/draw.ts";
 import { playSession, reply, type Sent } from "./hostile-requests/play-session.ts";
@@ -48,7 +48,7 @@ for (const [index, dialect] of dialects.entries())
       await using at = await proxyAt((request) => (request.probe ? { text: "x" } : reply(replies)), options);
       for (let number = 0; number < sessions; number++) played.push(await play(at, speaker, [seed, index, number]));
       for (const { client } of played) await settled(at, client);
-      for (const { client } of played) before.set(client.sessionId, tablesOf(at.proxy.session(client.sessionId)));
+      for (const { client } of played) before.set(client.sessionId, JSON.stringify(stateOf(at.proxy.session(client.sessionId))));
       assert.deepEqual(at.unseen, [], "what the proxy could tell nobody");
     }
     const all = played.flatMap(({ sent }) => sent);
@@ -94,7 +94,7 @@ const engineFaults = /aborted the generation|finish reason of error|broke off/;
 type Played = { client: Client; sent: Sent[]; seeds: number[] };
 
 async function settled(at: ProxyAt, client: Client): Promise<void> {
-  await until(() => at.proxy.session(client.sessionId).inFlight.size === 0);
+  await until(() => at.proxy.session(client.sessionId).running.inFlight().length === 0);
   await client.settled();
 }
 
@@ -142,7 +142,7 @@ async function damage(folder: string, sessionId: string, draw: Draw): Promise<vo
   assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
   const session = await rebuildSession(store, sessionId);
   assert.deepEqual(
-    [...(session?.calls.values() ?? [])].map((call) => [call.id, call.messages.length, call.idText?.length ?? null]),
+    session?.calls().map((call) => [call.id, call.messages.length, call.idText?.length ?? null]),
     trajectory.calls.map((call) => [
       call.call_id,
       call.input.length,
@@ -164,20 +164,10 @@ async function exportAll(trajectories: Trajectory[]): Promise<void> {
   }
 }
 
-/** All that a session answers from. */
-function tablesOf(session: Session): string {
-  const calls = [...session.calls.values()].map((call) => ({
-    ...{ begun: call.begun, messages: call.messages, finished: call.finished, delivery: call.delivery },
-    ...{ tokens: call.tokens && [...call.tokens], prompt: call.promptLength },
-  }));
-  const { tools, conversations, deleted, lastError, callCount } = session;
-  return JSON.stringify({ calls, tools: [...tools], conversations: [...conversations], deleted: [...deleted], lastError, callCount });
-}
-
 async function restart(options: Parameters<typeof proxyAt>[1], played: Played[], before: Map<string, string>): Promise<void> {
   await using at = await proxyAt(() => ({ text: "after" }), { ...options, rebuild: true });
   for (const { client, seeds } of played) {
-    const after = JSON.parse(tablesOf(at.proxy.session(client.sessionId))) as unknown;
+    const after = JSON.parse(JSON.stringify(stateOf(at.proxy.session(client.sessionId)))) as unknown;
     assert.deepEqual(after, JSON.parse(before.get(client.sessionId) as string), `session ${seeds} after a restart`);
     const again = new Client(at.proxy, client.sessionId, client.key);
     assert.equal((await again.chat({ messages: [{ role: "user", content: "still there?" }] })).status, 200, `session ${seeds} goes on`);

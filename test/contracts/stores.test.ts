@@ -17,13 +17,15 @@ const reasons = async (store: Store, id: string): Promise<unknown[]> =>
 for (const make of makers) {
   const { name } = make();
 
-  test(`${name}: what was appended is read back, in order, session by session`, async () => {
+  test(`${name}: what was appended is acknowledged and read back in order, session by session`, async () => {
     const store = make();
     assert.deepEqual(await store.list(), []);
     await using one = await store.open("ses1");
     await using two = await store.open("ses2");
     await one.append(sealed("a"), sealed("b"));
-    await Promise.all(["c", "d", "e"].map((reason) => one.append(sealed(reason))));
+    const acknowledged: string[] = [];
+    await Promise.all(["c", "d", "e"].map((reason) => one.append(sealed(reason)).then(() => acknowledged.push(reason))));
+    assert.deepEqual(acknowledged, ["c", "d", "e"]);
     await two.append(sealed("z"));
     assert.deepEqual(await reasons(store, "ses1"), ["a", "b", "c", "d", "e"]);
     assert.deepEqual(await reasons(store, "ses2"), ["z"]);

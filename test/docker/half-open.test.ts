@@ -38,11 +38,11 @@ test("a client whose machine is gone in the middle of a call is found, and who a
   });
   await using _ = { [Symbol.asyncDispose]: () => machine.remove({ force: true }) };
   await machine.start();
-  const call = () => [...at.proxy.session(client.sessionId).calls.values()][0];
-  while (call()?.generation?.isAccepted !== true) await sleep(50, undefined, { signal: t.signal });
+  const { running } = at.proxy.session(client.sessionId);
+  while (running.inFlight()[0]?.generation?.isAccepted !== true) await sleep(50, undefined, { signal: t.signal });
   await bridge.disconnect({ Container: machine.id, Force: true });
   // Linux asks ten times, a second apart.
-  while (call()?.connections.size !== 0) await sleep(100, undefined, { signal: t.signal });
+  while (running.inFlight().some(({ call }) => running.clientsOf(call).length > 0)) await sleep(100, undefined, { signal: t.signal });
   hold.resolve();
   assert.equal((await client.say([{ role: "user", content: "hello" }])).content, "late");
   assert.equal(at.engine.requests.length, 1);

@@ -112,7 +112,7 @@ export async function faultyRun(t: TestContext, options: FaultyRunOptions): Prom
   );
   await writeBelow(home, launch.files);
   const ended = await runCommand(launch.argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...launch.env }, signal: t.signal });
-  while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
+  await session.running.idle();
   return {
     ended,
     failed: harnessNamed(options.harness).end(ended).failed,

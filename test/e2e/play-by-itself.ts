@@ -87,13 +87,13 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
   await writeBelow(home, launch.files);
   const run = async ({ argv, env }: HarnessLaunch) => {
     const ended = await runCommand(argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...env }, signal: t.signal });
-    while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
+    await session.running.idle();
     return ended;
   };
   const started = performance.now();
   let ended = await run(more?.kept(launch) ?? launch);
   let told = 0;
-  for (const { most = 0, calls = 0 } = options.goOn ?? {}; more && told < most && session.calls.size < calls; told++)
+  for (const { most = 0, calls = 0 } = options.goOn ?? {}; more && told < most && session.calls().length < calls; told++)
     ended = await run(more.again(launch));
   const seconds = (performance.now() - started) / 1000;
   return {

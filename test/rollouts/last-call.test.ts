@@ -98,13 +98,13 @@ test("what a script of the agent's comes to after the last answer is no end of t
 test("what only a trainer or a full disk can bring about is the infrastructure's, what else is ours is not", async (t) => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
   for (const code of Object.keys(errorCodes).filter((one) => errorCodes[one as ErrorCode] === "infrastructure") as ErrorCode[]) {
-    const failure = { error: { code, message: "m", status: null }, call: null };
+    const failure = { error: { code, message: "m", status: null }, served: null };
     const failed = await failedTurn(at.proxy.pool, failure, t.signal);
     const isOurs = /^(engine|store|policy_gone)/.test(code);
     assert.deepEqual([failed?.isInfrastructure, failed?.record.code], [isOurs, isOurs ? code : "call_failed"], code);
   }
   assert.equal(
-    await failedTurn(at.proxy.pool, { error: { code: "request_invalid", message: "m", status: 400 }, call: null }, t.signal),
+    await failedTurn(at.proxy.pool, { error: { code: "request_invalid", message: "m", status: 400 }, served: null }, t.signal),
     null,
   );
 });

@@ -90,13 +90,12 @@ export class Client {
 
   /** Waits until the proxy has so many tokens of the calls that run. */
   async sampled(count: number): Promise<void> {
-    const running = this.proxy.session(this.sessionId).inFlight;
-    await until(() => [...running].reduce((sum, { generation }) => sum + (generation?.sampledTokens ?? 0), 0) >= count);
+    const { running } = this.proxy.session(this.sessionId);
+    await until(() => running.inFlight().reduce((sum, { sampledTokens }) => sum + sampledTokens, 0) >= count);
   }
 
   async settled() {
-    const session = this.proxy.session(this.sessionId);
-    while (session.answering.size + session.background.size > 0) await Promise.allSettled([...session.answering, ...session.background]);
+    await this.proxy.session(this.sessionId).running.idle();
   }
 
   async trajectory() {

@@ -39,7 +39,7 @@ for (const budgets of spentByOneCall)
       assert.match(said, /out of budget/);
       assert.doesNotMatch(said, new RegExp(client.sessionId));
     }
-    assert.equal(at.proxy.session(client.sessionId).stopReason, "budget_spent");
+    assert.equal(at.proxy.session(client.sessionId).state.stopReason, "budget_spent");
     hold.resolve();
     await first;
     assert.equal(at.engine.requests.length, 1);
@@ -60,14 +60,14 @@ test("a question is charged once, with the answer that it got, also by a proxy t
   await using at = await proxyAt((_, index) => (index === 0 ? { text: "12345", cutAfter: 4 } : { text: "12345" }));
   const client = await at.open({ budgets: { max_sampled_tokens: 12 } });
   assert.equal(await statusOf(client), 502);
-  const { spent } = at.proxy.session(client.sessionId);
-  assert.deepEqual([spent.turns, spent.sampledTokens], [1, 0]);
+  const session = at.proxy.session(client.sessionId);
+  assert.deepEqual([session.spent.turns, session.spent.sampledTokens], [1, 0]);
   assert.equal(await statusOf(client), 200);
   assert.equal((await client.say(more)).content, "12345");
   await client.settled();
   const rebuilt = await rebuildSession(at.proxy.sessions.store, client.sessionId);
-  assert.deepEqual({ ...rebuilt?.spent }, { ...spent });
-  assert.deepEqual([spent.turns, spent.sampledTokens], [2, 6 + 6]);
+  assert.deepEqual(rebuilt?.spent, session.spent);
+  assert.deepEqual([session.spent.turns, session.spent.sampledTokens], [2, 6 + 6]);
   assert.equal((await client.chat({ messages: [...more, ...hi] })).status, 400);
 });
 
@@ -103,13 +103,13 @@ test("a session that goes on after it had too many calls at once was not ended b
   const first = client.say(hi);
   while (at.engine.requests.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal((await client.chat({ messages: more })).status, 400);
-  assert.deepEqual([session.stopReason, session.spent.over], ["budget_spent", "max_concurrent_calls"]);
+  assert.deepEqual([session.state.stopReason, session.state.endedBy], ["budget_spent", "max_concurrent_calls"]);
   hold.resolve();
   await first;
   await client.say(more);
-  assert.deepEqual([session.stopReason, session.spent.over], [null, null]);
+  assert.deepEqual([session.state.stopReason, session.state.endedBy], [null, null]);
   assert.equal((await client.chat({ messages: [...more, ...hi] })).status, 400);
-  assert.deepEqual([session.stopReason, session.spent.over], ["budget_spent", "max_turns"]);
+  assert.deepEqual([session.state.stopReason, session.state.endedBy], ["budget_spent", "max_turns"]);
 });
 
 const statusOf = async (client: Client): Promise<number> => (await client.chat({ messages: hi })).status;

@@ -23,7 +23,7 @@ for (const budgets of spentMidway)
         const finished = (await client.entries()).find((entry) => entry.type === "call_finished");
         assert.equal(finished?.error?.code, "budget_spent");
         assert.equal(finished?.sampled_ids?.length, "a long answer".length + 1);
-        assert.equal(at.proxy.session(client.sessionId).stopReason, "budget_spent");
+        assert.equal(at.proxy.session(client.sessionId).state.stopReason, "budget_spent");
         const again = await client.chat({ messages: hi });
         assert.deepEqual([again.status, again.headers.get("x-should-retry")], [400, "false"], "to ask again is to ask for more");
         assert.equal(at.engine.requests.length, 1);

@@ -216,7 +216,7 @@ test("a spent budget names itself and ends the session's calls", async () => {
   const refused = await client.chat({ messages: [{ role: "user", content: "again" }] });
   assert.equal(refused.status, 400);
   assert.match(JSON.stringify(await refused.json()), /budget_spent.*max_turns|max_turns.*budget_spent/);
-  assert.equal(at.proxy.session(client.sessionId).stopReason, "budget_spent");
+  assert.equal(at.proxy.session(client.sessionId).state.stopReason, "budget_spent");
 });
 
 test("bad bodies are answered 400 and do not end the process", async () => {
@@ -238,7 +238,7 @@ test("a body that cannot be read is on the record like one that says nothing sen
     await client.settled();
     const last = (await client.entries()).at(-1);
     assert.deepEqual([last?.type, last?.type === "refused" && last.error.message], ["refused", error.message]);
-    assert.equal(session.lastError?.message, error.message);
+    assert.equal(session.state.lastError?.message, error.message);
   }
   await session.seal("done");
   assert.equal((await client.post("/v1/chat/completions", "{")).status, 400);
@@ -258,7 +258,7 @@ test("a client that leaves in the middle of its body was told nothing: it is no 
   assert.equal((await client.say(hi)).content, "ok");
   await client.settled();
   assert.ok(!(await client.entries()).some((entry) => entry.type === "refused"));
-  assert.deepEqual([at.proxy.session(client.sessionId).lastError, at.unseen], [null, []]);
+  assert.deepEqual([at.proxy.session(client.sessionId).state.lastError, at.unseen], [null, []]);
 });
 
 test("a developer turn that the template would drop goes out as a system turn, and the call says so", async () => {

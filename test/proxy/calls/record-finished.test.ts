@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { recordFinished } from "../../../proxy/calls/record-finished.ts";
 import { LazyLog } from "../../../proxy/session/lazy-log.ts";
 import { Session } from "../../../proxy/session/session.ts";
-import type { CallFinished } from "../../../schema/session-log.ts";
-import { SessionSpec } from "../../../schema/session-spec.ts";
+import type { CallFinished, Opened } from "../../../schema/session-log.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
@@ -21,8 +20,8 @@ test("an answer that no record can hold fails its call, and the failure is what 
   ];
   for (const one of [{}, ...wrong]) {
     const store = new MemoryStore();
-    const session = new Session({ id: "ses1", keyHash: "k", spec: SessionSpec.parse({}), log: new LazyLog(store, "ses1"), started: 1 });
-    const { failure } = await recordFinished(session, [], { ...finished, ...one });
+    const session = new Session({ ...(log.entries[0] as Opened), session_id: "ses1" }, new LazyLog(store, "ses1"));
+    const failure = await recordFinished(session, [], { ...finished, ...one }, null);
     const [entry, ...more] = await store.read("ses1");
     assert.ok(entry?.type === "call_finished" && more.length === 0);
     const isWrong = Object.keys(one).length > 0;

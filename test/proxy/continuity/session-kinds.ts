@@ -206,10 +206,10 @@ async function retries({ client, engine, calls }: Playing): Promise<void> {
     for (let attempt = 0; attempt < 3; attempt++) {
       const leaving = new AbortController();
       const asked = client.chat({ messages, tools }, leaving.signal).catch(() => null);
-      await until(() => [...session.inFlight].some(({ connections }) => connections.size > 0));
+      await until(() => session.running.inFlight().some(({ call }) => session.running.clientsOf(call).length > 0));
       leaving.abort();
       await asked;
-      await until(() => [...session.inFlight].every(({ connections }) => connections.size === 0));
+      await until(() => session.running.inFlight().every(({ call }) => session.running.clientsOf(call).length === 0));
     }
     resolve();
     await chat({ client, engine, calls }, messages, 1);

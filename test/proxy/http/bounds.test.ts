@@ -89,7 +89,7 @@ test("calls beyond those that may run at once wait their turn, and the calls of 
   await until(() => at.engine.requests.length === 2);
   const other = sibling.say(hi);
   await until(() => at.engine.requests.length === 3);
-  assert.equal(at.proxy.session(busy.sessionId).inFlight.size, 2);
+  assert.equal(at.proxy.session(busy.sessionId).running.inFlight().length, 2);
   hold.resolve();
   assert.deepEqual(
     (await Promise.all([...calls, other])).map(({ content }) => content),
@@ -227,14 +227,14 @@ test("a log beyond its budget ends the session: what it is, is said, and nothing
   const at = scope.use(await start({ store: new DiskStore(folder) }));
   const client = await at.open({ sandboxed: true, budgets: { max_log_bytes: 50_000 } });
   const session = at.proxy.session(client.sessionId);
-  for (let index = 0; session.log.bytes < 50_000; index++) await client.say([{ role: "user", content: `${index}`.repeat(3_000) }]);
+  for (let index = 0; session.logBytes < 50_000; index++) await client.say([{ role: "user", content: `${index}`.repeat(3_000) }]);
   const response = await client.chat({ messages: hi });
   assert.equal(response.status, 400);
   assert.match(await response.text(), /out of budget: this session has spent its budget max_log_bytes: \d+ of 50000/);
-  assert.equal(session.stopReason, "budget_spent");
+  assert.equal(session.state.stopReason, "budget_spent");
   for (let index = 0; index < 300; index++) await client.chat({ messages: hi });
   await client.settled();
-  assert.ok(session.log.bytes < 50_000 + 70_000, `${session.log.bytes}`);
+  assert.ok(session.logBytes < 50_000 + 70_000, `${session.logBytes}`);
 });
 
 test("a sandboxed session has a budget of calls and of its log, and keeps those that it is given", async () => {

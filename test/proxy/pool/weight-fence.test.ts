@@ -371,7 +371,8 @@ test("time at a shut gate is charged to no budget, also after a restart", async 
   assert.ok((pauses[0]?.to ?? 0) - (pauses[0]?.from ?? 0) >= 3_200);
   const session = at.proxy.session(client.sessionId);
   const rebuilt = await rebuildSession(at.proxy.sessions.store, client.sessionId);
-  assert.equal(rebuilt?.pausedSince(session.started, Date.now()), session.pausedSince(session.started, Date.now()));
+  const [from, to] = [session.state.opened.time, Date.now()];
+  assert.equal(rebuilt?.pausedSince(from, to), session.pausedSince(from, to));
 });
 
 test("a pause that nobody ends is alarming: the operator is told, and health says so", async () => {

@@ -54,7 +54,7 @@ test("what is no call in another dialect is not answered either: tokens are not 
   const client = await at.open({ sandboxed: true, dialects: ["openai-chat"] });
   for (const path of ["/v1/messages/count_tokens", "/v1/conversations"])
     assert.equal((await client.post(path, { model: "m", messages: user })).status, 404, path);
-  assert.equal(at.proxy.session(client.sessionId).conversations.size, 0);
+  assert.equal(at.proxy.session(client.sessionId).state.conversations.size, 0);
 });
 
 test("what is served is told to every client: the harness of any dialect may ask for the models", async () => {

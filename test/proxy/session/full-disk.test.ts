@@ -39,14 +39,14 @@ test("a call that could not be written down is named by none that began meanwhil
   const store = new FaultyStore();
   await using at = await proxyAt(() => ({ text: "ok" }), { store });
   const client = await at.open({ purpose: "train" });
-  const { calls } = at.proxy.session(client.sessionId);
+  const session = at.proxy.session(client.sessionId);
   const disk = Promise.withResolvers<void>();
   store.slow = (entry) => (entry.type === "call_begun" ? disk.promise : undefined);
   store.full = (entry) => entry.type === "call_begun" && entry.ordinal === 0;
   const first = client.chat({ messages: hi });
-  await until(() => calls.size === 1);
+  await until(() => session.calls().length === 1);
   const second = client.say([...hi, { role: "user", content: "and?" }]);
-  await until(() => calls.size === 2);
+  await until(() => session.calls().length === 2);
   disk.resolve();
   assert.equal((await first).status, 503);
   assert.equal((await second).content, "ok");
@@ -55,7 +55,7 @@ test("a call that could not be written down is named by none that began meanwhil
     trajectory.calls.map((call) => [call.ordinal, call.input.length]),
     [[1, 2]],
   );
-  assert.equal((await rebuildSession(store, client.sessionId))?.calls.size, 1);
+  assert.equal((await rebuildSession(store, client.sessionId))?.calls().length, 1);
 });
 
 test("a turn that was sampled and could not be written is written and answered when its client retries, not sampled again", async () => {

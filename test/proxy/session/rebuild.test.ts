@@ -140,9 +140,9 @@ test("the error that a harness was told last in its work is known after a restar
   for (const { content, stream = false, system = [], code } of asked) {
     await (await client.chat({ messages: [...system, { role: "user", content }], stream })).text();
     await client.settled();
-    const { lastError } = at.proxy.session(client.sessionId);
+    const { lastError } = at.proxy.session(client.sessionId).state;
     assert.equal(lastError?.code ?? null, code, content);
-    assert.deepEqual((await rebuildSession(store, client.sessionId))?.lastError, lastError);
+    assert.deepEqual((await rebuildSession(store, client.sessionId))?.state.lastError, lastError);
   }
 });
 
@@ -156,7 +156,7 @@ test("a sealed session stays sealed, is not held in memory, and its rewards go o
   }
   await using at = await proxyAt(() => ({}), { store: new DiskStore(folder), rebuild: true });
   const session = at.proxy.session(sessionId);
-  assert.deepEqual([session.sealed, session.calls.size], ["done", 0]);
+  assert.deepEqual([session.sealed, session.calls().length], ["done", 0]);
   assert.equal(await session.reward(1, {}), 2);
   assert.equal((await at.proxy.trajectory(sessionId)).reward, 1);
   assert.equal((await new Client(at.proxy, sessionId, key).chat({ messages: hi })).status, 400);

@@ -99,7 +99,7 @@ test("a request that comes after the seal leaves nothing of it in memory", async
   const client = await at.open();
   const session = at.proxy.session(client.sessionId);
   await session.seal("done");
-  const parse = t.mock.method(session.bodies, "parse");
+  const parse = t.mock.method(session.sent.bodies, "parse");
   assert.equal((await client.chat({ messages: [{ role: "user", content: "x".repeat(50_000) }] })).status, 400);
   assert.equal(parse.mock.callCount(), 0);
 });
@@ -111,7 +111,7 @@ test("a sealed session holds neither calls nor a file, and still takes rewards, 
   await client.say(hi);
   const session = at.proxy.session(client.sessionId);
   await session.seal("over");
-  assert.deepEqual([session.calls.size, session.callCount, store.openLogs], [0, 1, 0]);
+  assert.deepEqual([session.calls().length, session.callCount, store.openLogs], [0, 1, 0]);
   const revisions = await Promise.all([session.reward(0, {}), session.reward(1, { tests: 1 }), session.reward(0.5, {})]);
   assert.deepEqual(revisions.sort(), [1, 2, 3]);
   assert.equal(store.openLogs, 0);

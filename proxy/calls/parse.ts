@@ -1,0 +1,23 @@
+/** The request in neutral form, as far as its client may ask for it. */
+import type { NeutralRequest } from "../../schema/message.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Network } from "../sandboxed/fetch-image.ts";
+import { withImagesInside } from "../sandboxed/images-inside.ts";
+import { assertOpenParameters } from "../sandboxed/sandboxed-request.ts";
+import { assertReferencesInside } from "../sandboxed/schema-references.ts";
+import type { Session } from "../session/session.ts";
+import { sessionRecord } from "../session/session-record.ts";
+import type { Call } from "./call.ts";
+import { noteRead } from "./note-read.ts";
+
+/** Throws what the dialect does, and `request_invalid` for what a sandboxed client may not ask for. */
+export async function parse(session: Session, exchange: Exchange, network: Network | undefined): Promise<NeutralRequest> {
+  const read = new Set<Call>();
+  const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
+  const request = exchange.dialect.parse(exchange.body, exchange.headers, record);
+  await noteRead(session, read);
+  if (!session.spec.sandboxed) return request;
+  assertOpenParameters(session.spec, request);
+  assertReferencesInside(request);
+  return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };
+}

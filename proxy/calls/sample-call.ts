@@ -1,0 +1,48 @@
+/** A begun call's generation: from its durable beginning until what was sampled is there. */
+import type { Session } from "../session/session.ts";
+import type { AdmittedCall } from "./admit.ts";
+import { sampledBudget, wallClock } from "./budget-watch.ts";
+import type { Call } from "./call.ts";
+import type { CallRun } from "./call-run.ts";
+import { Generation, type GenerationResult } from "./generation.ts";
+import type { IdentifiedRequest } from "./identify.ts";
+import type { CallSurroundings } from "./surroundings.ts";
+
+export type CallWork = { run: CallRun; bases: Call[]; identified: IdentifiedRequest; admitted: AdmittedCall };
+
+/** Throws the store's errors where it could not be written down that it was begun. */
+export async function sampleCall(session: Session, work: CallWork, around: CallSurroundings): Promise<GenerationResult> {
+  const { run } = work;
+  await run.recorded;
+  const generation = generate(session, work, around);
+  run.sampling(generation);
+  session.stopWhereEnding(run);
+  using _ = wallClock(session, run);
+  return await generation.result;
+}
+
+function generate(session: Session, { run, bases, identified, admitted }: CallWork, { pool, continuity }: CallSurroundings): Generation {
+  const { call } = run;
+  const { request } = identified;
+  const { begun, messages } = call;
+  return new Generation(
+    {
+      pool,
+      wish: admitted.wish,
+      bases,
+      ...(session.spec.continuity === "auto" && {
+        continued: (lease, signal) => continuity.promptOf(session, call, request.tools, lease, signal),
+      }),
+    },
+    {
+      messages,
+      ...(request.prompt && { prompt: request.prompt }),
+      tools: request.tools,
+      tool_choice: begun.tool_choice,
+      sampling: begun.effective_sampling,
+      call_id: call.id,
+      live: session.spec.relay === "live",
+    },
+    sampledBudget(session, run),
+  );
+}

@@ -1,0 +1,14 @@
+import type { Continuity } from "../continuity/continuity.ts";
+import type { EnginePool } from "../pool/engine-pool.ts";
+import type { Network } from "../sandboxed/fetch-image.ts";
+
+/** What a call needs of the proxy around it. */
+export type CallSurroundings = {
+  pool: EnginePool;
+  continuity: Continuity;
+  /** Where images of sandboxed sessions are fetched from; absent: the public internet. */
+  network?: Network | undefined;
+  /** How often a waiting client is shown a sign of life. */
+  keepAliveMs?: number | undefined;
+  onError(error: unknown, what: string): void;
+};
