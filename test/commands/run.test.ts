@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { canaryText } from "../../proxy/pool/canary.ts";
 import type { AttemptTally } from "../../rollouts/index.ts";
 import { samePlace } from "../../sandboxes/process/same-place.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";
@@ -265,7 +266,8 @@ test("an engine that breaks off mid-stream costs an attempt, typed, and the next
     const isSecond = request.messages.some((message) => message.role === "assistant");
     const breaksOff = { text: "a long answer that never ends", cutAfter: 5 };
     // Right after, the proxy's own question fails too: it is the engine, and not what it was asked. The next one is answered.
-    if (broken > 0 && request.probe && asked++ === 0) return breaksOff;
+    const isCanary = request.probe && JSON.stringify(request.messages).includes(canaryText);
+    if (broken > 0 && isCanary && asked++ === 0) return breaksOff;
     if (isSecond && broken++ === 0) return breaksOff;
     return solve(request);
   });
