@@ -29,7 +29,8 @@ test("where no run is named the newest one that recorded anything is taken, not 
   assert.equal(nothing.code, 2);
   assert.match(nothing.stderr, /no run below runs\/ here/);
   const named = await cliProcess(["export", "--run", "runs/refused"], { cwd });
-  assert.equal(named.code, 0, "a folder that is named is the one that is meant");
+  assert.equal(named.code, 1, "a folder that is named is the one that is meant");
+  assert.match(named.stderr, /0 rows of 0 trajectories\nalidade: NOTHING TO TRAIN/);
 });
 
 test("the beginning of a name finds a session of serve too, lists what it may be, and what a killed process cut off is told", async (t) => {
