@@ -8,14 +8,14 @@ import { insidePath, isInside } from "./file-tree.ts";
 const defaultBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
 
 /** Files, folders, links and what is left out: ten for each file that is taken. Each of them is looked at. */
-const mostEntries = 200_000;
+export const mostEntries = 200_000;
 /** Source trees reach twenty. What is done for each folder above a file is done this often for it. */
-const deepest = 64;
+export const deepestFolder = 64;
 /**
  * Half of the longest path that Linux opens. A reader meets a path over this before it meets one that it cannot open, and
  * Docker leaves those out without a word.
  */
-const longestPath = 2_048;
+export const longestPath = 2_048;
 
 export class FileCollector {
   readonly #folder: string;
@@ -55,7 +55,8 @@ export class FileCollector {
     // A folder that is left out takes everything below it along.
     if (isInside(path, this.#exclude)) return false;
     if (Buffer.byteLength(path) > longestPath) throw this.#tooLarge(`a path of more than ${longestPath} bytes`);
-    if (path.split("/", deepest + 1).length > deepest) throw this.#tooLarge(`more than ${deepest} folders in one another`);
+    if (path.split("/", deepestFolder + 1).length > deepestFolder)
+      throw this.#tooLarge(`more than ${deepestFolder} folders in one another`);
     return true;
   }
 

@@ -3,14 +3,12 @@
  * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
  */
 import { AlidadeError } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
-import { readFolder } from "../files/file-tree.ts";
+import { type Layer, temporaryLayers } from "../files/layer.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
-import { goldFiles } from "./gold.ts";
-import { freshSandbox, grade } from "./grade.ts";
+import { goldWork } from "./gold.ts";
+import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "./grade.ts";
 import type { Grader } from "./grader.ts";
 import { placeWork, takeWork } from "./work.ts";
 
@@ -30,15 +28,16 @@ export type CheckOptions = {
 };
 
 export async function checkTask(task: Task, backend: SandboxBackend, options: CheckOptions): Promise<CheckResult> {
-  const base = await baseFiles(task);
+  await using kept = await temporaryLayers();
+  const gold = await knownSolution(task, backend, options, kept.folder);
   const attempts = [
-    { attempt: "gold", expected: 1, files: await knownSolution(task, base) },
-    { attempt: "no-op", expected: 0, files: base },
+    { attempt: "gold", expected: 1, work: gold },
+    { attempt: "no-op", expected: 0, work: null },
   ] as const;
   const runs: CheckRun[] = [];
   for (let time = 1; time <= (options.times ?? 3); time++) {
-    for (const { attempt, expected, files } of attempts) {
-      const verdict = await attemptTask(task, backend, base, files, options);
+    for (const { attempt, expected, work } of attempts) {
+      const verdict = await attemptTask(task, backend, work, options, kept.folder);
       const run: CheckRun = { attempt, time, expected, verdict };
       runs.push(run);
       options.progress?.(run);
@@ -47,40 +46,33 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
   return { task_id: task.task_id, backend: backend.name, passed: runs.every((run) => run.verdict.reward === run.expected), runs };
 }
 
-/** The workdir as it is delivered to an agent. */
-export async function baseFiles(task: Task): Promise<TreeFile[]> {
-  return task.environment.files === null ? [] : readFolder(task.environment.files);
+async function knownSolution(task: Task, backend: SandboxBackend, options: CheckOptions, folder: string): Promise<Layer> {
+  if (task.gold_files === null && task.gold_patch === null)
+    throw new AlidadeError(
+      "task_invalid",
+      `${task.task_id} has neither gold_patch nor gold_files: give one of them in its task.yaml: check grades a known solution`,
+      { param: "gold_patch" },
+    );
+  await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
+  return (await goldWork(task, sandbox, folder)) as Layer;
 }
 
-async function knownSolution(task: Task, base: TreeFile[]): Promise<TreeFile[]> {
-  const gold = await goldFiles(task, base);
-  if (gold !== null) return gold;
-  throw new AlidadeError(
-    "task_invalid",
-    `${task.task_id} has neither gold_patch nor gold_files: give one of them in its task.yaml: check grades a known solution`,
-    { param: "gold_patch" },
-  );
-}
-
-/** What a rollout does, with the files of an attempt in the place of an agent's work. */
+/** What a rollout does, with a known work in the place of an agent's; null: it does nothing. */
 async function attemptTask(
   task: Task,
   backend: SandboxBackend,
-  base: TreeFile[],
-  files: TreeFile[],
+  known: Layer | null,
   options: CheckOptions,
+  folder: string,
 ): Promise<Verdict> {
-  const { signal } = options;
-  const context = { task, signal, ...(options.graders && { graders: options.graders }) };
-  const taken = await workOf(task, backend, base, files, options);
-  return grade({ ...context, ...taken, fresh: freshSandbox(context, backend, options) });
+  const context = { task, signal: options.signal, ...(options.graders && { graders: options.graders }) };
+  const work = await takenWork(task, backend, known, options, folder);
+  return grade({ ...context, work, fresh: freshSandbox(context, backend, options) });
 }
 
-async function workOf(task: Task, backend: SandboxBackend, base: TreeFile[], files: TreeFile[], options: CheckOptions) {
-  await using sandbox = await backend.create(specOf(task, options), options.signal);
-  await sandbox.writeFiles(base);
-  const delivered = await takeWork(sandbox, task);
-  await placeWork(sandbox, base, files, options.signal);
+async function takenWork(task: Task, backend: SandboxBackend, known: Layer | null, options: CheckOptions, folder: string): Promise<Layer> {
+  await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
+  if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
   await sandbox.freeze();
-  return { base: delivered, work: await takeWork(sandbox, task) };
+  return await takeWork(sandbox, task, await deliveredFiles(task), folder, options.signal);
 }

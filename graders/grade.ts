@@ -1,12 +1,13 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
+import { readFolder, type TreeFile } from "../files/file-tree.ts";
+import { changesBetween, keepLayer, type Layer, temporaryLayers } from "../files/layer.ts";
 import { untilAborted } from "../host/until-aborted.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { Sandbox, SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
-import { goldFiles } from "./gold.ts";
+import { goldWork } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
 
@@ -35,10 +36,16 @@ function mayBeItsDoing({ status }: Verdict): boolean {
 
 /** Is any work of the task's own measured, now: what was delivered, or the known solution? */
 async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const isGraded = async (work: TreeFile[]): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
-  if (await isGraded(context.base)) return true;
-  const gold = await goldFiles(context.task, context.base).catch(() => null);
+  const isGraded = async (work: Layer): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
+  await using kept = await temporaryLayers();
+  if (await isGraded(await keepLayer(changesBetween([], [], ""), kept.folder))) return true;
+  const gold = await goldOf(context, kept.folder).catch(() => null);
   return gold !== null && (await isGraded(gold));
+}
+
+async function goldOf({ task, fresh }: GradeContext, folder: string): Promise<Layer | null> {
+  await using delivered = await fresh();
+  return goldWork(task, delivered, folder);
 }
 
 function atFault(verdict: Verdict): Verdict {
@@ -91,11 +98,30 @@ export function freshSandbox(
 ) {
   const task = { ...context.task, limits: gradeLimits(context.task.limits) };
   return async () => {
-    const sandbox = await backend.create(specOf(task, owner), context.signal);
+    const sandbox = await deliveredSandbox(task, backend, owner, context.signal);
     const release = sandbox[Symbol.asyncDispose].bind(sandbox);
     sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
     return sandbox;
   };
+}
+
+/** A sandbox of a task with the task's files in it. */
+export async function deliveredSandbox(
+  task: Task,
+  backend: SandboxBackend,
+  owner: { run_id: string; owner: string },
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  await using scope = new AsyncDisposableStack();
+  const sandbox = scope.use(await backend.create(specOf(task, owner), signal));
+  await sandbox.writeFiles(await deliveredFiles(task));
+  scope.move();
+  return sandbox;
+}
+
+/** What is put into the workdir before the agent starts. */
+export async function deliveredFiles({ environment }: Task): Promise<TreeFile[]> {
+  return environment.files === null ? [] : readFolder(environment.files);
 }
 
 function timeoutError({ task }: GradeContext): AlidadeError {

@@ -1,5 +1,5 @@
 /** A grader turns what an agent did, and the work that was taken out of its sandbox, into a verdict. */
-import type { TreeFile } from "../files/file-tree.ts";
+import type { Layer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { GraderSpec, Task } from "../schema/task.ts";
@@ -14,15 +14,13 @@ export type GraderSampler = {
 
 export type GradeContext = {
   task: Task;
-  /** The workdir as the agent left it, read from outside after everything inside was ended. */
-  work: TreeFile[];
-  /** The workdir as it was delivered to the agent. */
-  base: TreeFile[];
+  /** What the agent changed, read from outside after everything inside was ended. */
+  work: Layer;
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
   sampler?: GraderSampler;
-  /** A fresh sandbox of the task's environment, with what its image has in the workdir; the grader releases it. */
+  /** A fresh sandbox of the task's environment as it is delivered to an agent; the grader releases it. */
   fresh(): Promise<Sandbox>;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];

@@ -4,14 +4,14 @@
  */
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
-import { overlay, readFolder } from "../files/file-tree.ts";
+import { readFolder } from "../files/file-tree.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer.ts";
 import type { Grader } from "./grader.ts";
-import { diffWork, placeWork } from "./work.ts";
+import { placeWork, workEvidence } from "./work.ts";
 
 const ScriptSpec = z.strictObject({
   kind: z.literal("script"),
@@ -40,11 +40,12 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
   spec: ScriptSpec,
   folders: ["files"],
 
-  async grade(spec, { task, work, base, trajectory, fresh, signal }) {
+  async grade(spec, { task, work, trajectory, fresh, signal }) {
     const started = performance.now();
     const files = spec.files === null ? [] : await readFolder(spec.files);
     await using sandbox = await fresh();
-    await placeWork(sandbox, base, overlay(work, files), signal);
+    await placeWork(sandbox, task, work, { over: files }, signal);
+    await sandbox.writeFiles(files);
     const result = await sandbox.exec(spec.command, {
       user: "agent",
       env: { ...envInside(task.environment, sandbox), ...(trajectory && (await placeAnswer(trajectory, sandbox))) },
@@ -55,14 +56,14 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
       keep_output: "end",
       signal,
     });
-    const { patch_sha256, tree_sha256, no_change } = diffWork(base, work);
+    const { work_sha256, no_change } = workEvidence(work, task);
     const output_tail = (result.stdout + result.stderr).slice(-evidenceOutput);
     const rest = {
       // The script may run the work, and the work may print: their lines look the same here.
       tier: sandbox.facts.isolation === "none" ? "T0" : "T1",
       isolation: sandbox.facts.isolation,
       grader: "script",
-      evidence: { patch_sha256, tree_sha256, no_change, exit_code: result.exit_code, dropped_bytes: result.dropped_bytes, output_tail },
+      evidence: { work_sha256, no_change, exit_code: result.exit_code, dropped_bytes: result.dropped_bytes, output_tail },
       duration_ms: performance.now() - started,
     } as const;
     if (result.timed_out)

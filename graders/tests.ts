@@ -13,14 +13,14 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree, matchesAny, overlay, readFolder } from "../files/file-tree.ts";
+import { hashTree, readFolder } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { parserNamed, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
-import { diffWork, placeWork } from "./work.ts";
+import { addedPaths, placeWork, workEvidence } from "./work.ts";
 
 /** Also what other task forms say of their tests. */
 export const TestsSpec = z.strictObject({
@@ -62,14 +62,17 @@ export const tests: Grader<Spec> = {
     const parser = parserNamed(spec.parser);
     const hidden = await readFolder(spec.tests);
     await using sandbox = await context.fresh();
-    await placeWork(sandbox, context.base, placeTests(spec, context, hidden), context.signal);
+    await placeWork(sandbox, context.task, context.work, { protected: spec.protected, over: hidden }, context.signal);
+    // On top: they win.
+    await sandbox.writeFiles(hidden);
     const key = randomBytes(32).toString("hex");
-    const known = [...hidden, ...context.base].map(({ path }) => path);
-    const input = parser.sealed ? `${key}\n${JSON.stringify(known)}\n` : "";
+    const tests = new Set(hidden.map(({ path }) => path));
+    const added = addedPaths(context.work, context.task.environment.workdir).filter((path) => !tests.has(path));
+    const input = parser.sealed ? `${key}\n${JSON.stringify(added)}\n` : "";
     const result = await runTests(spec, parser, input, sandbox, context);
     const report = await readReport(parser, key, sandbox, result);
     const facts = { tier: tierOf(parser, sandbox), isolation: sandbox.facts.isolation, grader: `tests/${parser.name}` } as const;
-    const evidence = { ...workEvidence(context, hidden), ...resultEvidence(result, report) };
+    const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report) };
     const duration_ms = performance.now() - started;
     if (result.timed_out) {
       const message = `the tests were not finished after ${context.task.limits.grade_seconds} seconds (limits.grade_seconds)`;
@@ -88,13 +91,6 @@ export const tests: Grader<Spec> = {
     return { ...facts, reward, components, status: "graded", evidence: { ...evidence, ...names }, error: null, duration_ms };
   },
 };
-
-/** The work, with protected paths as they were delivered and the hidden tests on top: they win. */
-function placeTests(spec: Spec, { work, base }: GradeContext, hidden: TreeFile[]): TreeFile[] {
-  const isProtected = (file: TreeFile) => matchesAny(file.path, spec.protected);
-  const changed = work.filter((file) => !isProtected(file));
-  return overlay(overlay(changed, base.filter(isProtected)), hidden);
-}
 
 async function runTests(
   spec: Spec,
@@ -196,8 +192,8 @@ function judge(spec: Spec, report: Report): Judgement {
   };
 }
 
-function workEvidence({ base, work }: GradeContext, hidden: TreeFile[]): Record<string, unknown> {
-  const { patch: _patch, added, modified, deleted, ...facts } = diffWork(base, work);
+function evidenceOf({ work, task }: GradeContext, hidden: TreeFile[]): Record<string, unknown> {
+  const { added, modified, deleted, ...facts } = workEvidence(work, task);
   const names = (paths: string[]) => paths.slice(0, evidenceNames);
   return { ...facts, added: names(added), modified: names(modified), deleted: names(deleted), tests_sha256: hashTree(hidden) };
 }

@@ -1,120 +1,140 @@
 /**
- * What an agent left behind, against what it was given. Both are file trees that were read from outside: nothing of
- * the agent's runs here, and its `.git`, attributes and ignore lists have no say.
+ * What an agent left behind, against what it was given: a layer that was read from outside. Nothing of the agent's runs
+ * here, and its `.git`, attributes and ignore lists have no say.
  */
-import { createHash } from "node:crypto";
 import { AlidadeError } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree, isExecutable, matchesAny } from "../files/file-tree.ts";
+import { isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
+import { keepLayer, type Layer, type LayerEntry, readLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
-import { diffLines } from "./line-diff.ts";
-
-/** Never part of the work: an agent's own history, and caches that could carry more than the sources beside them. */
-const ignored = ["**/.git/**", "**/.git", "**/__pycache__/**", "**/*.pyc", "**/.pytest_cache/**"];
-
-/** Work over this was not written by hand; taking it out must not fill our memory. */
-const workBounds = { max_files: 20_000, max_bytes: 256 * 1024 * 1024 };
-
-/** Characters kept of the patch that people read; its hash is over what was compared. */
-const patchLength = 200_000;
-/** Larger files, and everything after this much patch, are compared by hash: comparing lines costs time. */
-const largestCompared = 1_000_000;
-const mostCompared = 5 * patchLength;
-
-export type WorkDiff = {
-  no_change: boolean;
-  added: string[];
-  modified: string[];
-  deleted: string[];
-  /** Unified diff, cut at `patchLength`. */
-  patch: string;
-  patch_truncated: boolean;
-  patch_sha256: string;
-  tree_sha256: string;
-};
 
 /**
- * The workdir, read from outside. Called once when the task was delivered (that is the base) and once after `freeze`
- * (that is the work), so that both have gone the same way. Throws what the agent did to its workdir as the policy's.
+ * Kept with the work and never graded with: Python runs these in the place of the sources beside them, the hidden tests'
+ * sources too.
  */
-export async function takeWork(sandbox: Sandbox, task: Task): Promise<TreeFile[]> {
-  const { workdir } = task.environment;
-  const files = await sandbox.readFiles(workdir, { ...workBounds, exclude: ignored }).catch((error: unknown) => {
-    if (!(error instanceof AlidadeError) || error.code !== "not_found") throw error;
-    // It was there when the sandbox was made.
-    throw new AlidadeError("output_unreadable", `The workdir ${workdir} is gone, or is no folder any more.`, { cause: error });
-  });
-  return files.filter((file) => !matchesAny(file.path, ignored));
+const caches = ["**/__pycache__", "**/*.pyc", "**/.pytest_cache"];
+/** No change of the work itself: an agent that only asks git writes there. */
+const beside = [...caches, "**/.git"];
+
+/** The folders that the work is in, by `environment.work`. */
+function workPaths({ work, workdir }: Task["environment"]): string[] {
+  if (work === "workdir") return [workdir];
+  return work === "layer" ? ["/"] : work;
+}
+
+/**
+ * Takes the work out of a frozen sandbox into `<folder>/<hash>.tar.gz`. `delivered`: the files that were put into the
+ * workdir. Throws what the agent did to its workdir as the policy's.
+ */
+export async function takeWork(
+  sandbox: Sandbox,
+  { environment }: Task,
+  delivered: TreeFile[],
+  folder: string,
+  signal?: AbortSignal,
+): Promise<Layer> {
+  const { workdir } = environment;
+  const entries = whileWorkdirIsThere(sandbox.changes(workPaths(environment), signal), workdir);
+  try {
+    return await keepLayer(entries, folder, new Map(delivered.map((file) => [`${workdir}/${file.path}`, file])));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    throw new AlidadeError("store_full", `no space left below ${folder} for the work: free some space`, { cause: error });
+  }
+}
+
+async function* whileWorkdirIsThere(entries: AsyncIterable<LayerEntry>, workdir: string): AsyncGenerator<LayerEntry> {
+  const isGone = () => new AlidadeError("output_unreadable", `The workdir ${workdir} is gone, or is no folder any more.`);
+  try {
+    for await (const entry of entries) {
+      if (entry.type !== "folder" && (workdir === entry.path || workdir.startsWith(`${entry.path}/`))) throw isGone();
+      yield entry;
+    }
+  } catch (error) {
+    throw error instanceof AlidadeError && error.code === "not_found" ? isGone() : error;
+  }
 }
 
 /** Arguments of one `rm`: of the longest paths that there are this many fit into a command. */
 const mostRemoved = 400;
 
-/**
- * Puts `files` into a workdir that holds `base`, or what the image has of it: what is no longer among them is removed,
- * for a deletion is work too.
- */
-export async function placeWork(sandbox: Sandbox, base: TreeFile[], files: TreeFile[], signal: AbortSignal): Promise<void> {
-  const kept = new Set(files.map((file) => file.path));
-  const gone = base.map((file) => file.path).filter((path) => !kept.has(path));
-  for (let at = 0; at < gone.length; at += mostRemoved) {
-    const { exit_code, stderr } = await sandbox.exec(["rm", "-f", "--", ...gone.slice(at, at + mostRemoved)], {
-      signal,
-      timeout_ms: 30_000,
-    });
-    if (exit_code !== 0) throw new AlidadeError("sandbox_error", `could not remove what the work deleted: ${stderr.slice(-500)}`);
-  }
-  await sandbox.writeFiles(files);
+/** What of a work is not put into the sandbox that grades it. Paths are relative to the workdir. */
+export type Except = {
+  /** Globs of what stays as it was delivered. */
+  protected?: string[];
+  /** Files that are put there afterwards and win. */
+  over?: TreeFile[];
+};
+
+/** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. */
+export async function placeWork(sandbox: Sandbox, task: Task, work: Layer, except: Except, signal: AbortSignal): Promise<void> {
+  const isPlaced = placedBy(task.environment.workdir, except);
+  const gone = work.changes.filter((change) => change.type === "deleted" && isPlaced(change)).map(({ path }) => sandbox.path(path));
+  for (let at = 0; at < gone.length; at += mostRemoved) await remove(sandbox, gone.slice(at, at + mostRemoved), signal);
+  await sandbox.putEntries(only(readLayer(work), isPlaced));
 }
 
-export function diffWork(base: TreeFile[], work: TreeFile[]): WorkDiff {
-  const before = new Map(base.map((file) => [file.path, file]));
-  const after = new Map(work.map((file) => [file.path, file]));
-  const paths = [...new Set([...before.keys(), ...after.keys()])].sort();
-  const changed = paths.filter((path) => !sameFile(before.get(path), after.get(path)));
-  let patch = "";
-  for (const path of changed) patch += filePatch(path, before.get(path), after.get(path), patch.length < mostCompared);
-  return {
-    no_change: changed.length === 0,
-    added: changed.filter((path) => !before.has(path)),
-    modified: changed.filter((path) => before.has(path) && after.has(path)),
-    deleted: changed.filter((path) => !after.has(path)),
-    patch: patch.slice(0, patchLength),
-    patch_truncated: patch.length > patchLength,
-    patch_sha256: createHash("sha256").update(patch).digest("hex"),
-    tree_sha256: hashTree(work),
+/** A folder that the agent may have changed to remove what is in it gets its user's rights first. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own
+const removeAll = 'rm -rf -- "$@" 2>/dev/null && exit; for path; do chmod -f u+rwx -- "${path%/*}"; done; rm -rf -- "$@"';
+
+async function remove(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {
+  const { exit_code, stderr } = await sandbox.exec(["sh", "-c", removeAll, "sh", ...paths], { signal, timeout_ms: 60_000 });
+  if (exit_code !== 0) throw new AlidadeError("sandbox_error", `could not remove what the work deleted: ${stderr.slice(-500)}`);
+}
+
+async function* only(entries: AsyncIterable<LayerEntry>, isPlaced: (entry: LayerEntry) => boolean): AsyncGenerator<LayerEntry> {
+  for await (const entry of entries) if (isPlaced(entry)) yield entry;
+}
+
+function placedBy(workdir: string, { protected: globs = [], over = [] }: Except) {
+  const files = new Set(over.map(({ path }) => path));
+  const folders = new Set([...files].flatMap((path) => parents(path)));
+  const fixed = globs.flatMap((glob) => {
+    const prefix = glob.slice(0, Math.max(0, glob.search(/[^/]*[*?]|$/))).replace(/\/$/, "");
+    return prefix === "" ? [] : [prefix, ...parents(prefix)];
+  });
+  return ({ path, type, kind }: Pick<LayerEntry, "path" | "type" | "kind">): boolean => {
+    if (isInside(path.slice(1), caches)) return false;
+    if (!path.startsWith(`${workdir}/`)) return true;
+    const name = path.slice(workdir.length + 1);
+    if (matchesAny(name, globs) || files.has(name) || parents(name).some((parent) => files.has(parent))) return false;
+    // What is no folder any more would take what is below it along.
+    if (type === "folder") return true;
+    if (folders.has(name) || fixed.includes(name)) return false;
+    return globs.length === 0 || kind !== "modified" || type !== "link";
   };
 }
 
-function sameFile(a: TreeFile | undefined, b: TreeFile | undefined): boolean {
-  return a !== undefined && b !== undefined && isExecutable(a) === isExecutable(b) && a.content.equals(b.content);
+/** `a/b` and `a` for `a/b/c`. */
+function parents(path: string): string[] {
+  return path
+    .split("/")
+    .slice(0, -1)
+    .map((_, index, parts) => parts.slice(0, index + 1).join("/"));
 }
 
-/** In git's own form, so that people and SWE tools can apply it. */
-function filePatch(path: string, before: TreeFile | undefined, after: TreeFile | undefined, lines: boolean): string {
-  const head = [`diff --git a/${path} b/${path}`, ...modeLines(before, after)];
-  if (before && after && before.content.equals(after.content)) return `${head.join("\n")}\n`;
-  const names = [before ? `--- a/${path}` : "--- /dev/null", after ? `+++ b/${path}` : "+++ /dev/null"];
-  if (!lines || isOpaque(before) || isOpaque(after)) {
-    return `${[...head, `Binary files differ (sha256 ${contentHash(before)} -> ${contentHash(after)})`].join("\n")}\n`;
-  }
-  const hunks = diffLines(before?.content.toString("utf8") ?? "", after?.content.toString("utf8") ?? "");
-  return `${[...head, ...(hunks === "" ? [] : names)].join("\n")}\n${hunks}`;
+/** The paths that the work added, relative to the workdir. */
+export function addedPaths({ changes }: Layer, workdir: string): string[] {
+  return changes
+    .filter(({ kind, path }) => kind === "added" && path.startsWith(`${workdir}/`))
+    .map(({ path }) => path.slice(workdir.length + 1));
 }
 
-function modeLines(before: TreeFile | undefined, after: TreeFile | undefined): string[] {
-  const mode = (file: TreeFile) => (isExecutable(file) ? "100755" : "100644");
-  if (!before) return [`new file mode ${mode(after as TreeFile)}`];
-  if (!after) return [`deleted file mode ${mode(before)}`];
-  return mode(before) === mode(after) ? [] : [`old mode ${mode(before)}`, `new mode ${mode(after)}`];
-}
+export type WorkEvidence = { work_sha256: string; no_change: boolean; added: string[]; modified: string[]; deleted: string[] };
 
-/** Too large to compare, or binary as git decides: a zero byte among the first 8000. */
-function isOpaque(file: TreeFile | undefined): boolean {
-  return file !== undefined && (file.content.length > largestCompared || file.content.subarray(0, 8_000).includes(0));
-}
-
-function contentHash(file: TreeFile | undefined): string {
-  return file ? createHash("sha256").update(file.content).digest("hex").slice(0, 16) : "none";
+/** What a verdict says of the work: paths in the workdir without its slash, others absolute. Folders are no change of their own. */
+export function workEvidence(work: Layer, { environment: { workdir } }: Task): WorkEvidence {
+  const shown = work.changes.filter(({ path, type }) => type !== "folder" && !isInside(path.slice(1), beside));
+  const names = (kind: LayerEntry["kind"]) =>
+    shown
+      .filter((change) => change.kind === kind)
+      .map(({ path }) => (path.startsWith(`${workdir}/`) ? path.slice(workdir.length + 1) : path));
+  return {
+    work_sha256: work.sha256,
+    no_change: shown.length === 0,
+    added: names("added"),
+    modified: names("modified"),
+    deleted: names("deleted"),
+  };
 }

@@ -134,13 +134,8 @@ function noteOf(usually: SlotCounts, concurrency: SlotCounts, needs: Needs[], sa
   return `${usually.run} harnesses and ${usually.post} gradings at once may take ${gibibytes(takes)} of ${words[resource]}, and this machine has ${gibibytes(has)} for sandboxes: ${now}; lower ${limitsOf(worst, resource)} of the tasks for more, or set overcommit`;
 }
 
-/** Where a sandbox's disk is memory, both limits count. */
-function limitsOf({ task, agent }: Needs, resource: Resource): string {
-  const { memory_mb, disk_mb } = task.limits;
-  if (resource === "disk_mb") return `limits.disk_mb (${disk_mb})`;
-  return agent.disk_mb === 0
-    ? `limits.memory_mb (${memory_mb}) and limits.disk_mb (${disk_mb}, kept in memory)`
-    : `limits.memory_mb (${memory_mb})`;
+function limitsOf({ task }: Needs, resource: Resource): string {
+  return `limits.${resource} (${task.limits[resource]})`;
 }
 
 function gibibytes(megabytes: number): string {

@@ -1,8 +1,7 @@
 /** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
-import { readFolder } from "../files/file-tree.ts";
-import { takeWork } from "../graders/work.ts";
+import { deliveredFiles } from "../graders/grade.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/harness.ts";
 import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
 import { untilAborted } from "../host/until-aborted.ts";
@@ -20,8 +19,8 @@ export type PreparedRollout = AsyncDisposable & {
   launch: HarnessLaunch;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;
-  /** The workdir as it is delivered to the agent. */
-  base: TreeFile[];
+  /** What was put into the workdir. */
+  delivered: TreeFile[];
 };
 
 const home = "/home/agent";
@@ -76,8 +75,8 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
   const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(harness, pack) }), signal));
-  if (task.environment.files !== null) await untilAborted(sandbox.writeFiles(await readFolder(task.environment.files)), signal);
-  const base = await untilAborted(takeWork(sandbox, task), signal);
+  const delivered = await deliveredFiles(task);
+  await untilAborted(sandbox.writeFiles(delivered), signal);
 
   const { session } = await setup.proxy.openSession({
     ...plan.session,
@@ -117,7 +116,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSi
     door,
     launch,
     pack,
-    base,
+    delivered,
     [Symbol.asyncDispose]: () =>
       release.disposeAsync().catch((error: unknown) => {
         setup.onProgress({ type: "note", text: `${plan.rollout_id}: what it leaves could not all be cleared away: ${messageOf(error)}` });

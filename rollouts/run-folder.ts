@@ -5,6 +5,7 @@
  *     sessions/           a log a session
  *     rollouts.jsonl      a line at every change of a rollout; the last one of (rollout_id, attempt) counts
  *     trajectories.jsonl  one line an attempt that is over
+ *     blobs/              what each agent changed, a tarball by content hash
  *
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
  * trajectory too many, never one too few; resume takes such orphans out. A line that cannot be read costs its own record:
@@ -45,6 +46,10 @@ export class RunFolder implements AsyncDisposable {
 
   static sessions(path: string): string {
     return join(path, "sessions");
+  }
+
+  get blobs(): string {
+    return join(this.path, "blobs");
   }
 
   /** Makes the folder, or opens it again. One process owns it at a time; throws `config_invalid` naming the other. */

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
+import type { Layer } from "../files/layer.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { graderOf } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
@@ -31,6 +31,7 @@ type RunningAttempt = {
   run: HarnessRun | null;
   /** The session from its log, once it has ended; the rollout's result is added when it is known. */
   told: ReturnType<typeof reconstruction> | null;
+  work: Layer | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   times: Record<string, number>;
@@ -46,6 +47,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     pack: null,
     run: null,
     told: null,
+    work: null,
     verdict: null,
     error: null,
     times: { queued: Date.now() },
@@ -65,13 +67,14 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
 }
 
 async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<void> {
-  const { base, work } = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
+  const work = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
   await readLog(setup, attempt);
   if (work === null) return;
+  attempt.work = work;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
     const { graders } = setup;
-    const context = { task: plan.task, base, work, signal, ...(graders && { graders }) };
+    const context = { task: plan.task, work, signal, ...(graders && { graders }) };
     await using sampler = graderOf(plan.task.grader, graders).asksModels ? await openSampler(setup, plan) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
@@ -89,12 +92,7 @@ function firstFailure(error: unknown): unknown {
 }
 
 /** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
-async function inSandbox(
-  setup: RunSetup,
-  plan: RolloutPlan,
-  attempt: RunningAttempt,
-  signal: AbortSignal,
-): Promise<{ base: TreeFile[]; work: TreeFile[] | null }> {
+async function inSandbox(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<Layer | null> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
     return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal));
@@ -109,13 +107,18 @@ async function inSandbox(
     attempt.run = run;
     await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
     attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
-    return { base: prepared.base, work: run.infrastructure ? null : await leftBehind(prepared, plan) };
+    return run.infrastructure ? null : await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
   });
 }
 
-async function leftBehind(prepared: PreparedRollout, plan: RolloutPlan): Promise<TreeFile[]> {
-  await prepared.sandbox.freeze();
-  return takeWork(prepared.sandbox, plan.task);
+async function leftBehind(
+  { folder }: RunSetup,
+  { sandbox, delivered }: PreparedRollout,
+  { task }: RolloutPlan,
+  signal: AbortSignal,
+): Promise<Layer> {
+  await sandbox.freeze();
+  return takeWork(sandbox, task, delivered, folder.blobs, signal);
 }
 
 async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<RolloutOutcome> {
@@ -211,6 +214,7 @@ function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutReco
     error: attempt.error,
     mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },
+    work: attempt.work && { sha256: attempt.work.sha256, bytes: attempt.work.bytes, paths: attempt.work.changes.length },
     times: attempt.times,
     output_tail: run?.output_tail ?? null,
     summary: trajectory && {

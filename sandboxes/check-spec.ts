@@ -1,8 +1,8 @@
 /** Checks that every backend makes of a sandbox's specification. */
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
-import type { Limits } from "../schema/task.ts";
-import type { SandboxSpec } from "./sandbox.ts";
+import type { Environment, Limits } from "../schema/task.ts";
+import type { Capabilities, SandboxSpec } from "./sandbox.ts";
 
 /** The time of a whole rollout, and a day for queues and pauses that no budget counts. */
 const leaseSlackMs = 24 * 3600_000;
@@ -24,4 +24,22 @@ export function checkSpec(spec: SandboxSpec): void {
       });
     }
   }
+}
+
+/** Throws `task_invalid` for what no sandbox of this backend can be. */
+export function checkEnvironments(environments: Environment[], title: string, { users, images }: Capabilities): void {
+  for (const { user, platform } of environments) {
+    if (!users.includes(user)) throw impossible("user", user, `sandboxes in ${title} have the user ${users.join(" or ")}`);
+    if (platform !== null && !images) throw impossible("platform", platform, `sandboxes in ${title} are made from no image`);
+  }
+}
+
+function impossible(field: string, value: string, why: string): AlidadeError {
+  return new AlidadeError(
+    "task_invalid",
+    `environment.${field} is ${value}, and ${why}: use another backend (--sandbox) or change the task.`,
+    {
+      param: `environment.${field}`,
+    },
+  );
 }

@@ -2,46 +2,68 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { PassThrough, Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { Readable } from "node:stream";
 import type Docker from "dockerode";
-import { extract, pack } from "tar-stream";
+import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { hostId } from "../host/owner.ts";
 import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
-import { ownMemory } from "../host/room.ts";
+import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
-import { checkSpec } from "./check-spec.ts";
-import { baseImage, ensureBaseImage } from "./docker/base-image.ts";
-import { dockerClient, engineWork, forgetUnreachable, statusOf } from "./docker/client.ts";
-import { agentId, containerMegabytes, containerOptions, labels, writablePlaces } from "./docker/container.ts";
+import { checkEnvironments, checkSpec } from "./check-spec.ts";
+import { ensureBaseImage, hasImage } from "./docker/base-image.ts";
+import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
+import { dockerClient, engineWork, forgetUnreachable } from "./docker/client.ts";
+import { containerOptions, labels, memoryPlaces, userId } from "./docker/container.ts";
+import { localPid } from "./docker/container-door.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
-import { imageFacts, unstarted } from "./docker/image.ts";
+import { type ImageFacts, imageFacts } from "./docker/image.ts";
+import { ownedImage } from "./docker/owned-image.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
-import type { PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
-export const docker = dockerBackend();
+const capabilities: Capabilities = {
+  isolation: "container",
+  network: "none",
+  images: true,
+  remote: false,
+  users: ["agent", "root"],
+  snapshot: false,
+};
 
-/** `door`: how connections leave (`auto`: the fastest that works here); default is `$ALIDADE_DOOR`, else `auto`. */
-export function dockerBackend(options: { door?: DoorKind } = {}): SandboxBackend {
+export type DockerOptions = {
+  /** How connections leave (`auto`: the fastest that works here). Default: `$ALIDADE_DOOR`, else `auto`. */
+  door?: DoorKind;
+  /** What holds sandboxes to their disk. Default: `overlay` where it works, else `watchdog`. */
+  disk_limit?: "overlay" | "watchdog";
+};
+
+export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
   return {
     name: "docker",
     title: "Docker",
-    capabilities: { isolation: "container", network: "none", images: true, remote: false, snapshot: false },
+    capabilities,
     unavailable,
     prepare,
-    // An image's own volumes, 64 MiB each, are known only after the image was inspected.
-    takes: (limits) => ({ memory_mb: containerMegabytes(limits, writablePlaces("/work", limits.disk_mb)), disk_mb: 0 }),
+    takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
     room,
-    create: (spec, signal) => create(spec, options.door ?? doorFromEnvironment(), signal),
+    create: (spec, signal) => create(spec, options, signal),
     reap,
   };
 }
 
 async function prepare(environments: Environment[], options: PrepareOptions): Promise<void> {
+  checkEnvironments(environments, "Docker", capabilities);
   if (environments.some(({ image }) => image === null)) await ensureBaseImage(options);
+  const docker = await dockerClient(options.signal);
+  for (const { image, workdir, platform } of environments) {
+    // One that is missing fails its own rollouts.
+    if (image !== null && (await hasImage(docker, image))) checkImage({ workdir, platform }, image, await imageFacts(docker, image));
+  }
 }
+
+export const docker = dockerBackend();
 
 function doorFromEnvironment(): DoorKind {
   const value = process.env.ALIDADE_DOOR || "auto";
@@ -63,98 +85,107 @@ async function unavailable(signal: AbortSignal): Promise<string | null> {
 
 /** The engine's own word; of one in this machine or container also what this process may have. */
 async function room(signal: AbortSignal): Promise<Room> {
-  const { MemTotal = 0, Name } = (await (await dockerClient(signal)).info()) as { MemTotal?: number; Name?: string };
+  const info = (await (await dockerClient(signal)).info()) as { MemTotal?: number; Name?: string; DockerRootDir?: string };
+  const { MemTotal = 0, Name, DockerRootDir = "" } = info;
   const engine = Math.floor(MemTotal / 1024 ** 2);
-  if (Name === hostname()) return { memory_mb: Math.min(ownMemory(), engine || Number.POSITIVE_INFINITY), disk_mb: null };
+  if (Name === hostname()) {
+    const memory_mb = Math.min(ownMemory(), engine || Number.POSITIVE_INFINITY);
+    return { memory_mb, disk_mb: await freeDisk(DockerRootDir).catch(() => null) };
+  }
   return { memory_mb: engine || null, disk_mb: null };
 }
 
-async function create(spec: SandboxSpec, door: DoorKind, signal: AbortSignal): Promise<Sandbox> {
+async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSignal): Promise<Sandbox> {
   checkSpec(spec);
   signal.throwIfAborted();
-  const client = await dockerClient(signal);
-  const image = spec.image ?? (await ensureBaseImage({ signal }));
-  const facts = await imageFacts(client, image);
-  const mounts = {
-    [doorInside]: await doorPack(),
-    "/etc/passwd": join(facts.etc, "passwd"),
-    "/etc/group": join(facts.etc, "group"),
-    "/etc/hosts": join(facts.etc, "hosts"),
-  };
+  const docker = await dockerClient(signal);
+  const asked = spec.image ?? (await ensureBaseImage({ signal }));
+  const image = await imageFacts(docker, asked);
+  checkImage(spec, asked, image);
+  const owned = await ownedImage(docker, image.id, spec.workdir, userId(spec), signal);
   const name = `alidade-${randomBytes(8).toString("hex")}`;
-  const options = containerOptions(name, spec, facts.id, { mounts, imageVolumes: facts.volumes }, await hostId());
+  const mounts = { [doorInside]: await doorPack(), ...etcMounts(image.etc) };
+  const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes }, await hostId());
   try {
-    const id = await startContainer(client, options, signal);
-    const writable = writablePlaces(spec.workdir, spec.limits.disk_mb, facts.volumes);
-    const sandbox = new DockerSandbox({
-      docker: client,
-      id,
+    const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", signal);
+    const { container } = started;
+    if (!owned.hasWorkdir) await makeFolder(container, spec.workdir, userId(spec));
+    const closed = spec.writable !== "root" && started.pid !== null && (await closeRoot(started.pid, spec.workdir));
+    return new DockerSandbox({
+      docker,
+      id: container.id,
       name,
       spec,
       facts: {
         backend: "docker",
         isolation: "container",
-        image: spec.image ?? baseImage,
-        image_digest: facts.id,
-        packages: facts.packages,
+        image: asked,
+        image_digest: image.id,
+        packages: image.packages,
+        user: spec.user ?? "agent",
+        writable: closed ? "workdir" : "root",
+        disk_limit: started.disk_limit,
       },
-      path: facts.path,
-      writable,
-      door,
+      path: image.path,
+      imageBytes: image.bytes,
+      places: memoryPlaces(spec, image.volumes),
+      door: options.door ?? doorFromEnvironment(),
     });
-    await seedWorkdir(client, facts.id, id, spec.workdir, signal);
-    return sandbox;
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.
-    await removeContainer(client.getContainer(name)).catch(() => {});
-    await removeVolumes(client, [`${labels.sandbox}=${name}`]).catch(() => {});
+    await removeContainer(docker.getContainer(name)).catch(() => {});
+    await removeVolumes(docker, [`${labels.sandbox}=${name}`]).catch(() => {});
     if (signal.aborted) throw new AlidadeError("cancelled", "Making a sandbox was cancelled.", { cause: error });
-    throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${spec.image ?? baseImage}: `);
+    throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${asked}: `);
   }
 }
 
-async function startContainer(client: Docker, options: Docker.ContainerCreateOptions, signal: AbortSignal): Promise<string> {
-  const container = await engineWork.run(signal, () => client.createContainer(options));
-  await engineWork.run(signal, async () => {
-    await container.start();
-  });
-  signal.throwIfAborted();
-  return container.id;
+function etcMounts(folder: string): Record<string, string> {
+  return Object.fromEntries(["passwd", "group", "hosts"].map((name) => [`/etc/${name}`, join(folder, name)]));
 }
 
-/** Images known to have nothing in a folder, as `id folder`: the usual case costs nothing after the first time. */
-const nothingThere = new Set<string>();
+/** Throws `sandbox_unavailable` naming the field of the task that this image cannot meet. */
+function checkImage({ workdir, platform }: Pick<SandboxSpec, "workdir" | "platform">, asked: string, image: ImageFacts): void {
+  if (platform && platform !== image.platform)
+    throw new AlidadeError(
+      "sandbox_unavailable",
+      `The image ${asked} is for ${image.platform}; environment.platform asks for ${platform}.`,
+      {
+        param: "platform",
+      },
+    );
+  const volume = image.volumes.find((path) => workdir === path || workdir.startsWith(`${path}/`));
+  if (volume === undefined) return;
+  throw new AlidadeError(
+    "sandbox_unavailable",
+    `environment.workdir ${workdir} lies in the VOLUME ${volume} of the image ${asked}, which hides the image's files: build the image without it.`,
+    { param: "workdir" },
+  );
+}
 
-/** A memory file system hides what the image has in the workdir: it is copied over, and given to the sandbox's user. */
-async function seedWorkdir(client: Docker, image: string, containerId: string, workdir: string, signal: AbortSignal): Promise<void> {
-  const key = `${image} ${workdir}`;
-  if (nothingThere.has(key)) return;
-  await using source = await unstarted(client, image);
-  const from = await source.container.getArchive({ path: `${workdir}/.` }).catch((error: unknown) => {
-    if (statusOf(error) === 404) return null;
-    throw error;
-  });
-  if (from === null) {
-    nothingThere.add(key);
-    return;
-  }
-  const unpacked = extract();
-  const packed = pack();
-  const filling = pipeline(from as Readable, new PassThrough(), unpacked);
-  const changing = (async () => {
-    for await (const entry of unpacked) {
-      const header = { ...entry.header, uid: agentId, gid: agentId, uname: "", gname: "" };
-      if (entry.header.type === "file") await pipeline(Readable.from(entry as unknown as AsyncIterable<Buffer>), packed.entry(header));
-      else {
-        entry.resume();
-        packed.entry(header);
-      }
-    }
-    packed.finalize();
-  })();
-  changing.catch((error: unknown) => packed.destroy(error as Error));
-  await Promise.all([filling, changing, client.getContainer(containerId).putArchive(Readable.from(packed), { path: workdir })]);
+type Started = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog" };
+
+async function startContainer(
+  docker: Docker,
+  request: Docker.ContainerCreateOptions,
+  { limits }: SandboxSpec,
+  wanted: Started["disk_limit"],
+  signal: AbortSignal,
+): Promise<Started> {
+  const container = await engineWork.run(signal, () => docker.createContainer(request));
+  const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb));
+  await engineWork.run(signal, () => container.start());
   signal.throwIfAborted();
+  const pid = await localPid(docker, container.id);
+  const holds = capped && pid !== null && (await isCapped(pid, limits.disk_mb));
+  return { container, pid, disk_limit: holds ? "overlay" : "watchdog" };
+}
+
+async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {
+  const archive = pack();
+  archive.entry({ name: `${path.slice(1)}/`, type: "directory", mode: 0o755, uid: user, gid: user });
+  archive.finalize();
+  await container.putArchive(Readable.from(archive), { path: "/" });
 }
 
 /** Containers of dead owners or with an expired lease; with `all`, every container that this host made. */

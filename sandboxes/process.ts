@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { asAlidadeError } from "../errors.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "../host/temporary-folder.ts";
-import { checkSpec, leaseDeadline } from "./check-spec.ts";
+import { checkEnvironments, checkSpec, leaseDeadline } from "./check-spec.ts";
 import { ProcessSandbox } from "./process/process-sandbox.ts";
 import { samePlace } from "./process/same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
@@ -16,10 +16,10 @@ import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 export const localProcess: SandboxBackend = {
   name: "process",
   title: "processes of this machine, isolated from nothing",
-  capabilities: { isolation: "none", network: "host", images: false, remote: false, snapshot: false },
+  capabilities: { isolation: "none", network: "host", images: false, remote: false, users: ["agent"], snapshot: false },
   unavailable: async () =>
     process.platform === "win32" ? "The process sandbox needs Linux or macOS. On Windows use Docker, or run Alidade in WSL." : null,
-  prepare: async () => {},
+  prepare: async (environments) => checkEnvironments(environments, localProcess.title, localProcess.capabilities),
   takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
   room: async () => ({ memory_mb: ownMemory(), disk_mb: await freeDisk(tmpdir()) }),
   create,

@@ -1,6 +1,7 @@
 /** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
 import type { Duplex } from "node:stream";
 import type { TreeFile } from "../files/file-tree.ts";
+import type { LayerEntry } from "../files/layer.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
 import type { Environment, Limits } from "../schema/task.ts";
 
@@ -15,6 +16,12 @@ export type SandboxSpec = {
   mounts: Record<string, string>;
   env: Record<string, string>;
   limits: Limits;
+  /** Default: `agent`, an unprivileged user. `root` has no capabilities either. */
+  user?: Environment["user"];
+  /** Default: `workdir`. */
+  writable?: Environment["writable"];
+  /** `linux/amd64`; default: the image's. */
+  platform?: string | null;
 };
 
 export type ExecOptions = {
@@ -54,6 +61,14 @@ export type SandboxFacts = {
   image_digest: string | null;
   /** `name version` of the packages in the image; null where they are unknown. */
   packages: string[] | null;
+  user: "agent" | "root";
+  /** Where the agent can write beside HOME and the temporary folders: as far as its user may, all of the root or the workdir alone. */
+  writable: "root" | "workdir";
+  /**
+   * What holds it to `disk_mb`. `overlay`: its layer lies on a file system of that size. `watchdog`: its layer is measured
+   * every few seconds, and one that is larger ends it. `none`: nothing.
+   */
+  disk_limit: "overlay" | "watchdog" | "none";
 };
 
 /** The sandbox's one way out: connections to `url` inside it arrive at `onConnection`, already known as this sandbox's. */
@@ -73,6 +88,14 @@ export interface Sandbox extends AsyncDisposable {
   exec(argv: string[], options?: ExecOptions): Promise<ExecResult>;
   /** Writes files below a folder inside (default: the workdir), owned by the sandbox's user. */
   writeFiles(files: TreeFile[], folder?: string): Promise<void>;
+  /**
+   * What differs below absolute paths (`/`: everywhere) from what the sandbox was made from, read from outside and bounded,
+   * also links, folders, modes and deletions. Nothing of the agent's is executed. Ask for it after `freeze`, and read each
+   * file's content before the next entry.
+   */
+  changes(paths: string[], signal?: AbortSignal): AsyncIterable<LayerEntry>;
+  /** Puts a layer's entries at their paths, in place of what stands there. Deletions are not applied. */
+  putEntries(entries: AsyncIterable<LayerEntry>): Promise<void>;
   /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */
   readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<TreeFile[]>;
   openDoor(onConnection: (socket: Duplex) => void): Promise<Door>;
@@ -93,6 +116,8 @@ export type Capabilities = {
   readonly images: boolean;
   /** Its sandboxes may be on another machine. */
   readonly remote: boolean;
+  /** Users that a task may ask for. */
+  readonly users: readonly Environment["user"][];
   /** A sandbox can be kept as it is and started from there again. */
   readonly snapshot: boolean;
 };

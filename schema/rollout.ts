@@ -43,7 +43,15 @@ export const RolloutRecord = z.strictObject({
   error: ErrorRecord.nullable(),
   /** Why it is in neither loss nor baseline; null where it counts, or is not over. */
   mask_reason: z.string().nullable().default(null),
-  sandbox: z.record(z.string(), z.unknown()).nullable().describe("backend, isolation, image digest, packages"),
+  sandbox: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe("backend, isolation, image digest, packages, user, what is writable, what limits the disk"),
+  work: z
+    .strictObject({ sha256: z.string(), bytes: z.number().int(), paths: z.number().int() })
+    .nullable()
+    .default(null)
+    .describe("what the agent changed: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */
   output_tail: z.string().nullable(),

@@ -2,6 +2,7 @@
  * A task in Alidade's own shape; the loaders in tasks/ make it from the formats people have. Task files are untrusted
  * input: they may name no host path outside their own folder and no Docker option.
  */
+import { posix } from "node:path";
 import { z } from "zod";
 
 /** A timer of 2^31 ms or more fires at once; the grader's has two minutes on top. */
@@ -21,6 +22,12 @@ export const Limits = z.strictObject({
 });
 export type Limits = z.infer<typeof Limits>;
 
+const AbsolutePath = z
+  .string()
+  .refine((path) => path.startsWith("/") && posix.normalize(path) === path && (path === "/" || !path.endsWith("/")), {
+    message: "an absolute, normal path without a slash at its end",
+  });
+
 export const Environment = z.strictObject({
   /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
   image: z.string().nullable().default(null),
@@ -31,6 +38,21 @@ export const Environment = z.strictObject({
   /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
   mounts: z.record(z.string(), z.string()).default({}),
   env: z.record(z.string(), z.string()).default({}),
+  user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, without capabilities"),
+  writable: z
+    .enum(["workdir", "root"])
+    .default("workdir")
+    .describe("where files may change: below the workdir, or everywhere that the user's rights allow; HOME and /tmp always"),
+  work: z
+    .union([z.enum(["workdir", "layer"]), z.array(AbsolutePath).min(1).max(100)])
+    .default("workdir")
+    .describe("what crosses to the grader: the workdir with everything in it, all that changed, or what changed below these paths"),
+  platform: z
+    .string()
+    .regex(/^linux\/[a-z0-9]+$/, "linux/ and the CPU, as in linux/amd64")
+    .nullable()
+    .default(null)
+    .describe("platform that the image must have"),
 });
 export type Environment = z.infer<typeof Environment>;
 

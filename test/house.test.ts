@@ -68,7 +68,7 @@ test("the linter refuses cycles", async () => {
 test("dockerode is imported in sandboxes only, vendor SDKs in engines only, tests aside", async () => {
   const homes: Record<string, RegExp> = {
     dockerode: /^sandboxes\//,
-    "tar-stream": /^(sandboxes|tasks|harnesses)\//,
+    "tar-stream": /^(files|sandboxes|tasks|harnesses)\//,
     openai: /^engines\//,
     "@anthropic-ai/sdk": /^engines\//,
     "@google/genai": /^engines\//,

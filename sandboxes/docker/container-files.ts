@@ -3,22 +3,18 @@ import { posix } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
-import { extract, pack } from "tar-stream";
+import { extract, type Pack, pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { foldersAbove } from "../../files/file-tree.ts";
 import { statusOf } from "./client.ts";
-import { agentId } from "./container.ts";
 
-/**
- * Writes below `folder`, which lies in one of the sandbox's writable places (`place`): the root is read-only, so the
- * archive goes to the place and its entries carry the rest of the path.
- */
-export async function putFiles(container: Docker.Container, place: string, folder: string, files: TreeFile[]): Promise<void> {
+/** Writes below `folder`; folders that are missing below `place`, which holds it, are made. All of it is the user's. */
+export async function putFiles(container: Docker.Container, place: string, folder: string, files: TreeFile[], user: number): Promise<void> {
   const archive = pack();
   const below = posix.relative(place, folder);
-  const owned = { uid: agentId, gid: agentId };
+  const owned = { uid: user, gid: user };
   const folders = new Set<string>();
   const filled = (async () => {
     for (const file of files) {
@@ -37,12 +33,22 @@ export async function putFiles(container: Docker.Container, place: string, folde
     }
     archive.finalize();
   })();
-  filled.catch((error: unknown) => archive.destroy(error as Error));
+  await putArchive(container, place, archive, filled, folder);
+}
+
+/** Sends an archive while it is filled. A filling that fails ends the request, which the engine would wait for for ever. */
+export async function putArchive(container: Docker.Container, place: string, archive: Pack, filled: Promise<void>, folder: string) {
+  const failed = new AbortController();
+  filled.catch((error: unknown) => {
+    failed.abort(error);
+    archive.destroy();
+  });
   try {
-    await container.putArchive(Readable.from(archive), { path: place });
-    await filled;
+    const source = Readable.from(archive);
+    source.on("error", () => {}); // told by `filled`
+    await Promise.all([filled, container.putArchive(source, { path: place, abortSignal: failed.signal } as { path: string })]);
   } catch (error) {
-    throw writeError(error, folder);
+    throw writeError(failed.signal.aborted ? failed.signal.reason : error, folder);
   }
 }
 
@@ -103,6 +109,10 @@ async function content(entry: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of entry) chunks.push(chunk);
   return Buffer.concat(chunks);
+}
+
+export function readError(error: unknown, folder: string): AlidadeError {
+  return goneOr(error, `Reading below ${folder}: `);
 }
 
 function goneOr(error: unknown, prefix: string): AlidadeError {

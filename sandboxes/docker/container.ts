@@ -1,6 +1,5 @@
-/** What a container of ours looks like: deny by default, three writable places, one process that only waits. */
+/** What a container of ours looks like: deny by default, bounded places to write to, one process that only waits. */
 import type Docker from "dockerode";
-import type { Limits } from "../../schema/task.ts";
 import { leaseDeadline } from "../check-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 
@@ -18,54 +17,62 @@ export const agentId = 1000;
 export const doorId = 65534;
 export const home = "/home/agent";
 
+/** The uid that the agent has. */
+export function userId(spec: Pick<SandboxSpec, "user">): number {
+  return spec.user === "root" ? 0 : agentId;
+}
+
+/**
+ * The uid of the process that keeps the container and of our own looks into it. Without capabilities a process can
+ * neither signal nor trace another user's, root or not: so it is never the agent's.
+ */
+export function keeperId(spec: Pick<SandboxSpec, "user">): number {
+  return spec.user === "root" ? 65533 : 0;
+}
+
 /**
  * One process that never starts another, for where the limit of pids is reached a shell ends with "Cannot fork" and the
  * container with it. The kernel reaps what its children leave, as SIGCHLD is ignored; `kill -9 -1` from inside leaves it
- * alone, and as root it can also not be traced by the agent. An init that waits for one child would end with it.
+ * alone. An init that waits for one child would end with it.
  */
 const ignoring = "env --ignore-signal=CHLD";
 /** Images without that (coreutils before 8.31, BusyBox) get a shell, which reaps while it waits and forks once an hour. */
 const waitForever = ["sh", "-c", `${ignoring} true && exec ${ignoring} sleep infinity; while :; do sleep 3600 & wait; done`];
 
-/** Files and folders of a writable place: one for each 4 KiB. */
+/** Files and folders of a memory file system: one for each 4 KiB. */
 const inodesPerMegabyte = 256;
-/** Megabytes of kernel memory that a megabyte of place costs with all its inodes, names of 255 letters, and pages. */
-const memoryPerMegabyte = 1.5;
-/** Memory file systems beside the writable places, in megabytes. Programs expect them. */
-const otherPlaces = { "/run": 16, "/var/tmp": 16, "/dev/shm": 64 };
+
+/**
+ * A memory file system. What is written there is memory of the container, and with all its inodes and names of 255
+ * letters a megabyte costs one and a half: together they take at most two thirds of the limit, so that a full one ends in
+ * "no space left" and not in the out-of-memory killer, whose last prey is the process that keeps the container.
+ */
+export type MemoryPlace = { target: string; megabytes: number; mode: string; owner: number };
+
+/** Places that archives go into and come out of. What lies there is no part of the layer. */
+export function memoryPlaces(spec: Pick<SandboxSpec, "limits" | "user">, imageVolumes: string[] = []): MemoryPlace[] {
+  const owner = userId(spec);
+  const share = (part: number) => Math.max(1, Math.floor(spec.limits.memory_mb / part));
+  const own = [
+    { target: home, megabytes: share(8), mode: "0755", owner },
+    { target: "/tmp", megabytes: share(4), mode: "1777", owner: 0 },
+  ];
+  // An image's own VOLUMEs would come without any cap.
+  const others = imageVolumes.filter((target) => own.every((place) => place.target !== target));
+  return [...own, ...others.map((target) => ({ target, megabytes: share(32), mode: "0755", owner }))];
+}
+
+/** Memory file systems that programs expect, and that nothing is put into. In megabytes. */
+function otherPlaces(memory_mb: number): Record<string, number> {
+  const most = (megabytes: number, part: number) => Math.max(1, Math.min(megabytes, Math.floor(memory_mb / part)));
+  return { "/run": most(16, 64), "/var/tmp": most(16, 64), "/dev/shm": most(64, 16) };
+}
+
 /** Shared memory segments of System V in megabytes: they stay, and are charged, when their process is gone. */
 const sharedMegabytes = 16;
 
-export type WritablePlace = { target: string; megabytes: number; mode: string; owner: number };
-
-/**
- * The writable places; together they hold `disk_mb`. They are memory file systems: the only size cap that every engine
- * has, and archives go in and out of them although the root is read-only.
- */
-export function writablePlaces(workdir: string, disk_mb: number, imageVolumes: string[] = []): WritablePlace[] {
-  const places = new Map<string, WritablePlace>();
-  const add = (target: string, share: number, mode = "0755", owner = agentId) => {
-    const megabytes = Math.max(1, Math.floor(disk_mb * share)) + (places.get(target)?.megabytes ?? 0);
-    places.set(target, { target, megabytes, mode, owner });
-  };
-  add(workdir, 1 / 2);
-  add(home, 1 / 4);
-  add("/tmp", 1 / 4, "1777", 0);
-  // An image's own VOLUMEs would come without any cap.
-  for (const target of imageVolumes) if (!places.has(target)) places.set(target, { target, megabytes: 64, mode: "0755", owner: agentId });
-  return [...places.values()];
-}
-
-/**
- * MiB of memory that a container may take. What is written counts as its memory, so that a full disk must fit in beside
- * the processes; else a large file would end in the out-of-memory killer and not in "no space left", and where files
- * alone take all of the memory, the killer's last prey is the process that keeps the container.
- */
-export function containerMegabytes(limits: Limits, places: Pick<WritablePlace, "megabytes">[]): number {
-  const others = Object.values(otherPlaces).reduce((sum, megabytes) => sum + megabytes, sharedMegabytes);
-  const writable = places.reduce((sum, place) => sum + place.megabytes, others);
-  return Math.ceil(limits.memory_mb + memoryPerMegabyte * writable);
-}
+/** Where the engine mounts something of its own or of ours: no part of a layer. */
+export const engineOwn = ["/dev", "/proc", "/sys", "/run", "/var/tmp", "/etc/passwd", "/etc/group", "/etc/hosts", "/.dockerenv"];
 
 export type ContainerFiles = {
   /** Path inside -> path on the host, of ours. */
@@ -83,14 +90,14 @@ export function containerOptions(
 ): Docker.ContainerCreateOptions {
   const { limits } = spec;
   const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
-  const places = writablePlaces(spec.workdir, limits.disk_mb, files.imageVolumes);
-  const memory = containerMegabytes(limits, places) * 1024 * 1024;
+  const memory = limits.memory_mb * 1024 * 1024;
+  const keeper = keeperId(spec);
   return {
     name,
     Image: image,
     Entrypoint: waitForever,
     Cmd: [],
-    User: "0:0",
+    User: `${keeper}:${keeper}`,
     WorkingDir: "/",
     Hostname: "sandbox", // the engine's default is random, and would find its way into transcripts
     NetworkDisabled: true,
@@ -104,10 +111,14 @@ export function containerOptions(
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(limits.cpus * 1e9),
-      ReadonlyRootfs: true,
-      Mounts: [...places.map((place) => volume(place, ownLabels)), ...readOnly({ ...spec.mounts, ...files.mounts })],
-      Tmpfs: Object.fromEntries(Object.entries(otherPlaces).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`])),
-      Sysctls: { "kernel.shmall": String(sharedMegabytes * 256) }, // in pages of 4 KiB
+      Mounts: [
+        ...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)),
+        ...readOnly({ ...spec.mounts, ...files.mounts }),
+      ],
+      Tmpfs: Object.fromEntries(
+        Object.entries(otherPlaces(limits.memory_mb)).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`]),
+      ),
+      Sysctls: { "kernel.shmall": String(Math.min(sharedMegabytes, Math.ceil(limits.memory_mb / 16)) * 256) }, // in pages of 4 KiB
       LogConfig: { Type: "none", Config: {} },
       Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       RestartPolicy: { Name: "no" },
@@ -125,7 +136,7 @@ export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limi
 }
 
 /** Anonymous: the engine makes it with the container and removes it with the container. */
-function volume(place: WritablePlace, ownLabels: Record<string, string>): Docker.MountSettings {
+function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.MountSettings {
   const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
   return {
     Type: "volume",

@@ -5,14 +5,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
+import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
-import type { DoorKind } from "../door/door-kind.ts";
+import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
-import { agentId, home, labels, type WritablePlace } from "./container.ts";
+import { engineOwn, home, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
+import { containerLayer, putLayer } from "./container-layer.ts";
 import { type Command, type Finished, runCommand } from "./exec.ts";
+import { Watchdog } from "./watchdog.ts";
 
 /** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
 const treeVariable = "ALIDADE_EXEC";
@@ -37,10 +40,10 @@ done
 kill -9 -1`;
 
 /**
- * Run as root, so that the agent cannot signal it: ends all other processes that we started as root, then reports by its
+ * Run as the keeper, so that the agent cannot signal it: ends all other processes of the keeper, then reports by its
  * exit code whether a process of user $1 lives. Only builtins.
  */
-const killRootAndLook = `
+const killOwnAndLook = `
 kill -9 -1 2>/dev/null
 for status in /proc/[0-9]*/status; do
   state= user=
@@ -69,8 +72,10 @@ export type ContainerFacts = {
   facts: SandboxFacts;
   /** The image's PATH. */
   path: string;
-  /** What can be written to. */
-  writable: WritablePlace[];
+  /** What the image's own files come to. */
+  imageBytes: number;
+  /** Memory file systems beside the layer. */
+  places: MemoryPlace[];
   door: DoorKind;
 };
 
@@ -82,8 +87,14 @@ export class DockerSandbox implements Sandbox {
   readonly #container: Docker.Container;
   readonly #spec: SandboxSpec;
   readonly #path: string;
-  /** The innermost first. */
-  readonly #writable: WritablePlace[];
+  readonly #places: MemoryPlace[];
+  readonly #imageBytes: number;
+  readonly #layerBytes: number;
+  readonly #watchdog: Watchdog | null;
+  /** `uid:gid` of the agent. */
+  readonly #user: string;
+  /** `uid:gid` of the container's own process, which the agent can neither signal nor trace. */
+  readonly #keeper: string;
   readonly #doorKind: DoorKind;
   readonly #doors = new Set<Door>();
   #commands = 0;
@@ -92,7 +103,7 @@ export class DockerSandbox implements Sandbox {
   #outOfMemoryKills = 0;
   #disposing: Promise<void> | null = null;
 
-  constructor({ docker, id, name, spec, facts, path, writable, door }: ContainerFacts) {
+  constructor({ docker, id, name, spec, facts, path, imageBytes, places, door }: ContainerFacts) {
     this.id = id;
     this.facts = facts;
     this.#docker = docker;
@@ -100,7 +111,12 @@ export class DockerSandbox implements Sandbox {
     this.#container = docker.getContainer(id);
     this.#spec = spec;
     this.#path = path;
-    this.#writable = writable.toSorted((a, b) => b.target.length - a.target.length);
+    this.#places = places;
+    this.#imageBytes = imageBytes;
+    this.#layerBytes = spec.limits.disk_mb * 1024 * 1024;
+    this.#user = `${userId(spec)}:${userId(spec)}`;
+    this.#keeper = `${keeperId(spec)}:${keeperId(spec)}`;
+    this.#watchdog = facts.disk_limit === "watchdog" ? new Watchdog(this.#container, spec.limits.disk_mb) : null;
     this.#doorKind = door;
   }
 
@@ -121,7 +137,7 @@ export class DockerSandbox implements Sandbox {
   async #exec(argv: string[], options: ExecOptions): Promise<ExecResult> {
     this.#commands += 1;
     const mark = `${this.#commands}`;
-    const user = options.user === "root" ? "0:0" : `${agentId}:${agentId}`;
+    const user = options.user === "root" ? "0:0" : this.#user;
     const finished = await runCommand(this.#docker, this.id, {
       argv,
       user,
@@ -140,18 +156,17 @@ export class DockerSandbox implements Sandbox {
 
   async writeFiles(files: TreeFile[], folder = this.#spec.workdir): Promise<void> {
     const target = posix.resolve(this.#spec.workdir, folder);
-    const place = this.#writable.find((one) => isBelow(target, one.target));
-    if (place === undefined) {
+    const places = [this.#spec.workdir, ...this.#places.map((place) => place.target)];
+    const place = places.find((one) => isBelow(target, one));
+    if (place === undefined && this.facts.writable === "workdir") {
       throw new AlidadeError(
         "request_invalid",
-        `Nothing can be written below ${folder}: only ${this.#writable.map((one) => one.target).join(", ")} are writable in the sandbox.`,
-        {
-          param: "folder",
-        },
+        `Nothing can be written below ${folder}: only ${places.join(", ")} are writable in the sandbox.`,
+        { param: "folder" },
       );
     }
     if (files.length === 0) return;
-    await putFiles(this.#container, place.target, target, files);
+    await putFiles(this.#container, place ?? "/", target, files, userId(this.#spec));
     await this.#checkRunning(`files were written below ${folder}`);
   }
 
@@ -165,10 +180,25 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
-  /** Bytes that can have been written below a folder. What lies in no writable place is the image's own. */
+  async *changes(paths: string[], signal?: AbortSignal): AsyncGenerator<LayerEntry> {
+    const places = this.#places.map(({ target }) => target);
+    const hidden = [...engineOwn, ...Object.keys(this.#spec.mounts), doorInside];
+    const asked = this.#places.filter(({ target }) => paths.some((path) => isBelow(path, target)));
+    const disk = this.#layerBytes + asked.reduce((sum, { megabytes }) => sum + megabytes, 0) * 1024 * 1024;
+    yield* containerLayer(this.#docker, this.#container, { paths, places, hidden, disk, signal });
+    await this.#checkRunning("its work was taken out");
+  }
+
+  async putEntries(entries: AsyncIterable<LayerEntry>): Promise<void> {
+    await putLayer(this.#container, entries, userId(this.#spec));
+    await this.#checkRunning("a work was put into it");
+  }
+
+  /** Bytes that a folder can hold: what the image has, and what was written since. */
   #diskOf(folder: string): number {
-    const places = this.#writable.filter(({ target }) => isBelow(folder, target) || isBelow(target, folder));
-    return places.length === 0 ? Number.POSITIVE_INFINITY : places.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
+    const places = this.#places.filter(({ target }) => isBelow(folder, target) || isBelow(target, folder));
+    const beside = places.reduce((sum, place) => sum + place.megabytes, 0) * 1024 * 1024;
+    return places.some(({ target }) => isBelow(folder, target)) ? beside : beside + this.#layerBytes + this.#imageBytes;
   }
 
   async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
@@ -184,14 +214,14 @@ export class DockerSandbox implements Sandbox {
   }
 
   /**
-   * The agent's processes first, then what we started as root; the door's forwarder is another user's and stays. A
+   * The agent's processes first, then what we started as the keeper; the door's forwarder is another user's and stays. A
    * process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the
    * whole container.
    */
   async freeze(): Promise<void> {
     for (let round = 0; round < freezeRounds; round += 1) {
-      await this.#killAll(`${agentId}:${agentId}`);
-      const { exit_code } = await this.#own(["sh", "-c", killRootAndLook, "sh", String(agentId)], "0:0");
+      await this.#killAll(this.#user);
+      const { exit_code } = await this.#own(["sh", "-c", killOwnAndLook, "sh", String(userId(this.#spec))], this.#keeper);
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await withinTime(Promise.all(this.#running), freezeRoundMs);
       if (this.#running.size === 0 && exit_code === 0) return;
@@ -207,6 +237,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #dispose(): Promise<void> {
+    this.#watchdog?.stop();
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
     await removeContainer(this.#container);
     // Volumes remain only when another process removed the container first.
@@ -245,6 +276,12 @@ export class DockerSandbox implements Sandbox {
       },
     );
     if (state?.Running) return;
+    if (this.#watchdog?.barked) {
+      throw new AlidadeError(
+        "sandbox_disk_full",
+        `The sandbox wrote more than limits.disk_mb (${this.#spec.limits.disk_mb}) and was ended while ${what}.`,
+      );
+    }
     if (state?.OOMKilled) {
       const limit = `limits.memory_mb is ${this.#spec.limits.memory_mb}`;
       throw new AlidadeError("sandbox_out_of_memory", `The sandbox ran out of memory and ended while ${what} (${limit}).`);
@@ -255,8 +292,8 @@ export class DockerSandbox implements Sandbox {
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */
   async #newOutOfMemoryKills(): Promise<number> {
-    // As root: a process of the agent's may be killing all of its user's.
-    const { stdout, exit_code } = await this.#own(readOutOfMemory, "0:0");
+    // As the keeper: a process of the agent's may be killing all of its user's.
+    const { stdout, exit_code } = await this.#own(readOutOfMemory, this.#keeper);
     const match = /^oom_kill (\d+)$/m.exec(stdout);
     // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
     if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");

@@ -21,6 +21,9 @@ export type ImageFacts = {
   /** The image's own PATH. */
   path: string;
   volumes: string[];
+  bytes: number;
+  /** `linux/amd64` */
+  platform: string;
   /** Host folder with `passwd`, `group` and `hosts`: the image's own lines and ours. */
   etc: string;
 };
@@ -64,7 +67,9 @@ async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<Ima
   const etc = await cached(`images/${image.Id.replace(":", "-")}-${layout}`, (folder) => readImage(docker, image.Id, folder));
   const { packages } = Known.parse(JSON.parse(await readFile(join(etc, "image.json"), "utf8")));
   const path = image.Config.Env?.find((line) => line.startsWith("PATH="))?.slice(5);
-  return { id: image.Id, packages, path: path || defaultPath, volumes: Object.keys(image.Config.Volumes ?? {}), etc };
+  const platform = `${image.Os}/${image.Architecture}`;
+  const volumes = Object.keys(image.Config.Volumes ?? {});
+  return { id: image.Id, packages, path: path || defaultPath, volumes, bytes: image.Size, platform, etc };
 }
 
 async function readImage(docker: Docker, id: string, folder: string): Promise<void> {
@@ -101,8 +106,12 @@ export function dpkgPackages(status: string): string[] {
   return packages.sort();
 }
 
-/** A container of the image that is never started, to read files from. */
-export async function unstarted(docker: Docker, image: string): Promise<AsyncDisposable & { container: Docker.Container }> {
+/** A container of the image that is not started, to read files from. */
+export async function unstarted(
+  docker: Docker,
+  image: string,
+  more: Docker.ContainerCreateOptions = {},
+): Promise<AsyncDisposable & { container: Docker.Container }> {
   const name = `alidade-look-${randomBytes(6).toString("hex")}`;
   // Labelled like a sandbox, so that the reaper finds one that was left behind.
   const limits = Limits.parse({});
@@ -116,6 +125,7 @@ export async function unstarted(docker: Docker, image: string): Promise<AsyncDis
       Cmd: [],
       NetworkDisabled: true,
       HostConfig: { NetworkMode: "none" },
+      ...more,
     }),
   );
   return {

@@ -12,6 +12,8 @@ import type { Duplex } from "node:stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
+import type { LayerEntry } from "../../files/layer.ts";
+import { LayerBounds } from "../../files/layer-bounds.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
 import { commandEnd } from "../../host/command-end.ts";
 import { removeSandboxFolder, sandboxMark } from "../../host/process-folder.ts";
@@ -19,6 +21,7 @@ import { killProcesses } from "../../host/process-tree.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { maxStreams } from "../door/multiplexer.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import { folderLayer, putIntoFolder } from "./folder-layer.ts";
 import type { SamePlace } from "./same-place.ts";
 
 const treeVariable = "ALIDADE_EXEC";
@@ -27,7 +30,16 @@ const lastOutputMs = 500;
 
 export class ProcessSandbox implements Sandbox {
   readonly id: string;
-  readonly facts: SandboxFacts = { backend: "process", isolation: "none", image: null, image_digest: null, packages: null };
+  readonly facts: SandboxFacts = {
+    backend: "process",
+    isolation: "none",
+    image: null,
+    image_digest: null,
+    packages: null,
+    user: "agent",
+    writable: "root",
+    disk_limit: "none",
+  };
   readonly #folder: string;
   readonly #files: string;
   /** `files` as the sandbox's commands see it. */
@@ -154,6 +166,25 @@ export class ProcessSandbox implements Sandbox {
       throw readError(error, folder);
     }
     return collector.files();
+  }
+
+  async *changes(paths: string[], signal?: AbortSignal): AsyncGenerator<LayerEntry> {
+    const hidden = [...Object.keys(this.#spec.mounts), "/tmp", ...(paths.includes("/") ? ["/home/agent"] : [])];
+    const bounds = new LayerBounds();
+    try {
+      for (const path of paths) yield* folderLayer(this.#files, posix.resolve("/", path), { hidden, bounds, signal });
+    } catch (error) {
+      await this.#assertThere();
+      throw readError(error, paths.join(", "));
+    }
+  }
+
+  async putEntries(entries: AsyncIterable<LayerEntry>): Promise<void> {
+    try {
+      await putIntoFolder(this.#files, entries, (folder) => this.#makeFolder(folder));
+    } catch (error) {
+      throw asAlidadeError(error, "sandbox_error", "Putting a work into the sandbox: ");
+    }
   }
 
   /** A missing file was removed inside. Where nothing is left, the sandbox itself was removed. */

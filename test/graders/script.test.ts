@@ -8,6 +8,7 @@ import { backends } from "../../sandboxes/index.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
+import { folderOf, keptWork } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 
 const owner = { run_id: "run-test-script", owner: await currentOwner() };
@@ -23,10 +24,11 @@ function gradeBy(command: string[], limits: Record<string, number>, backend: San
 
 type Graded = { command: string[]; work: TreeFile[]; base?: TreeFile[]; limits?: Record<string, number>; backend?: SandboxBackend };
 
-function gradeWork({ command, work, base = [], limits = {}, backend = localProcess }: Graded) {
-  const task = Task.parse({ task_id: "s", instruction: "i", limits, grader: { kind: "script", command } });
+async function gradeWork({ command, work, base = [], limits = {}, backend = localProcess }: Graded) {
+  const environment = { files: await folderOf(base) };
+  const task = Task.parse({ task_id: "s", instruction: "i", environment, limits, grader: { kind: "script", command } });
   const context = { task, signal: new AbortController().signal };
-  return grade({ ...context, base, work, fresh: freshSandbox(context, backend, owner) });
+  return grade({ ...context, work: await keptWork(base, work), fresh: freshSandbox(context, backend, owner) });
 }
 
 test("the last line is the reward, with its components", async () => {

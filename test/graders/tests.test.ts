@@ -5,15 +5,16 @@ import { AlidadeError } from "../../errors.ts";
 import { applyPatch } from "../../files/apply-patch.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { overlay } from "../../files/file-tree.ts";
-import { baseFiles } from "../../graders/check.ts";
-import { freshSandbox, grade } from "../../graders/grade.ts";
+import { temporaryLayers } from "../../files/layer.ts";
+import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { takeWork } from "../../graders/work.ts";
+import { placeWork, takeWork } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
+import { keptWork } from "../fakes/kept-work.ts";
 
 let task: Task;
 let base: TreeFile[];
@@ -23,7 +24,7 @@ let owner: { run_id: string; owner: string };
 let names: string[];
 before(async () => {
   [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
-  base = await baseFiles(task);
+  base = await deliveredFiles(task);
   gold = applyPatch(base, task.gold_patch as string);
   owner = { run_id: "run-test-graders", owner: await currentOwner() };
   const { fail_to_pass, pass_to_pass } = TestsSpec.parse(task.grader);
@@ -34,9 +35,11 @@ const source = "src/parse-duration.js";
 const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o644 });
 const textOf = (files: TreeFile[], path: string) => files.find((one) => one.path === path)?.content.toString() ?? "";
 
-function gradeWork(work: TreeFile[], change: { task?: Task; signal?: AbortSignal } = {}) {
+const workOf = (files: TreeFile[]) => keptWork(base, files, task.environment.workdir);
+
+async function gradeWork(files: TreeFile[], change: { task?: Task; signal?: AbortSignal } = {}) {
   const context = { task: change.task ?? task, signal: change.signal ?? new AbortController().signal };
-  return grade({ ...context, base, work, fresh: freshSandbox(context, localProcess, owner) });
+  return grade({ ...context, work: await workOf(files), fresh: freshSandbox(context, localProcess, owner) });
 }
 
 function withGrader(grader: Partial<Task["grader"]>, limits: Partial<Task["limits"]> = {}): Task {
@@ -221,21 +224,33 @@ test("a work with a path that leaves the workdir is not written anywhere", async
   assert.deepEqual([verdict.reward, verdict.status], [0, "no_output"], "its own doing: a work without it is graded");
 });
 
-test("links in the workdir and the agent's own git folder are not part of the work", async () => {
+test("links and the agent's own git folder are part of the work, and caches are not graded with", async () => {
   await using sandbox = await localProcess.create(specOf(task, owner), new AbortController().signal);
   await sandbox.writeFiles(base);
   await sandbox.writeFiles([file(".git/config", "[core]\n\tfsmonitor = touch /tmp/owned\n"), file("src/new.js", "1\n")]);
+  await sandbox.writeFiles([file("test/__pycache__/test_x.cpython-311.pyc", "forged")]);
   await sandbox.exec(["ln", "-s", "/etc/passwd", "link"]);
-  await sandbox.exec(["ln", "-s", "/etc", "folder"]);
+  await sandbox.exec(["mkdir", "empty"]);
   await sandbox.freeze();
-  const work = await takeWork(sandbox, task);
-  assert.deepEqual(work.map((one) => one.path).sort(), [...base.map((one) => one.path), "src/new.js"].sort());
+  await using kept = await temporaryLayers();
+  const work = await takeWork(sandbox, task, base, kept.folder);
+  const found = work.changes.filter(({ type }) => type !== "folder").map(({ path }) => path);
+  const { workdir } = task.environment;
+  const names = [".git/config", "link", "src/new.js", "test/__pycache__/test_x.cpython-311.pyc"];
+  assert.deepEqual(
+    found,
+    names.map((name) => `${workdir}/${name}`),
+  );
+  await using fresh = await localProcess.create(specOf(task, owner), new AbortController().signal);
+  await placeWork(fresh, task, work, {}, new AbortController().signal);
+  const { stdout } = await fresh.exec(["sh", "-c", "find . -name '*.pyc'; ls -A; readlink link"]);
+  assert.equal(stdout, ".git\nempty\nlink\nsrc\n/etc/passwd\n");
 });
 
 test("work that fills the grader's own sandbox, or takes its memory, is no output: 0 and no place to hide", async () => {
   for (const code of ["sandbox_disk_full", "sandbox_out_of_memory"] as const) {
     const fresh = () => Promise.reject(new AlidadeError(code, "the sandbox is full"));
-    const verdict = await grade({ task, base, work: gold, fresh, signal: new AbortController().signal });
+    const verdict = await grade({ task, work: await workOf(gold), fresh, signal: new AbortController().signal });
     assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", code]);
   }
 });
@@ -248,14 +263,14 @@ test("a sandbox that cannot be released costs no verdict", async () => {
     return sandbox;
   };
   const context = { task, signal: new AbortController().signal };
-  const verdict = await grade({ ...context, base, work: gold, fresh: freshSandbox(context, { ...localProcess, create }, owner) });
+  const verdict = await grade({ ...context, work: await workOf(gold), fresh: freshSandbox(context, { ...localProcess, create }, owner) });
   assert.deepEqual([verdict.reward, verdict.status, verdict.error], [1, "graded", null]);
 });
 
 test("a backend that fails gives a verdict without a reward, and so does a cancelled grading", async () => {
   const fresh = () => Promise.reject(new Error("the engine is gone"));
   const signal = new AbortController().signal;
-  const verdict = await grade({ task, base, work: gold, fresh, signal });
+  const verdict = await grade({ task, work: await workOf(gold), fresh, signal });
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_error"]);
   assert.match(verdict.error?.message ?? "", /the engine is gone/);
   const cancelled = await gradeWork(gold, { signal: AbortSignal.abort() });

@@ -46,23 +46,12 @@ test("slots that may take more memory than the machine has are refused, with the
   assert.equal(fitMachine([taskOf(1024, 1)], 8, { init: 2, run: 8 }, plain, roomOf(4 * gibibyte), true).concurrency.run, 8);
 });
 
-test("in Docker the disk is memory, and a grader's sandbox has twice of it", () => {
-  const limits = taskOf(1024, 1000).limits;
-  const { memory_mb: takes } = docker.takes(limits);
-  assert.equal(takes, 1024 + 1.5 * (1000 + 16 + 16 + 64 + 16));
-  const graded = (takes ?? 0) + 1.5 * 1000;
-  const room = roomOf((takes ?? 0) + graded);
-  assert.deepEqual(fit(taskOf(1024, 1000), { run: 1, post: 1 }, room, docker).concurrency, {
-    rollouts: Number.POSITIVE_INFINITY,
-    init: 2,
-    run: 1,
-    post: 1,
-    ahead: 0,
-  });
-  assert.throws(
-    () => fit(taskOf(1024, 1000), { run: 2, post: 1 }, room, docker),
-    /limits\.memory_mb \(1024\) and limits\.disk_mb \(1000, kept in memory\) of task/,
-  );
+test("a sandbox in Docker takes its memory and its disk, and a grader's twice of the disk", () => {
+  assert.deepEqual(docker.takes(taskOf(1024, 1000).limits), { memory_mb: 1024, disk_mb: 1000 });
+  const one = { run: 1, post: 1 };
+  assert.equal(fit(taskOf(1024, 1000), one, { memory_mb: 2048, disk_mb: 3000 }, docker).concurrency.ahead, 0);
+  const short = { memory_mb: 9000, disk_mb: 2999 };
+  assert.throws(() => fit(taskOf(1024, 1000), { run: 2, post: 1 }, short, docker), /limits\.disk_mb \(1000\) of task/);
 });
 
 test("the disk of process sandboxes is held against the space that is free", () => {

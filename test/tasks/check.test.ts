@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { overlay } from "../../files/file-tree.ts";
-import { baseFiles, checkTask } from "../../graders/check.ts";
-import { freshSandbox, grade } from "../../graders/grade.ts";
+import { checkTask } from "../../graders/check.ts";
+import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { loadTasks } from "../../tasks/index.ts";
+import { keptWork } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 import { checkAll } from "./check-all.ts";
 
@@ -33,16 +34,16 @@ test("a test framework planted in the work's node_modules reports nothing", asyn
   if (!(await need(t, "npm-registry"))) return;
   const [task] = await loadTasks("examples/tasks/swe-npm.jsonl#shell-quote-drive-letter");
   assert.ok(task?.grader.kind === "tests");
-  const base = await baseFiles(task);
+  const base = await deliveredFiles(task);
   const fake = "module.exports = (name, ...rest) => rest.at(-1)({ equal() {}, same() {}, deepEqual() {}, end() {} });\n";
   const planted = { path: "node_modules/tape/index.js", content: Buffer.from(fake), mode: 0o644 };
-  const context = { task, base, signal: t.signal };
+  const context = { task, signal: t.signal };
   for (const change of [[], task.grader.protected]) {
     const guarded = { ...task, grader: { ...task.grader, protected: change } };
     const verdict = await grade({
       ...context,
       task: guarded,
-      work: overlay(base, [planted]),
+      work: await keptWork(base, overlay(base, [planted]), task.environment.workdir),
       fresh: freshSandbox(context, localProcess, owner),
     });
     assert.equal(verdict.reward, 0, JSON.stringify(verdict.evidence));

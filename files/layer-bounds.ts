@@ -1,0 +1,37 @@
+/** How much a layer may hold. What an agent leaves is hostile: each bound throws before more is read. */
+import { AlidadeError } from "../errors.ts";
+import { deepestFolder, longestPath, mostEntries } from "./file-collector.ts";
+
+/** The largest work that is kept for grading; a disk of the default size that is full. */
+const mostBytes = 2 * 1024 ** 3;
+
+export class LayerBounds {
+  readonly #disk: number;
+  #entries = 0;
+  #bytes = 0;
+
+  /** `disk`: bytes that the sandbox's disk can hold. */
+  constructor(disk = Number.POSITIVE_INFINITY) {
+    this.#disk = disk;
+  }
+
+  /** Counts a path that differs, once. Throws `output_too_large`; `output_unreadable` for a name that is not UTF-8. */
+  meets(path: string): void {
+    this.#entries += 1;
+    if (this.#entries > mostEntries) throw tooLarge(`more than ${mostEntries} files and folders`);
+    if (Buffer.byteLength(path) > longestPath) throw tooLarge(`a path of more than ${longestPath} bytes`);
+    if (path.split("/", deepestFolder + 2).length > deepestFolder + 1) throw tooLarge(`more than ${deepestFolder} folders in one another`);
+    // Decoding put it there: the file would come out under another name.
+    if (path.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The name ${JSON.stringify(path)} is not UTF-8.`);
+  }
+
+  /** Counts a file's bytes before they are read. A file that is all hole has any size. */
+  takes(path: string, size: number): void {
+    this.#bytes += size;
+    if (this.#bytes > Math.min(mostBytes, this.#disk)) throw tooLarge(`more than ${Math.min(mostBytes, this.#disk)} bytes (at ${path})`);
+  }
+}
+
+function tooLarge(what: string): AlidadeError {
+  return new AlidadeError("output_too_large", `The work in the sandbox holds ${what}.`);
+}

@@ -1,0 +1,206 @@
+/**
+ * What an agent changed, as a tarball: files, links, folders, modes and deletions. It is written and read as a stream; in
+ * memory are the names, sizes and hashes. A layer is read from outside and nothing of it is executed.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, posix } from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
+import { extract, type Header, type Pack, pack } from "tar-stream";
+import { AlidadeError } from "../errors.ts";
+import { hashOf } from "../schema/ids.ts";
+import { foldersAbove, isExecutable, type TreeFile } from "./file-tree.ts";
+
+/** One path of a layer, with its content where it has any. */
+export type LayerEntry = {
+  /** Absolute inside the sandbox, normal. */
+  path: string;
+  /** `hardlink`: a second name of a file that came before. */
+  type: "file" | "folder" | "link" | "hardlink" | "deleted";
+  /** Against what the sandbox was made from. */
+  kind: "added" | "modified" | "deleted";
+  /** Permission bits, set-id and sticky bits too. */
+  mode: number;
+  /** null: the sandbox's own user. */
+  owner: { uid: number; gid: number } | null;
+  mtime: Date;
+  size: number;
+  /** What a link says; of a hardlink the absolute path of the first name. */
+  target: string | null;
+  /** Of a file; read to its end before the next entry is asked for. */
+  content: AsyncIterable<Buffer> | null;
+};
+
+/** What a layer says of one path. `sha256`: hex, of a file's content. */
+export type Change = Pick<LayerEntry, "path" | "type" | "kind" | "mode" | "size" | "target"> & { sha256: string | null };
+
+export type Layer = {
+  /** The tarball on this machine, compressed with gzip: `root/<path>` for each path, then `deleted.json` with the paths that are gone. */
+  file: string;
+  /** Hex, over paths, types, modes, links and contents: equal works have equal hashes, whenever they were made. */
+  sha256: string;
+  /** Of the tarball. */
+  bytes: number;
+  /** Sorted by path. */
+  changes: Change[];
+};
+
+const prefix = "root";
+const deletedName = "deleted.json";
+
+/**
+ * Writes entries to `<folder>/<hash>.tar.gz`. Of `delivered` (absolute paths: files that were put into the sandbox after
+ * it was made) only what differs is kept, and those that are missing are deletions.
+ */
+export async function keepLayer(
+  entries: AsyncIterable<LayerEntry>,
+  folder: string,
+  delivered = new Map<string, TreeFile>(),
+): Promise<Layer> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const draft = await mkdtemp(join(folder, ".draft-"));
+  try {
+    const archive = pack();
+    const written = pipeline(archive, createGzip({ level: 1 }), createWriteStream(join(draft, "layer"), { mode: 0o600 }));
+    written.catch(() => {}); // awaited below
+    const changes = await writeEntries(entries, archive, delivered).catch((error: unknown) => {
+      archive.destroy(error as Error);
+      throw error;
+    });
+    await written;
+    const sha256 = hashOf(changes.map(({ path, type, mode, target, sha256 }) => [path, type, mode, target, sha256]));
+    const file = join(folder, `${sha256}.tar.gz`);
+    await rename(join(draft, "layer"), file);
+    return { file, sha256, bytes: (await stat(file)).size, changes };
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, delivered: Map<string, TreeFile>): Promise<Change[]> {
+  const changes = new Map<string, Change>();
+  const missing = new Set(delivered.keys());
+  const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)));
+  for await (const entry of entries) {
+    const before = delivered.get(entry.path);
+    missing.delete(entry.path);
+    if (entry.type === "folder" && ours.has(entry.path) && entry.kind === "added" && entry.mode === 0o755) continue;
+    const content =
+      before !== undefined && entry.type === "file" && entry.size === before.content.length ? await buffered(entry) : entry.content;
+    if (before !== undefined && isSame(before, entry, content)) continue;
+    const kind = before === undefined || entry.type === "deleted" ? entry.kind : "modified";
+    const sha256 = await writeEntry(archive, entry, content);
+    const first = entry.type === "hardlink" ? changes.get(entry.target ?? "") : undefined;
+    const { path, mode, size, target } = entry;
+    const asFile = first !== undefined && { type: first.type, size: first.size, target: null, sha256: first.sha256 };
+    changes.set(path, { path, type: entry.type, kind, mode, size, target, sha256, ...asFile });
+  }
+  for (const path of missing) changes.set(path, { path, type: "deleted", kind: "deleted", mode: 0, size: 0, target: null, sha256: null });
+  const sorted = [...changes.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  const deleted = sorted.filter(({ type }) => type === "deleted").map(({ path }) => path);
+  archive.entry({ name: deletedName, mode: 0o644 }, JSON.stringify(deleted));
+  archive.finalize();
+  return sorted;
+}
+
+function buffered({ content }: LayerEntry): Promise<Buffer> {
+  return buffer(content ?? Readable.from([]));
+}
+
+/** Of the mode the executable bit counts: what else it says differs between sandboxes. */
+function isSame(before: TreeFile, entry: LayerEntry, content: Buffer | LayerEntry["content"]): boolean {
+  return (
+    Buffer.isBuffer(content) && content.equals(before.content) && isExecutable(before) === isExecutable({ ...before, mode: entry.mode })
+  );
+}
+
+/** Returns the content's hash. */
+async function writeEntry(archive: Pack, entry: LayerEntry, content: Buffer | LayerEntry["content"]): Promise<string | null> {
+  if (entry.type === "deleted") return null;
+  const header = headerOf(entry);
+  if (entry.type !== "file") {
+    archive.entry(header);
+    return null;
+  }
+  const hash = createHash("sha256");
+  const source = Readable.from(hashed(Buffer.isBuffer(content) ? [content] : (content ?? []), hash), { objectMode: false });
+  await pipeline(source, archive.entry(header));
+  return hash.digest("hex");
+}
+
+async function* hashed(content: AsyncIterable<Buffer> | Buffer[], hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+  for await (const chunk of content) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+const tarTypes = { file: "file", folder: "directory", link: "symlink", hardlink: "link" } as const;
+
+function headerOf(entry: LayerEntry & { type: LayerEntry["type"] }): Partial<Header> & { name: string } {
+  const { path, mode, owner, mtime, size, target } = entry;
+  const type = tarTypes[entry.type as keyof typeof tarTypes];
+  const linkname = entry.type === "hardlink" ? `${prefix}${target}` : target;
+  return {
+    name: `${prefix}${path}${type === "directory" ? "/" : ""}`,
+    type,
+    mode,
+    ...(owner ?? { uid: 65534, gid: 65534 }),
+    // Nothing here tells whose it is: said in words, which readers of tarballs show.
+    uname: owner === null ? ownUser : "",
+    mtime,
+    size: type === "file" ? size : 0,
+    ...(linkname === null ? {} : { linkname }),
+  };
+}
+
+const ownUser = "agent";
+
+/** What a layer holds, without what is deleted, in the order of its tarball. */
+export async function* readLayer(layer: Layer): AsyncGenerator<LayerEntry, void, undefined> {
+  const kinds = new Map(layer.changes.map(({ path, kind }) => [path, kind]));
+  const archive = extract();
+  const reading = pipeline(createReadStream(layer.file), createGunzip(), new PassThrough(), archive);
+  reading.catch(() => {}); // told by the loop
+  for await (const entry of archive) {
+    const { name, type, mode = 0, uid = 0, gid = 0, uname, mtime = new Date(0), size = 0, linkname } = entry.header;
+    const path = name.slice(prefix.length).replace(/\/$/, "");
+    const found = Object.entries(tarTypes).find(([, tar]) => tar === type)?.[0] as LayerEntry["type"] | undefined;
+    if (name.startsWith(`${prefix}/`) && found !== undefined) {
+      if (posix.normalize(path) !== path)
+        throw new AlidadeError("output_unreadable", `The work names ${JSON.stringify(path)}, which is no normal path.`);
+      const target = linkname === undefined || linkname === null ? null : found === "hardlink" ? linkname.slice(prefix.length) : linkname;
+      const content = found === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
+      const owner = uname === ownUser ? null : { uid, gid };
+      yield { path, type: found, kind: kinds.get(path) ?? "added", mode, owner, mtime, size, target, content };
+    }
+    entry.resume();
+  }
+  await reading;
+}
+
+/** A folder for layers that are needed for a moment. */
+export async function temporaryLayers(): Promise<AsyncDisposable & { folder: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-layers-"));
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** The changes that make `files` of `base`, below `folder`. */
+export async function* changesBetween(base: TreeFile[], files: TreeFile[], folder: string): AsyncGenerator<LayerEntry, void, undefined> {
+  const before = new Map(base.map((file) => [file.path, file]));
+  const after = new Set(files.map(({ path }) => path));
+  const rest = { owner: null, mtime: new Date(0), target: null };
+  for (const path of before.keys())
+    if (!after.has(path)) yield { ...rest, path: `${folder}/${path}`, type: "deleted", kind: "deleted", mode: 0, size: 0, content: null };
+  for (const { path, content, mode } of files) {
+    const old = before.get(path);
+    if (old?.content.equals(content) && isExecutable(old) === isExecutable({ path, content, mode })) continue;
+    const kind = old === undefined ? "added" : "modified";
+    yield { ...rest, path: `${folder}/${path}`, type: "file", kind, mode, size: content.length, content: Readable.from([content]) };
+  }
+}

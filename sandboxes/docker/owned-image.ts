@@ -1,0 +1,72 @@
+/**
+ * An image whose workdir is the sandbox's user's. Its files belong to root in most images; giving them away in each
+ * container would copy all of them into its layer, so it is done once for an image and kept as a layer of its own.
+ */
+import { createHash } from "node:crypto";
+import type Docker from "dockerode";
+import { AlidadeError, messageOf } from "../../errors.ts";
+import { SharedWork } from "../../host/shared-work.ts";
+import { hasImage } from "./base-image.ts";
+import { engineWork, isNotFound } from "./client.ts";
+import { unstarted } from "./image.ts";
+import { pathStat } from "./path-stat.ts";
+
+export type OwnedImage = {
+  /** To make containers from. */
+  image: string;
+  /** The image has no such folder: it is made in each container. */
+  hasWorkdir: boolean;
+};
+
+const known = new Map<string, OwnedImage>();
+const making = new Map<string, SharedWork<OwnedImage>>();
+
+/** `image`: a content id. `user`: uid. Throws `sandbox_unavailable` for a workdir that is no folder of its own. */
+export async function ownedImage(docker: Docker, image: string, workdir: string, user: number, signal: AbortSignal): Promise<OwnedImage> {
+  const key = `${image} ${workdir} ${user}`;
+  const found = known.get(key);
+  if (found !== undefined && (found.image === image || (await hasImage(docker, found.image)))) return found;
+  const work = making.get(key) ?? new SharedWork<OwnedImage>();
+  making.set(key, work);
+  const made = await work.join(signal, () => make(docker, image, workdir, user));
+  known.set(key, made);
+  return made;
+}
+
+async function make(docker: Docker, image: string, workdir: string, user: number): Promise<OwnedImage> {
+  if (!(await isFolder(docker, image, workdir))) return { image, hasWorkdir: false };
+  if (user === 0) return { image, hasWorkdir: true };
+  const tag = createHash("sha256").update(`${image} ${workdir} ${user}`).digest("hex").slice(0, 16);
+  const name = `alidade/owned:${tag}`;
+  if (!(await hasImage(docker, name))) await giveAway(docker, image, workdir, user, tag);
+  return { image: name, hasWorkdir: true };
+}
+
+async function isFolder(docker: Docker, image: string, workdir: string): Promise<boolean> {
+  await using look = await unstarted(docker, image);
+  const found = await pathStat(look.container, workdir);
+  if (found === null || found.isFolder) return found !== null;
+  throw refused(`The workdir ${workdir} of the image is a link or a file: name a folder`);
+}
+
+/** The image's own chown, without a network, before any agent: with no more than the right to give files away. */
+async function giveAway(docker: Docker, image: string, workdir: string, user: number, tag: string): Promise<void> {
+  const chown = { Entrypoint: ["chown", "-Rh", `${user}:${user}`, workdir], User: "0:0", WorkingDir: "/" };
+  const capabilities = { CapDrop: ["ALL"], CapAdd: ["CHOWN", "DAC_READ_SEARCH"], SecurityOpt: ["no-new-privileges"] };
+  await using maker = await unstarted(docker, image, { ...chown, HostConfig: { ...capabilities, NetworkMode: "none" } });
+  try {
+    await engineWork.run(undefined, () => maker.container.start());
+    const { StatusCode } = (await maker.container.wait()) as { StatusCode: number };
+    if (StatusCode !== 0) throw new Error(`chown ended with ${StatusCode}`);
+    await engineWork.run(undefined, () => maker.container.commit({ repo: "alidade/owned", tag, pause: false }));
+  } catch (error) {
+    if (isNotFound(error)) throw error;
+    throw refused(
+      `The workdir ${workdir} of the image could not be given to uid ${user} (${messageOf(error)}); a task with user: root needs no such change`,
+    );
+  }
+}
+
+function refused(message: string): AlidadeError {
+  return new AlidadeError("sandbox_unavailable", message, { param: "workdir" });
+}

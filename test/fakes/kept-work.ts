@@ -1,0 +1,30 @@
+/** Works and task folders from files in memory, kept until the test file ends. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { changesBetween, keepLayer, type Layer } from "../../files/layer.ts";
+
+let folder: string | undefined;
+
+function ownFolder(): string {
+  folder ??= mkdtempSync(join(tmpdir(), "alidade-kept-"));
+  return folder;
+}
+process.on("exit", () => folder && rmSync(folder, { recursive: true }));
+
+/** The work that makes `files` of `base` in a workdir. */
+export async function keptWork(base: TreeFile[], files: TreeFile[], workdir = "/work"): Promise<Layer> {
+  return keepLayer(changesBetween(base, files, workdir), ownFolder());
+}
+
+/** A folder with these files, as a task names one. */
+export async function folderOf(files: TreeFile[]): Promise<string> {
+  const made = await mkdtemp(join(ownFolder(), "task-"));
+  for (const { path, content, mode } of files) {
+    await mkdir(dirname(join(made, path)), { recursive: true });
+    await writeFile(join(made, path), content, { mode });
+  }
+  return made;
+}
