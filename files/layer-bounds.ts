@@ -2,12 +2,14 @@
 import { AlidadeError } from "../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "./file-collector.ts";
 
-/** The largest work that is kept for grading; a disk of the default size that is full. */
-const mostBytes = 2 * 1024 ** 3;
+/** Work over this was not written by hand. It is put into each sandbox that grades it, and each file there is made anew. */
+const mostFiles = 20_000;
+const mostBytes = 256 * 1024 ** 2;
 
 export class LayerBounds {
   readonly #disk: number;
   #entries = 0;
+  #files = 0;
   #bytes = 0;
 
   /** `disk`: bytes that the sandbox's disk can hold. */
@@ -25,9 +27,11 @@ export class LayerBounds {
     if (path.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The name ${JSON.stringify(path)} is not UTF-8.`);
   }
 
-  /** Counts a file's bytes before they are read. A file that is all hole has any size. */
+  /** Counts a file and its bytes before they are read. A file that is all hole has any size. */
   takes(path: string, size: number): void {
+    this.#files += 1;
     this.#bytes += size;
+    if (this.#files > mostFiles) throw tooLarge(`more than ${mostFiles} files`);
     if (this.#bytes > Math.min(mostBytes, this.#disk)) throw tooLarge(`more than ${Math.min(mostBytes, this.#disk)} bytes (at ${path})`);
   }
 }

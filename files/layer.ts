@@ -166,7 +166,7 @@ export async function* readLayer(layer: Layer): AsyncGenerator<LayerEntry, void,
   const kinds = new Map(layer.changes.map(({ path, kind }) => [path, kind]));
   const archive = extract();
   const reading = pipeline(createReadStream(layer.file), createGunzip(), new PassThrough(), archive);
-  reading.catch(() => {}); // told by the loop
+  reading.catch(() => {}); // thrown by the loop
   for await (const entry of archive) {
     const { name, type, mode = 0, uid = 0, gid = 0, uname, mtime = new Date(0), size = 0, linkname } = entry.header;
     const path = name.slice(prefix.length).replace(/\/$/, "");

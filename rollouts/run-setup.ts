@@ -16,7 +16,7 @@ export type RunSetup = {
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */
-  folder: Pick<RunFolder, "record" | "keep">;
+  folder: Pick<RunFolder, "record" | "keep" | "blobs">;
   slots: Slots;
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;

@@ -45,7 +45,7 @@ export async function putArchive(container: Docker.Container, place: string, arc
   });
   try {
     const source = Readable.from(archive);
-    source.on("error", () => {}); // told by `filled`
+    source.on("error", () => {}); // thrown by `filled`
     await Promise.all([filled, container.putArchive(source, { path: place, abortSignal: failed.signal } as { path: string })]);
   } catch (error) {
     throw writeError(failed.signal.aborted ? failed.signal.reason : error, folder);

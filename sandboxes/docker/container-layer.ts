@@ -85,7 +85,7 @@ async function* readArchive(
   const archive = extract();
   // A small pipe between, so that leaving early destroys the source and with it the engine's work.
   const feeding = pipeline(source, new PassThrough(), archive);
-  feeding.catch(() => {}); // told by the loop below
+  feeding.catch(() => {}); // thrown by the loop below
   try {
     for await (const entry of archive) {
       const { name, type = "file", mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = entry.header;
@@ -96,7 +96,7 @@ async function* readArchive(
       if (kind !== undefined && entryType === "hardlink" && !came.has(target ?? "")) alone.push(path);
       else if (kind !== undefined && entryType !== undefined) {
         came.add(path);
-        bounds.takes(path, size);
+        if (entryType === "file") bounds.takes(path, size);
         const content = entryType === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
         const owner = { uid, gid };
         yield { path, type: entryType, kind, mode: mode & 0o7777, owner, mtime, size, target: content ? null : target, content };

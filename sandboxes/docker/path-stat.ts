@@ -1,4 +1,5 @@
 /** What the engine says of one path of a container, which need not run. */
+import type { IncomingMessage } from "node:http";
 import type Docker from "dockerode";
 import { statusOf } from "./client.ts";
 
@@ -24,7 +25,9 @@ export async function pathStat(container: Docker.Container, path: string): Promi
     throw error;
   });
   if (answer === null) return null;
-  const header = (answer as { headers?: Record<string, string> }).headers?.["x-docker-container-path-stat"] ?? "";
+  const response = answer as unknown as IncomingMessage;
+  response.resume(); // has no body, and holds its connection until that is read
+  const header = String(response.headers["x-docker-container-path-stat"] ?? "");
   const { mode = 0, mtime } = JSON.parse(Buffer.from(header, "base64").toString("utf8") || "{}") as { mode?: number; mtime?: string };
   const has = (bit: number) => Math.floor(mode / bit) % 2 === 1;
   const top = goBits.reduce((sum, [go, bit]) => sum + (has(go) ? bit : 0), 0);
