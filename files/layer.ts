@@ -84,6 +84,7 @@ export async function keepLayer(
 
 async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, delivered: Map<string, TreeFile>): Promise<Change[]> {
   const changes = new Map<string, Change>();
+  const unsent = { bytes: 0 };
   const missing = new Set(delivered.keys());
   const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)));
   for await (const entry of entries) {
@@ -94,7 +95,7 @@ async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, d
       before !== undefined && entry.type === "file" && entry.size === before.content.length ? await buffered(entry) : entry.content;
     if (before !== undefined && isSame(before, entry, content)) continue;
     const kind = before === undefined || entry.type === "deleted" ? entry.kind : "modified";
-    const sha256 = await writeEntry(archive, entry, content);
+    const sha256 = await writeEntry(archive, entry, content, unsent);
     const first = entry.type === "hardlink" ? changes.get(entry.target ?? "") : undefined;
     const { path, mode, size, target } = entry;
     const asFile = first !== undefined && { type: first.type, size: first.size, target: null, sha256: first.sha256 };
@@ -119,8 +120,18 @@ function isSame(before: TreeFile, entry: LayerEntry, content: Buffer | LayerEntr
   );
 }
 
+/** Held in memory as a whole: a stream for each of thousands of small files takes most of the time. */
+const smallBytes = 64 * 1024;
+/** After so many bytes one entry goes through a stream, which waits until those before it are written. */
+const mostUnsent = 1024 * 1024;
+
 /** Returns the content's hash. */
-async function writeEntry(archive: Pack, entry: LayerEntry, content: Buffer | LayerEntry["content"]): Promise<string | null> {
+async function writeEntry(
+  archive: Pack,
+  entry: LayerEntry,
+  content: Buffer | LayerEntry["content"],
+  unsent: { bytes: number },
+): Promise<string | null> {
   if (entry.type === "deleted") return null;
   const header = headerOf(entry);
   if (entry.type !== "file") {
@@ -128,6 +139,13 @@ async function writeEntry(archive: Pack, entry: LayerEntry, content: Buffer | La
     return null;
   }
   const hash = createHash("sha256");
+  unsent.bytes += entry.size;
+  if (entry.size <= smallBytes && unsent.bytes < mostUnsent) {
+    const whole = Buffer.isBuffer(content) ? content : await buffered(entry);
+    archive.entry(header, whole);
+    return hash.update(whole).digest("hex");
+  }
+  unsent.bytes = 0;
   const source = Readable.from(hashed(Buffer.isBuffer(content) ? [content] : (content ?? []), hash), { objectMode: false });
   await pipeline(source, archive.entry(header));
   return hash.digest("hex");

@@ -25,7 +25,10 @@ export const graderContract: readonly ContractCheck<Grader, GraderContext>[] = [
   },
 ];
 
+/** No sandbox comes to put it into. */
+const noWork = { file: "", sha256: "", bytes: 0, changes: [] };
+
 function contextOf(grader: Grader, { spec }: GraderContext, signal: AbortSignal): GradeContext {
   const task = Task.parse({ task_id: "contract", instruction: "i", grader: { ...spec, kind: grader.name } });
-  return { task, base: [], work: [], signal, graders: [grader], fresh: () => Promise.reject(new Error("no room")) };
+  return { task, work: noWork, signal, graders: [grader], fresh: () => Promise.reject(new Error("no room")) };
 }
