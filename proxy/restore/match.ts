@@ -58,7 +58,7 @@ async function graceForClose(session: Session, fingerprint: string, signal: Abor
         .catch(() => undefined)
         .then(() => over.abort());
       await Promise.race([grace, ...calls.map((call) => Promise.all(running.clientsOf(call).map((client) => client.closed)))]);
-      // Whoever answered a connection that has just closed notes how it ended before this goes on.
+      // The answer to a connection that has just closed is noted before this goes on.
       await new Promise((resolve) => setImmediate(resolve));
     }
   } finally {
