@@ -39,7 +39,7 @@ export type LayerEntry = {
 /** What a layer says of one path. `sha256`: hex, of a file's content. */
 export type Change = Pick<LayerEntry, "path" | "type" | "kind" | "mode" | "size" | "target"> & { sha256: string | null };
 
-export type Layer = {
+export type WorkLayer = {
   /** The tarball on this machine, compressed with gzip: `root/<path>` for each path, then `deleted.json` with the paths that are gone. */
   file: string;
   /** Hex, over paths, types, modes, links and contents: equal works have equal hashes, whenever they were made. */
@@ -61,7 +61,7 @@ export async function keepLayer(
   entries: AsyncIterable<LayerEntry>,
   folder: string,
   delivered = new Map<string, TreeFile>(),
-): Promise<Layer> {
+): Promise<WorkLayer> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = await mkdtemp(join(folder, ".draft-"));
   try {
@@ -180,7 +180,7 @@ function headerOf(entry: LayerEntry & { type: LayerEntry["type"] }): Partial<Hea
 const ownUser = "agent";
 
 /** What a layer holds, without what is deleted, in the order of its tarball. */
-export async function* readLayer(layer: Layer): AsyncGenerator<LayerEntry, void, undefined> {
+export async function* readLayer(layer: WorkLayer): AsyncGenerator<LayerEntry, void, undefined> {
   const kinds = new Map(layer.changes.map(({ path, kind }) => [path, kind]));
   const archive = extract();
   const reading = pipeline(createReadStream(layer.file), createGunzip(), new PassThrough(), archive);

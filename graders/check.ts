@@ -3,7 +3,7 @@
  * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
  */
 import { AlidadeError } from "../errors.ts";
-import { type Layer, temporaryLayers } from "../files/layer.ts";
+import { temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
@@ -46,7 +46,7 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
   return { task_id: task.task_id, backend: backend.name, passed: runs.every((run) => run.verdict.reward === run.expected), runs };
 }
 
-async function knownSolution(task: Task, backend: SandboxBackend, options: CheckOptions, folder: string): Promise<Layer> {
+async function knownSolution(task: Task, backend: SandboxBackend, options: CheckOptions, folder: string): Promise<WorkLayer> {
   if (task.gold_files === null && task.gold_patch === null)
     throw new AlidadeError(
       "task_invalid",
@@ -54,14 +54,14 @@ async function knownSolution(task: Task, backend: SandboxBackend, options: Check
       { param: "gold_patch" },
     );
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
-  return (await goldWork(task, sandbox, folder)) as Layer;
+  return (await goldWork(task, sandbox, folder)) as WorkLayer;
 }
 
 /** What a rollout does, with a known work in the place of an agent's; null: it does nothing. */
 async function attemptTask(
   task: Task,
   backend: SandboxBackend,
-  known: Layer | null,
+  known: WorkLayer | null,
   options: CheckOptions,
   folder: string,
 ): Promise<Verdict> {
@@ -70,7 +70,13 @@ async function attemptTask(
   return grade({ ...context, work, fresh: freshSandbox(context, backend, options) });
 }
 
-async function takenWork(task: Task, backend: SandboxBackend, known: Layer | null, options: CheckOptions, folder: string): Promise<Layer> {
+async function takenWork(
+  task: Task,
+  backend: SandboxBackend,
+  known: WorkLayer | null,
+  options: CheckOptions,
+  folder: string,
+): Promise<WorkLayer> {
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
   if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
   await sandbox.freeze();

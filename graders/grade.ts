@@ -1,7 +1,7 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { readFolder, type TreeFile } from "../files/file-tree.ts";
-import { changesBetween, keepLayer, type Layer, temporaryLayers } from "../files/layer.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import type { Sandbox, SandboxBackend } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
@@ -36,14 +36,14 @@ function mayBeItsDoing({ status }: Verdict): boolean {
 
 /** Is any work of the task's own measured, now: what was delivered, or the known solution? */
 async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const isGraded = async (work: Layer): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
+  const isGraded = async (work: WorkLayer): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
   await using kept = await temporaryLayers();
   if (await isGraded(await keepLayer(changesBetween([], [], ""), kept.folder))) return true;
   const gold = await goldOf(context, kept.folder).catch(() => null);
   return gold !== null && (await isGraded(gold));
 }
 
-async function goldOf({ task, fresh }: GradeContext, folder: string): Promise<Layer | null> {
+async function goldOf({ task, fresh }: GradeContext, folder: string): Promise<WorkLayer | null> {
   await using delivered = await fresh();
   return goldWork(task, delivered, folder);
 }

@@ -1,5 +1,5 @@
 /** A grader turns what an agent did, and the work that was taken out of its sandbox, into a verdict. */
-import type { Layer } from "../files/layer.ts";
+import type { WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { GraderSpec, Task } from "../schema/task.ts";
@@ -15,7 +15,7 @@ export type GraderSampler = {
 export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */
-  work: Layer;
+  work: WorkLayer;
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */

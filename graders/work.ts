@@ -4,7 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import { isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
-import { keepLayer, type Layer, type LayerEntry, readLayer } from "../files/layer.ts";
+import { keepLayer, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
 
@@ -32,7 +32,7 @@ export async function takeWork(
   delivered: TreeFile[],
   folder: string,
   signal?: AbortSignal,
-): Promise<Layer> {
+): Promise<WorkLayer> {
   const { workdir } = environment;
   const entries = whileWorkdirIsThere(sandbox.changes(workPaths(environment), signal), workdir);
   try {
@@ -67,7 +67,7 @@ export type Except = {
 };
 
 /** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. */
-export async function placeWork(sandbox: Sandbox, task: Task, work: Layer, except: Except, signal: AbortSignal): Promise<void> {
+export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, except: Except, signal: AbortSignal): Promise<void> {
   const isPlaced = placedBy(task.environment.workdir, except);
   const gone = work.changes.filter((change) => change.type === "deleted" && isPlaced(change)).map(({ path }) => sandbox.path(path));
   for (let at = 0; at < gone.length; at += mostRemoved) await remove(sandbox, gone.slice(at, at + mostRemoved), signal);
@@ -115,7 +115,7 @@ function parents(path: string): string[] {
 }
 
 /** The paths that the work added, relative to the workdir. */
-export function addedPaths({ changes }: Layer, workdir: string): string[] {
+export function addedPaths({ changes }: WorkLayer, workdir: string): string[] {
   return changes
     .filter(({ kind, path }) => kind === "added" && path.startsWith(`${workdir}/`))
     .map(({ path }) => path.slice(workdir.length + 1));
@@ -124,7 +124,7 @@ export function addedPaths({ changes }: Layer, workdir: string): string[] {
 export type WorkEvidence = { work_sha256: string; no_change: boolean; added: string[]; modified: string[]; deleted: string[] };
 
 /** What a verdict says of the work: paths in the workdir without its slash, others absolute. Folders are no change of their own. */
-export function workEvidence(work: Layer, { environment: { workdir } }: Task): WorkEvidence {
+export function workEvidence(work: WorkLayer, { environment: { workdir } }: Task): WorkEvidence {
   const shown = work.changes.filter(({ path, type }) => type !== "folder" && !isInside(path.slice(1), beside));
   const names = (kind: LayerEntry["kind"]) =>
     shown

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
-import type { Layer } from "../files/layer.ts";
+import type { WorkLayer } from "../files/layer.ts";
 import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
 import { graderOf } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
@@ -31,7 +31,7 @@ type RunningAttempt = {
   run: HarnessRun | null;
   /** The session from its log, once it has ended; the rollout's result is added when it is known. */
   told: ReturnType<typeof reconstruction> | null;
-  work: Layer | null;
+  work: WorkLayer | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   times: Record<string, number>;
@@ -92,7 +92,7 @@ function firstFailure(error: unknown): unknown {
 }
 
 /** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
-async function inSandbox(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<Layer | null> {
+async function inSandbox(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<WorkLayer | null> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
     return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal));
@@ -116,7 +116,7 @@ async function leftBehind(
   { sandbox, delivered }: PreparedRollout,
   { task }: RolloutPlan,
   signal: AbortSignal,
-): Promise<Layer> {
+): Promise<WorkLayer> {
   await sandbox.freeze();
   return takeWork(sandbox, task, delivered, folder.blobs, signal);
 }

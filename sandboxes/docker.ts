@@ -163,15 +163,15 @@ function checkImage({ workdir, platform }: Pick<SandboxSpec, "workdir" | "platfo
   );
 }
 
-type Started = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog" };
+type StartedContainer = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog" };
 
 async function startContainer(
   docker: Docker,
   request: Docker.ContainerCreateOptions,
   { limits }: SandboxSpec,
-  wanted: Started["disk_limit"],
+  wanted: StartedContainer["disk_limit"],
   signal: AbortSignal,
-): Promise<Started> {
+): Promise<StartedContainer> {
   const container = await engineWork.run(signal, () => docker.createContainer(request));
   const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb));
   await engineWork.run(signal, () => container.start());

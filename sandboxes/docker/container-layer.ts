@@ -66,7 +66,12 @@ async function* folderAlone(container: Docker.Container, path: string, kind: Kin
     yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
 }
 
-const types: Record<string, LayerEntry["type"]> = { file: "file", directory: "folder", symlink: "link", link: "hardlink" };
+const types = new Map<string, LayerEntry["type"]>([
+  ["file", "file"],
+  ["directory", "folder"],
+  ["symlink", "link"],
+  ["link", "hardlink"],
+]);
 
 async function* readArchive(
   container: Docker.Container,
@@ -91,7 +96,7 @@ async function* readArchive(
       const { name, type = "file", mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = entry.header;
       const path = posix.join(posix.dirname(from), name).replace(/(.)\/$/, "$1");
       const kind = kindOf(path);
-      const entryType = types[type ?? ""];
+      const entryType = types.get(type ?? "");
       const target = entryType === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : (linkname ?? null);
       if (kind !== undefined && entryType === "hardlink" && !came.has(target ?? "")) alone.push(path);
       else if (kind !== undefined && entryType !== undefined) {

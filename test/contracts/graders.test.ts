@@ -7,7 +7,6 @@ import { parserNamed, parsers } from "../../graders/parsers/index.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import { Verdict } from "../../schema/rollout.ts";
 import { type GraderSpec, Task } from "../../schema/task.ts";
-import { keptWork } from "../fakes/kept-work.ts";
 
 const specs: Record<string, GraderSpec> = {
   tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
@@ -41,7 +40,7 @@ for (const parser of parsers) {
 
 for (const spec of Object.values(specs)) {
   const task = Task.parse({ task_id: "t", instruction: "i", grader: spec });
-  const context = { task, work: await keptWork([], []), signal: new AbortController().signal };
+  const context = { task, work: { file: "", sha256: "", bytes: 0, changes: [] }, signal: new AbortController().signal };
 
   test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
     const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });

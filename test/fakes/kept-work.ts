@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TreeFile } from "../../files/file-tree.ts";
-import { changesBetween, keepLayer, type Layer } from "../../files/layer.ts";
+import { changesBetween, keepLayer, type WorkLayer } from "../../files/layer.ts";
 
 let folder: string | undefined;
 
@@ -15,7 +15,7 @@ function ownFolder(): string {
 process.on("exit", () => folder && rmSync(folder, { recursive: true }));
 
 /** The work that makes `files` of `base` in a workdir. */
-export async function keptWork(base: TreeFile[], files: TreeFile[], workdir = "/work"): Promise<Layer> {
+export async function keptWork(base: TreeFile[], files: TreeFile[], workdir = "/work"): Promise<WorkLayer> {
   return keepLayer(changesBetween(base, files, workdir), ownFolder());
 }
 
