@@ -83,7 +83,9 @@ async function demo(): Promise<void> {
   });
   print(`\n${rolloutTable(records)}`);
   if (flags.engine === undefined)
-    say("\n  Nothing is trainable by default: a grammar holds the practice policy to its plays. `--allow-grammar` takes its tokens.");
+    say(
+      "\n  Trainable is 0 % because a grammar holds the practice policy to its plays. `export --allow-grammar` trains the tokens\n  that it was free to choose.",
+    );
   const [first] = records;
   print(`
   ${path}/sessions/            every call as it happened, a log a session

@@ -182,7 +182,7 @@ test("a policy that is named again as it was is no change", async () => {
   hold.resolve();
   await running;
   const { calls, fidelity } = await client.trajectory();
-  assert.deepEqual(calls[0]?.policy, { start: v1, end: v1, spans: [] });
+  assert.deepEqual(calls[0]?.policy, { start: v1, end: v1, spans: [], check: "unchecked" });
   assert.equal(fidelity.trainable_tokens, "ok".length + 1);
 });
 
@@ -251,7 +251,7 @@ test("a call that waited and was sampled by an engine without a policy has none"
   await until(() => at.proxy.pool.waiting === 1);
   await at.control("POST", "/engines/b/undrain");
   await waiting;
-  assert.deepEqual((await client.trajectory()).calls[0]?.policy, { start: null, end: null, spans: [] });
+  assert.deepEqual((await client.trajectory()).calls[0]?.policy, { start: null, end: null, spans: [], check: null });
   await at.control("POST", "/resume", { fence: paused.fence });
 });
 
