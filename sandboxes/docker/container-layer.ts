@@ -54,15 +54,15 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
-/** Permissions that everyone has: such a folder is the system's, and its owner is not known here. */
-const forEveryone = 0o002;
+/** All users may write: such a folder belongs to the system, and its owner is not known here. */
+const worldWritable = 0o002;
 
 /** A folder of which only something inside changed, or its mode: its archive would be all that is in it. */
 async function* folderAlone(container: Docker.Container, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
   const stat = await pathStat(container, path).catch((error: unknown) => {
     throw readError(error, path);
   });
-  if (stat?.isFolder && (kind === "added" || (stat.mode & forEveryone) === 0))
+  if (stat?.isFolder && (kind === "added" || (stat.mode & worldWritable) === 0))
     yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
 }
 
