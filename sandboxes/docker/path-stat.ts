@@ -18,7 +18,7 @@ const goBits = [
   [2 ** 20, 0o1000],
 ] as const;
 
-/** Of the path itself, where it is a link. null: there is nothing. */
+/** A link is described itself, and not its target. null: nothing is there. */
 export async function pathStat(container: Docker.Container, path: string): Promise<PathStat | null> {
   const answer = await container.infoArchive({ path }).catch((error: unknown) => {
     if (statusOf(error) === 404) return null;
