@@ -32,7 +32,7 @@ export type LayerEntry = {
   size: number;
   /** What a link says; of a hardlink the absolute path of the first name. */
   target: string | null;
-  /** Of a file; read to its end before the next entry is asked for. */
+  /** A file's bytes: read them to their end before you take the next entry. null for all else. */
   content: AsyncIterable<Buffer> | null;
 };
 
@@ -44,7 +44,7 @@ export type WorkLayer = {
   file: string;
   /** Hex, over paths, types, modes, links and contents: equal works have equal hashes, whenever they were made. */
   sha256: string;
-  /** Of the tarball. */
+  /** Size of the tarball. */
   bytes: number;
   /** Sorted by path. */
   changes: Change[];
@@ -113,7 +113,7 @@ function buffered({ content }: LayerEntry): Promise<Buffer> {
   return buffer(content ?? Readable.from([]));
 }
 
-/** Of the mode the executable bit counts: what else it says differs between sandboxes. */
+/** Only the mode's executable bit counts: the other bits differ between sandboxes. */
 function isSame(before: TreeFile, entry: LayerEntry, content: Buffer | LayerEntry["content"]): boolean {
   return (
     Buffer.isBuffer(content) && content.equals(before.content) && isExecutable(before) === isExecutable({ ...before, mode: entry.mode })
