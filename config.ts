@@ -199,7 +199,7 @@ async function readConfigFile(file: string): Promise<Record<string, unknown>> {
 }
 
 /** `ALIDADE_ENGINE_URL` is `engine.url`, `ALIDADE_SAMPLES` is `samples`: every scalar has such a name. */
-export function fromEnvironment(env: Record<string, string | undefined>): Record<string, unknown> {
+function fromEnvironment(env: Record<string, string | undefined>): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const { path, type } of scalars()) {
     const text = env[`ALIDADE_${path.join("_").toUpperCase()}`];

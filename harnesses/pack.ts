@@ -20,7 +20,7 @@ import { packPlatforms } from "./harness.ts";
 import { npmInstall } from "./npm-install.ts";
 
 /** The Node of every Linux pack: the house's own (.node-version). */
-export const packNodeVersion = "24.21.0";
+const packNodeVersion = "24.21.0";
 
 /** Raised when the same pins are laid out in another way, so that a new release never meets an old folder. */
 const layout = 1;

@@ -17,7 +17,7 @@ export type KeyValueBlock = {
 let blocksMade = 0;
 
 /** `rowWidth` is the numbers that one position keeps over all layers. */
-export function newBlock(rowWidth: number): KeyValueBlock {
+function newBlock(rowWidth: number): KeyValueBlock {
   blocksMade += 1;
   return { id: blocksMade, keys: new Float32Array(blockSize * rowWidth), values: new Float32Array(blockSize * rowWidth) };
 }

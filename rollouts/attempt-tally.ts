@@ -5,7 +5,7 @@
  */
 
 /** Above this share the rewards that are left are a selection: of a group of eight it is the first one. */
-export const alarmAbove = 0.1;
+const alarmAbove = 0.1;
 
 /** What is to be known of an attempt that is over. */
 export type AttemptEnd = {

@@ -151,16 +151,15 @@ export const Tried = z.strictObject({
   engine: z.string(),
   engine_name: z.string().nullable().default(null),
   /** The policy that the engine had when the try began: a call may have waited for a weight update after it was begun. */
-  /** Absent in logs of before, where only the begun call has one. */
-  policy: Policy.nullable().optional(),
-  /** Absent where there is no policy, and in logs of before. */
+  policy: Policy.nullable(),
+  /** Absent where there is no policy. */
   policy_check: PolicyCheck.optional(),
   /** The model or engine is not of the session's policy: its samples are never trained. */
   other_policy: z.literal(true).optional(),
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
-  /** This engine's; in logs of before only the begun call has one, of the engine that was chosen first. */
-  role_mapping: RoleMapping.optional(),
+  /** This engine's; the begun call has that of the engine that was chosen first. */
+  role_mapping: RoleMapping,
   started: Time,
   first_token: Time.nullable(),
   status: z.number().int().nullable(),
@@ -282,8 +281,7 @@ export const Refused = z.strictObject({
   type: z.literal("refused"),
   time: Time,
   dialect: z.string(),
-  /** Absent in logs of before. */
-  body: BodySeen.optional(),
+  body: BodySeen,
   /** Absent where the request could not be read. */
   request_class: RequestClass.optional(),
   /** The call whose answer is its last known assistant turn. Absent where there is none. */

@@ -100,7 +100,7 @@ export const CallRecord = z.strictObject({
   role_mapping: z.record(z.string(), z.string()).default({}),
   labels: z.record(z.string(), z.string()),
   usage: Usage.nullable(),
-  /** How the prompt was made in a session with continuity; null in others, and in files of before. */
+  /** How the prompt was made in a session with continuity; null in others. */
   continuity: ContinuityRecord.nullable().default(null),
   /** The call of another rollout that sampled this turn. */
   replayed_from: z.string().nullable().default(null),

@@ -45,29 +45,6 @@ function toEscape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/**
- * Frames of a byte stream, in order. Comments, `id:` and `retry:` are skipped, as is an event without data, and one
- * that the stream broke off before its empty line: half a JSON document is no document.
- * Throws AlidadeError `engine_error` when an event is larger than `limits.maxEventBytes`.
- * Leaving the iteration early closes the source.
- */
-export async function* decodeSse(
-  chunks: AsyncIterable<Uint8Array>,
-  limits: { maxEventBytes?: number } = {},
-): AsyncGenerator<SseFrame, void, undefined> {
-  const decoder = new SseDecoder(limits);
-  for await (const chunk of chunks) {
-    const frames: SseFrame[] = [];
-    try {
-      decoder.feed(chunk, (bytes, start, end, event) => {
-        frames.push({ ...(event !== "" && { event }), data: bytes.toString("utf8", start, end) });
-      });
-    } finally {
-      yield* frames;
-    }
-  }
-}
-
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const space = 0x20;
@@ -76,8 +53,9 @@ const eventField = Buffer.from("event");
 const dataField = Buffer.from("data");
 
 /**
- * The same for bytes at hand. A model server sends one event per token, so only the data are taken out: no waits, no
- * generator, no object per line.
+ * Frames of the bytes at hand, in order. Comments, `id:` and `retry:` are skipped, as is an event without data, and one
+ * that the stream broke off before its empty line: half a JSON document is no document. A model server sends one event
+ * per token, so only the data are taken out: no waits, no generator, no object per line.
  */
 export class SseDecoder {
   readonly #limit: number;

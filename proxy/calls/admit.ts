@@ -84,7 +84,7 @@ export function budgetSpent({ budgets }: SessionSpec, name: BudgetName, used: nu
 }
 
 /** Seconds since the first call, without the time of weight updates. */
-export function secondsSpent(session: Session, now: number): number {
+function secondsSpent(session: Session, now: number): number {
   const from = session.spent.firstCall;
   return from === null ? 0 : secondsBetween(session, from, now);
 }
@@ -93,7 +93,7 @@ export function secondsSpent(session: Session, now: number): number {
  * The sampling that the engine gets. `turn` is the 0-based turn of the main agent, or null for any other call: a list of
  * forced parameters applies to the main agent only.
  */
-export function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
+function effectiveSampling(requested: Sampling, spec: SessionSpec, turn: number | null): Sampling {
   const neutral = spec.purpose === "train" ? unbent(requested) : {};
   return { ...requested, ...neutral, ...grammarWithheld(spec, requested), ...seedWithheld(spec, requested), ...forcedSampling(spec, turn) };
 }

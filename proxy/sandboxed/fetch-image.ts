@@ -21,7 +21,7 @@ const maxRedirects = 3;
 /** How names become addresses, and which of those may be connected to. */
 export type Network = { resolve(host: string): Promise<string[]>; mayConnect(address: string): boolean };
 
-export const publicNetwork: Network = {
+const publicNetwork: Network = {
   resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
   mayConnect: isPublicAddress,
 };

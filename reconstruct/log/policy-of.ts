@@ -5,8 +5,8 @@ import type { CallHistory } from "./read-log.ts";
 
 /** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
 export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
-  const policy = tries.at(-1)?.policy;
-  return policy === undefined ? begun.policy : policy;
+  const last = tries.at(-1);
+  return last === undefined ? begun.policy : last.policy;
 }
 
 /** The weights changed during the generation, at an unknown token. */

@@ -40,7 +40,7 @@ function placeOf({ scope, target }: RewardComponent, row: FlatRow, calls: CallPl
 }
 
 /** A token's target is `<call id>:<index in what the call sampled>`. Throws `request_invalid`. */
-export function toTokenTarget(target: string): { call_id: string; index: number } {
+function toTokenTarget(target: string): { call_id: string; index: number } {
   const match = /^(.+):(\d+)$/.exec(target);
   if (match) return { call_id: match[1] as string, index: Number(match[2]) };
   throw new AlidadeError("request_invalid", `A reward component of scope token has the target "${target}": write CALL_ID:INDEX.`, {

@@ -86,7 +86,7 @@ async function readImage(docker: Docker, id: string, folder: string): Promise<vo
 }
 
 /** Programs that look up their own user (Node's `os.userInfo`, git) fail for a uid without a line. */
-export function withUser(passwd: string): string {
+function withUser(passwd: string): string {
   const others = passwd.split("\n").filter((line) => line !== "" && line.split(":")[2] !== String(agentId) && !line.startsWith("agent:"));
   return `${[...others, `agent:x:${agentId}:${agentId}:agent:${home}:/bin/sh`].join("\n")}\n`;
 }
@@ -97,7 +97,7 @@ function withGroup(group: string): string {
 }
 
 /** `name version` of what is installed, from dpkg's own list. */
-export function dpkgPackages(status: string): string[] {
+function dpkgPackages(status: string): string[] {
   const packages: string[] = [];
   for (const paragraph of status.split("\n\n")) {
     const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(paragraph)?.[1];

@@ -8,7 +8,7 @@ import OpenAI from "openai";
 import { z } from "zod";
 import { PracticeModel } from "../../practice/practice-model.ts";
 import { createPracticeServer } from "../../practice/server.ts";
-import { decodeSse } from "../../wire/sse.ts";
+import { decodeSse } from "../fakes/engines/decode-sse.ts";
 
 let server: Server;
 let url: string;

@@ -201,15 +201,6 @@ test("a new step under the same name is another policy, and so is a change there
   }
 });
 
-test("in a log of before, whose tries name no policy, it is the begun call's", () => {
-  const log = new LogBuilder();
-  log.call({ messages: start, policy_end: { version: "v2", step: 2 } });
-  for (const entry of log.entries) if (entry.type === "tried") delete entry.policy;
-  const trajectory = rebuilt(log);
-  assert.equal(trajectory.calls[0]?.policy.start?.version, "v1");
-  assert.deepEqual(trajectory.fidelity.excluded, { unattributed_policy: 2 });
-});
-
 test("where the engine tells which weights sampled which tokens, each node is by one version and all are trained", () => {
   const log = new LogBuilder();
   const says = assistant("one two three four");

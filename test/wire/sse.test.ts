@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { AlidadeError } from "../../errors.ts";
-import { decodeSse, encodeSse, onOneLine, type SseFrame } from "../../wire/sse.ts";
+import { encodeSse, onOneLine, type SseFrame } from "../../wire/sse.ts";
+import { decodeSse } from "../fakes/engines/decode-sse.ts";
 
 async function* chunksOf(bytes: Uint8Array, sizes: number[]): AsyncGenerator<Uint8Array> {
   let at = 0;

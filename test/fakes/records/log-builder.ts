@@ -154,6 +154,7 @@ export class LogBuilder {
         engine: "e",
         engine_name: null,
         policy,
+        role_mapping: {},
         fingerprints: options.tokenizer === undefined ? null : { template: null, tokenizer: options.tokenizer },
         started: time - 1,
         first_token: time - 1,
