@@ -2,7 +2,7 @@
  * Hostile clients of every dialect against the real proxy and store: whatever they send, every log reads back as it was
  * written, reconstructs and exports, nothing is an internal error, and a restarted proxy knows what the first one knew.
  *
- *     ALIDADE_FUZZ_SESSIONS=500 ALIDADE_FUZZ_SEED=2 npm test -- hostile-requests
+ *     ALIDADE_TEST_FUZZ_SESSIONS=500 ALIDADE_TEST_FUZZ_SEED=2 npm test -- hostile-requests
  */
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -29,8 +29,8 @@ import { type Speaker, speakers } from "./hostile-requests/speakers.ts";
 
 const scratch = scratchFolder("hostile-requests");
 /** Of each dialect: 5 × 12 × 12 requests take ten seconds. `.ci/run` draws 40. */
-const sessions = Number(process.env.ALIDADE_FUZZ_SESSIONS ?? 12);
-const seed = Number(process.env.ALIDADE_FUZZ_SEED ?? 1);
+const sessions = Number(process.env.ALIDADE_TEST_FUZZ_SESSIONS ?? 12);
+const seed = Number(process.env.ALIDADE_TEST_FUZZ_SEED ?? 1);
 const requestsEach = 12;
 /** Below this share of accepted requests the fuzzer would only knock at the door. */
 const leastAccepted = 0.4;

@@ -19,8 +19,8 @@ import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 import { FaultyStore } from "../../fakes/records/faulty-store.ts";
 import { stateOf } from "../../fakes/records/state-of.ts";
 
-const sessions = Number(process.env.ALIDADE_FUZZ_SESSIONS ?? 12);
-const seed = Number(process.env.ALIDADE_FUZZ_SEED ?? 1);
+const sessions = Number(process.env.ALIDADE_TEST_FUZZ_SESSIONS ?? 12);
+const seed = Number(process.env.ALIDADE_TEST_FUZZ_SEED ?? 1);
 const actionsEach = 14;
 
 const scratch = scratchFolder("fold");
