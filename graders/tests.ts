@@ -17,6 +17,7 @@ import { hashTree, readFolder } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
+import type { Task } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { parserNamed, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
@@ -71,7 +72,11 @@ export const tests: Grader<Spec> = {
     const input = parser.sealed ? `${key}\n${JSON.stringify(added)}\n` : "";
     const result = await runTests(spec, parser, input, sandbox, context);
     const report = await readReport(parser, key, sandbox, result);
-    const facts = { tier: tierOf(parser, sandbox), isolation: sandbox.facts.isolation, grader: `tests/${parser.name}` } as const;
+    const facts = {
+      tier: tierOf(parser, sandbox, context.task),
+      isolation: sandbox.facts.isolation,
+      grader: `tests/${parser.name}`,
+    } as const;
     const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report) };
     const duration_ms = performance.now() - started;
     if (result.timed_out) {
@@ -140,10 +145,13 @@ async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, r
   return parser.parse(files.find((file) => file.path === "report.xml")?.content.toString("utf8") ?? "", key);
 }
 
-/** T0 where agent and grader share the host; T2 needs a report that the work cannot write. */
-function tierOf(parser: ReportParser, sandbox: Sandbox): Verdict["tier"] {
+/**
+ * T0 where agent and grader share the host; T2 needs a report that the work cannot write. Where more than the workdir
+ * crosses, the work may bring the program that runs the tests.
+ */
+function tierOf(parser: ReportParser, sandbox: Sandbox, { environment }: Task): Verdict["tier"] {
   if (sandbox.facts.isolation === "none") return "T0";
-  return parser.sealed ? "T2" : "T1";
+  return parser.sealed && environment.work === "workdir" ? "T2" : "T1";
 }
 
 /**

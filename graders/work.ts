@@ -13,6 +13,8 @@ import type { Task } from "../schema/task.ts";
  * sources too.
  */
 const caches = ["**/__pycache__", "**/*.pyc", "**/.pytest_cache"];
+/** The graders' own folders in HOME, which a task may let cross: nothing of the work may lie there before them. */
+const notGraded = [...caches, "home/agent/.alidade-*"];
 /** No change of the work itself: an agent that only asks git writes there. */
 const beside = [...caches, "**/.git"];
 
@@ -68,10 +70,48 @@ export type Except = {
 
 /** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. */
 export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, except: Except, signal: AbortSignal): Promise<void> {
-  const isPlaced = placedBy(task.environment.workdir, except);
-  const gone = work.changes.filter((change) => change.type === "deleted" && isPlaced(change)).map(({ path }) => sandbox.path(path));
-  for (let at = 0; at < gone.length; at += mostRemoved) await remove(sandbox, gone.slice(at, at + mostRemoved), signal);
-  await sandbox.putEntries(only(readLayer(work), isPlaced));
+  const { workdir } = task.environment;
+  const below = await replacedFiles(sandbox, workdir, work, except, signal);
+  const isProtected = (name: string) => matchesAny(name, except.protected ?? []);
+  const isPlaced = placedBy(workdir, except, new Set(below.filter(isProtected).flatMap(parents)));
+  const [placed, kept] = partition(work.changes, isPlaced);
+  const gone = placed.filter(({ type }) => type === "deleted").map(({ path }) => path);
+  // Of a deleted folder that holds protected files the others go.
+  const halfGone = new Set(kept.filter(({ type }) => type === "deleted").map(({ path }) => path));
+  const others = below.filter((name) => !isProtected(name) && parents(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
+  const removed = [...gone, ...others.map((name) => `${workdir}/${name}`)].map((path) => sandbox.path(path));
+  for (let at = 0; at < removed.length; at += mostRemoved) await remove(sandbox, removed.slice(at, at + mostRemoved), signal);
+  await sandbox.putEntries(only(work, isPlaced));
+}
+
+function partition<T>(all: T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+/** `find` prints the files below each folder; what is a link or a file has none. */
+const listFiles = 'for path; do [ -L "$path" ] || [ ! -d "$path" ] || find "$path" ! -type d -print0 || exit; done';
+/** Two hundred thousand paths of the usual length. */
+const mostListedBytes = 64 * 1024 * 1024;
+
+/**
+ * The files of a fresh sandbox below folders that are no folders in the work: only the work's own list does not say
+ * that they go with it. Relative to the workdir; [] where the task protects nothing.
+ */
+async function replacedFiles(sandbox: Sandbox, workdir: string, { changes }: WorkLayer, except: Except, signal: AbortSignal) {
+  if (!except.protected?.length) return [];
+  const paths = changes
+    .filter(({ path, type }) => type !== "folder" && path.startsWith(`${workdir}/`))
+    .map(({ path }) => sandbox.path(path));
+  const start = sandbox.path(workdir).length + 1;
+  const found: string[] = [];
+  for (let at = 0; at < paths.length; at += mostRemoved) {
+    const argv = ["sh", "-c", listFiles, "sh", ...paths.slice(at, at + mostRemoved)];
+    const listed = await sandbox.exec(argv, { signal, timeout_ms: 60_000, max_output_bytes: mostListedBytes });
+    if (listed.exit_code !== 0 || listed.dropped_bytes > 0)
+      throw new AlidadeError("sandbox_error", `could not list what the work replaced: ${listed.stderr.slice(-500)}`);
+    for (const path of listed.stdout.split("\0")) if (path !== "") found.push(path.slice(start));
+  }
+  return found;
 }
 
 /** A folder that the agent may have changed to remove what is in it gets its user's rights first. */
@@ -83,26 +123,41 @@ async function remove(sandbox: Sandbox, paths: string[], signal: AbortSignal): P
   if (exit_code !== 0) throw new AlidadeError("sandbox_error", `could not remove what the work deleted: ${stderr.slice(-500)}`);
 }
 
-async function* only(entries: AsyncIterable<LayerEntry>, isPlaced: (entry: LayerEntry) => boolean): AsyncGenerator<LayerEntry> {
-  for await (const entry of entries) if (isPlaced(entry)) yield entry;
+/**
+ * The entries of a work that are placed. Where a file is not, but a second name of it is, that name gets the content.
+ */
+async function* only(work: WorkLayer, isPlaced: (entry: Placeable) => boolean): AsyncGenerator<LayerEntry> {
+  const heirs = new Map<string, string>();
+  if (work.changes.some((change) => change.type === "file" && !isPlaced(change)))
+    for await (const { path, type, kind, target } of readLayer(work))
+      if (type === "hardlink" && target !== null && !heirs.has(target) && isPlaced({ path, type, kind })) heirs.set(target, path);
+  for await (const entry of readLayer(work)) {
+    const heir = heirs.get(entry.path);
+    if (isPlaced(entry)) {
+      const first =
+        entry.type === "hardlink" && !isPlaced({ ...entry, path: entry.target ?? "", type: "file" })
+          ? heirs.get(entry.target ?? "")
+          : undefined;
+      if (first !== entry.path) yield first === undefined ? entry : { ...entry, target: first };
+    } else if (entry.type === "file" && heir !== undefined) yield { ...entry, path: heir };
+  }
 }
 
-function placedBy(workdir: string, { protected: globs = [], over = [] }: Except) {
+type Placeable = Pick<LayerEntry, "path" | "type" | "kind">;
+
+/** `held`: folders of the fresh sandbox that hold protected files. */
+function placedBy(workdir: string, { protected: globs = [], over = [] }: Except, held: Set<string>) {
   const files = new Set(over.map(({ path }) => path));
-  const folders = new Set([...files].flatMap((path) => parents(path)));
-  const fixed = globs.flatMap((glob) => {
-    const prefix = glob.slice(0, Math.max(0, glob.search(/[^/]*[*?]|$/))).replace(/\/$/, "");
-    return prefix === "" ? [] : [prefix, ...parents(prefix)];
-  });
-  return ({ path, type, kind }: Pick<LayerEntry, "path" | "type" | "kind">): boolean => {
-    if (isInside(path.slice(1), caches)) return false;
+  const folders = new Set([...[...files].flatMap(parents), ...held]);
+  // Folders in which a glob finds files: a link in the place of one would bring files of its own.
+  const above = globs.flatMap((glob) => parents(glob.replace(/\*\*.*/s, "")));
+  return ({ path, type }: Placeable): boolean => {
+    if (isInside(path.slice(1), notGraded)) return false;
     if (!path.startsWith(`${workdir}/`)) return true;
     const name = path.slice(workdir.length + 1);
     if (matchesAny(name, globs) || files.has(name) || parents(name).some((parent) => files.has(parent))) return false;
     // What is no folder any more would take what is below it along.
-    if (type === "folder") return true;
-    if (folders.has(name) || fixed.includes(name)) return false;
-    return globs.length === 0 || kind !== "modified" || type !== "link";
+    return type === "folder" || !(folders.has(name) || matchesAny(name, above));
   };
 }
 
