@@ -62,6 +62,8 @@ const ownCommandMs = 15_000;
 /** A command that was killed is seen to have ended within a second; on a loaded machine one that was being started takes some. */
 const freezeRoundMs = 2_000;
 const freezeRounds = 15;
+/** How often the engine is asked, 100 ms apart, where its first answer may be too early. */
+const looks = 10;
 
 export type ContainerFacts = {
   docker: Docker;
@@ -249,17 +251,30 @@ export class DockerSandbox implements Sandbox {
     const command = `"${argv.join(" ").slice(0, 200)}"`;
     await this.#checkRunning(`${command} ran in it`);
     if (finished.exit_code === 0) return false;
-    try {
-      const kills = await this.#newOutOfMemoryKills();
-      if (finished.exit_code !== null || finished.timed_out) return kills > 0;
-      throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
-    } catch (error) {
-      // A container that is killed ends its commands a moment before the engine says that it is not running.
-      for (let look = 0; look < 10; look += 1) {
-        await this.#checkRunning(`${command} ran in it`);
+    const kills = await this.#outOfMemoryKillsSeen(`${command} ran in it`);
+    if (finished.exit_code !== null || finished.timed_out) return kills > 0;
+    await this.#stillRunning(`${command} ran in it`);
+    throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
+  }
+
+  /** Asked again where no process could be started for the question: the agent's may have reached the limit of pids. */
+  async #outOfMemoryKillsSeen(what: string): Promise<number> {
+    for (let look = 1; ; look += 1) {
+      try {
+        return await this.#newOutOfMemoryKills();
+      } catch (error) {
+        await this.#checkRunning(what);
+        if (look === looks) throw error;
         await sleep(100);
       }
-      throw error;
+    }
+  }
+
+  /** A container that is killed ends its commands a moment before the engine says that it is not running. */
+  async #stillRunning(what: string): Promise<void> {
+    for (let look = 0; look < looks; look += 1) {
+      await this.#checkRunning(what);
+      await sleep(100);
     }
   }
 

@@ -36,7 +36,7 @@ for (const sandbox of ["docker", "process"])
     const runs = join(folder, "runs");
     const left = async (): Promise<string[]> =>
       sandbox === "docker" ? leftInDocker((await readdir(runs))[0] ?? "none") : foldersIn(temporary);
-    const made = rollouts * (sandbox === "docker" ? 4 : 1); // a container and its three volumes; a folder
+    const made = rollouts * (sandbox === "docker" ? 3 : 1); // a container and its two volumes; a folder
     const areMade = async (): Promise<boolean> => (await left().catch(() => [])).length === made && (await areOwned(temporary));
 
     await using running = startCli(["run", "-c", file, "-n", `${rollouts}`, "-o", runs], { env });
