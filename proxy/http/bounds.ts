@@ -11,7 +11,9 @@ const count = z.number().int().positive();
 export const Bounds = z.strictObject({
   connections: count
     .default(64)
-    .describe("connections of a sandbox that are open at once, idle ones too; one more is reset (ten sub-agents keep two or three each)"),
+    .describe(
+      "connections of a sandbox that are open at once (by its door or its key), idle ones too; one more is reset (ten sub-agents keep two or three each)",
+    ),
   calls_at_once: count
     .default(16)
     .describe(

@@ -25,6 +25,7 @@ type Doorway = { open: number; opening: Pace; rest: Pace };
 export class Doors {
   readonly #gate: Gate;
   readonly #sessions = new WeakMap<object, Session>();
+  readonly #counted = new WeakSet<object>();
   readonly #doorways = new WeakMap<Session, Doorway>();
   /** The answer that each connection waits for last, and how many requests wait behind others. */
   readonly #lines = new WeakMap<object, { last: ServerResponse | null; waiting: number }>();
@@ -35,6 +36,21 @@ export class Doors {
 
   /** False for one too many: it is closed. */
   admit(session: Session, socket: Duplex): boolean {
+    if (!this.#open(session, socket)) return false;
+    this.#sessions.set(socket, session);
+    return true;
+  }
+
+  /**
+   * Counts a connection that came without a door, when its first request names a sandboxed session by its key. Requests
+   * after it may name other sessions. One too many is closed.
+   */
+  count(session: Session, socket: Duplex): void {
+    if (!session.spec.sandboxed || this.#sessions.has(socket) || this.#counted.has(socket)) return;
+    if (this.#open(session, socket)) this.#counted.add(socket);
+  }
+
+  #open(session: Session, socket: Duplex): boolean {
     const doorway = this.#doorway(session);
     const { connections } = this.#gate.boundsOf(session);
     if (doorway.open >= connections || doorway.opening.take(1) > 0) {
@@ -43,7 +59,6 @@ export class Doors {
     }
     doorway.open++;
     socket.once("close", () => doorway.open--);
-    this.#sessions.set(socket, session);
     return true;
   }
 

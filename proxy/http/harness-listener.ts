@@ -129,6 +129,7 @@ export class HarnessListener implements AsyncDisposable {
     try {
       const session = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
       known = session;
+      if (session) this.#doors.count(session, incoming.socket);
       using _ = session && (await this.#gate.enter(session, exchange.signal));
       if (session) assertSpoken(session.spec, owner, route);
       if (route.kind === "hello") await exchange.sendEmpty();

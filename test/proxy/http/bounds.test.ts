@@ -81,6 +81,25 @@ test("of a sandbox's connections those beyond its bound are closed, and one that
   await until(isAnswered);
 });
 
+test("connections without a door count as their sandboxed session's once a request names it by its key", async () => {
+  await using at = await start({ bounds: { connections: 2 } });
+  const client = await at.open({ sandboxed: true });
+  const { hostname, port } = new URL(at.proxy.url);
+  const sockets = Array.from({ length: 3 }, () => connect(Number(port), hostname).on("error", () => undefined));
+  const ask = (socket: Socket): Promise<string> => {
+    socket.write(`GET /s/${client.key}/v1/models HTTP/1.1\r\nhost: x\r\n\r\n`);
+    return heard(socket, (text) => text.includes('"data"'));
+  };
+  try {
+    const [first, second, third] = sockets as [Socket, Socket, Socket];
+    for (const socket of [first, second]) assert.match(await ask(socket), /^HTTP\/1.1 200 /);
+    assert.match(await ask(first), /^HTTP\/1.1 200 /, "a connection counts once");
+    assert.equal(await ask(third), "", "one too many is closed without an answer");
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+});
+
 test("calls beyond those that may run at once wait their turn, and the calls of other sessions do not", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await start({ bounds: { calls_at_once: 2 } }, hold.promise);
@@ -182,7 +201,7 @@ test("a usual harness never waits for its pace, with a result of a megabyte in i
 });
 
 test("requests are answered at their pace and in order, however many come at once", async () => {
-  await using at = await start({ bounds: { requests_per_second: 20, calls_at_once: 100 } });
+  await using at = await start({ bounds: { requests_per_second: 20, calls_at_once: 100, connections: 100 } });
   const client = await at.open({ sandboxed: true });
   const from = performance.now();
   // Eighty of them at once, and twenty a second from then on.
