@@ -76,7 +76,7 @@ export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, e
   const isPlaced = placedBy(workdir, except, new Set(below.filter(isProtected).flatMap(parents)));
   const [placed, kept] = partition(work.changes, isPlaced);
   const gone = placed.filter(({ type }) => type === "deleted").map(({ path }) => path);
-  // Of a deleted folder that holds protected files the others go.
+  // A deleted folder that holds protected files loses its other files only.
   const halfGone = new Set(kept.filter(({ type }) => type === "deleted").map(({ path }) => path));
   const others = below.filter((name) => !isProtected(name) && parents(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
   const removed = [...gone, ...others.map((name) => `${workdir}/${name}`)].map((path) => sandbox.path(path));
