@@ -11,6 +11,7 @@ export class LayerBounds {
   #entries = 0;
   #files = 0;
   #bytes = 0;
+  #passed = 0;
 
   /** `disk`: bytes that the sandbox's disk can hold. */
   constructor(disk = Number.POSITIVE_INFINITY) {
@@ -25,6 +26,12 @@ export class LayerBounds {
     if (path.split("/", deepestFolder + 2).length > deepestFolder + 1) throw tooLarge(`more than ${deepestFolder} folders in one another`);
     // Decoding put it there: the file would come out under another name.
     if (path.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The name ${JSON.stringify(path)} is not UTF-8.`);
+  }
+
+  /** Counts what is no part of the layer and is read past. Throws for more than `most` bytes: a hole in it is read for ever. */
+  passes(path: string, size: number, most: number): void {
+    this.#passed += size;
+    if (this.#passed > most) throw tooLarge(`beside it more bytes than its disk can hold (at ${path})`);
   }
 
   /** Counts a file and its bytes before they are read. A file that is all hole has any size. */

@@ -1,6 +1,7 @@
 /** One process at a time, by a file that names the one that holds it. */
 import { open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError, messageOf } from "../errors.ts";
 import { currentOwner, hostId, isOwnerAlive } from "./owner.ts";
 
 /** The interval of the holder's sign of life, the only thing that another machine or container can see of it. */
@@ -21,6 +22,7 @@ export async function lockFile(
   path: string,
   { signal, onBusy }: { signal?: AbortSignal; onBusy: (holder: string) => void },
 ): Promise<AsyncDisposable> {
+  const mine = `${await hostId()} ${await currentOwner()}`;
   while (!(await take(path))) {
     signal?.throwIfAborted();
     const holder = await removeDead(path);
@@ -33,7 +35,8 @@ export async function lockFile(
   return {
     [Symbol.asyncDispose]: async () => {
       clearInterval(beat);
-      await rm(path, { force: true });
+      // A machine that slept has lost it to another process.
+      if ((await readFile(path, "utf8").catch(() => null)) === mine) await rm(path, { force: true });
     },
   };
 }
@@ -57,7 +60,7 @@ async function take(path: string): Promise<boolean> {
 
 /** The holder in words where it lives; null: look again. */
 async function removeDead(path: string): Promise<string | null> {
-  const holder = await readFile(path, "utf8").catch(() => null);
+  const holder = await readIfThere(path);
   if (holder === null) return null;
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() }));
   const quietMs = Date.now() - mtimeMs;
@@ -67,6 +70,22 @@ async function removeDead(path: string): Promise<string | null> {
   if (isAlive) return `process ${owner.split(":")[0] || "unknown"}${isHere || holder === "" ? "" : " of another machine or container"}`;
   await removeIfStill(path, holder);
   return null;
+}
+
+/** A lock that is there and cannot be read is another user's, or no file: waiting for it has no end. */
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw new AlidadeError(
+      "config_invalid",
+      `The lock ${path} cannot be read (${messageOf(error)}): remove it if no other user holds it.`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /**

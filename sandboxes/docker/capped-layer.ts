@@ -20,16 +20,16 @@ const inodeBytes = 256;
 
 /** Both programs see the paths of this machine, and read nothing of the container. */
 const make = `set -e
+trap 'rm -f -- "$2"' EXIT
 truncate -s "$3" "$2"
 mkfs.ext4 -q -F -O ^has_journal -m 0 -N "$4" -I 256 -E lazy_itable_init=1 -d "$1" "$2"
-mount -o loop,noatime,noinit_itable "$2" "$1" || { rm -f "$2"; exit 1; }
-rm -f "$2"`;
+mount -o loop,noatime,noinit_itable "$2" "$1"`;
 
 /** Whether the layer is capped now; false where this machine or its engine cannot. The container is not started yet. */
 export async function capLayer(container: Docker.Container, disk_mb: number): Promise<boolean> {
   if (process.platform !== "linux" || process.geteuid?.() !== 0) return false;
   const { GraphDriver, Id } = await container.inspect();
-  const { UpperDir: upper } = (GraphDriver?.Name === "overlay2" ? GraphDriver.Data : {}) as { UpperDir?: string };
+  const { UpperDir: upper } = (GraphDriver?.Name === "overlay2" ? (GraphDriver.Data ?? {}) : {}) as { UpperDir?: string };
   if (upper === undefined) return false;
   const layer = dirname(upper);
   const inodes = disk_mb * inodesPerMegabyte;

@@ -1,6 +1,6 @@
 /** A container's layer in and out, as archives that the engine packs and unpacks: nothing inside is executed for it. */
 import { posix } from "node:path";
-import { PassThrough, Readable } from "node:stream";
+import { addAbortSignal, PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
 import { extract, pack } from "tar-stream";
@@ -18,8 +18,12 @@ export type LayerQuery = {
   places: string[];
   /** Mounts, and what the engine itself changes: never part of a layer. */
   hidden: string[];
+  /** Those of `hidden` whose content is read-only and of any size. */
+  mounts: string[];
   /** Bytes that the disk holds. */
   disk: number;
+  /** Bytes that image, layer and places can hold: what is more is holes. */
+  passed: number;
   signal?: AbortSignal;
 };
 
@@ -28,6 +32,7 @@ const noContent = { owner: null, mtime: new Date(0), target: null, content: null
 export async function* containerLayer(docker: Docker, container: Docker.Container, query: LayerQuery): AsyncGenerator<LayerEntry> {
   const { paths, places, hidden, disk, signal } = query;
   const bounds = new LayerBounds(disk);
+  const from: Source = { container, bounds, query };
   const isAsked = (path: string) => paths.some((asked) => isBelow(path, asked));
   const isHidden = (path: string) => [...hidden, ...places].some((one) => isBelow(path, one));
   const listed = await changedPaths(docker, container.id);
@@ -39,11 +44,11 @@ export async function* containerLayer(docker: Docker, container: Docker.Containe
   const parents = new Set([...changed.keys()].map((path) => posix.dirname(path)));
   for (const read of planReads(changed, paths, [...hidden, ...places])) {
     signal?.throwIfAborted();
-    if (!read.whole && parents.has(read.path)) yield* folderAlone(container, read.path, changed.get(read.path) ?? "modified");
-    else yield* readArchive(container, read, bounds, (path) => changed.get(path));
+    if (!read.whole && parents.has(read.path)) yield* folderAlone(from, read.path, changed.get(read.path) ?? "modified");
+    else yield* readArchive(from, read, (path) => changed.get(path));
   }
   for (const path of paths.filter((asked) => places.some((place) => isBelow(asked, place)))) {
-    yield* readArchive(container, { path, whole: true }, bounds, (found) => {
+    yield* readArchive(from, { path, whole: true }, (found) => {
       bounds.meets(found);
       return "added";
     });
@@ -54,16 +59,17 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
-/** All users may write: such a folder belongs to the system, and its owner is not known here. */
+/** All users may write: such a folder may belong to the system, and only its archive says to whom. */
 const worldWritable = 0o002;
 
 /** A folder of which only something inside changed, or its mode: its archive would be all that is in it. */
-async function* folderAlone(container: Docker.Container, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
-  const stat = await pathStat(container, path).catch((error: unknown) => {
+async function* folderAlone(from: Source, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
+  const stat = await pathStat(from.container, path).catch((error: unknown) => {
     throw readError(error, path);
   });
-  if (stat?.isFolder && (kind === "added" || (stat.mode & worldWritable) === 0))
-    yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
+  if (stat?.isFolder && kind === "modified" && (stat.mode & worldWritable) !== 0)
+    yield* readArchive(from, { path, whole: false }, () => kind);
+  else if (stat?.isFolder) yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
 }
 
 const types = new Map<string, LayerEntry["type"]>([
@@ -73,23 +79,26 @@ const types = new Map<string, LayerEntry["type"]>([
   ["link", "hardlink"],
 ]);
 
+type Source = { container: Docker.Container; bounds: LayerBounds; query: LayerQuery };
+
 async function* readArchive(
-  container: Docker.Container,
+  source: Source,
   { path: from, whole }: ArchiveRead,
-  bounds: LayerBounds,
   kindOf: (path: string) => Kind | undefined,
 ): AsyncGenerator<LayerEntry> {
+  const { container, bounds, query } = source;
   const came = new Set<string>();
-  /** Second names of files that are no part of the layer: alone, an archive has their content. */
-  const alone: string[] = [];
-  const source = (await container.getArchive({ path: from }).catch((error: unknown) => {
+  /** By the first name of a file that is no part of the layer, its other names: alone, an archive has its content. */
+  const alone = new Map<string, LayerEntry[]>();
+  const answer = (await container.getArchive({ path: from }).catch((error: unknown) => {
     if (statusOf(error) === 404) return null;
     throw readError(error, from);
   })) as Readable | null;
-  if (source === null) return;
+  if (answer === null) return;
+  if (query.signal) addAbortSignal(query.signal, answer);
   const archive = extract();
   // A small pipe between, so that leaving early destroys the source and with it the engine's work.
-  const feeding = pipeline(source, new PassThrough(), archive);
+  const feeding = pipeline(answer, new PassThrough(), archive);
   feeding.catch(() => {}); // thrown by the loop below
   try {
     for await (const entry of archive) {
@@ -98,12 +107,16 @@ async function* readArchive(
       const kind = kindOf(path);
       const entryType = types.get(type ?? "");
       const target = entryType === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : (linkname ?? null);
-      if (kind !== undefined && entryType === "hardlink" && !came.has(target ?? "")) alone.push(path);
-      else if (kind !== undefined && entryType !== undefined) {
+      const owner = { uid, gid };
+      if (kind === undefined && !query.mounts.some((mount) => isBelow(path, mount))) bounds.passes(path, size, query.passed);
+      if (kind !== undefined && entryType === "hardlink" && !came.has(target ?? "")) {
+        const others = alone.get(target ?? "") ?? [];
+        others.push({ path, type: "hardlink", kind, mode: mode & 0o7777, owner, mtime, size: 0, target, content: null });
+        alone.set(target ?? "", others);
+      } else if (kind !== undefined && entryType !== undefined) {
         came.add(path);
         if (entryType === "file") bounds.takes(path, size);
         const content = entryType === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
-        const owner = { uid, gid };
         yield { path, type: entryType, kind, mode: mode & 0o7777, owner, mtime, size, target: content ? null : target, content };
       }
       entry.resume();
@@ -113,10 +126,14 @@ async function* readArchive(
   } catch (error) {
     throw readError(error, from);
   } finally {
-    source.destroy();
+    answer.destroy();
     archive.destroy();
   }
-  for (const path of alone) yield* readArchive(container, { path, whole: false }, bounds, kindOf);
+  for (const [first, ...others] of alone.values()) {
+    if (first === undefined) continue;
+    yield* readArchive(source, { path: first.path, whole: false }, kindOf);
+    for (const other of others) yield { ...other, target: first.path };
+  }
 }
 
 /** Puts entries at their paths. Owners are `user`'s where an entry names none. */

@@ -187,7 +187,16 @@ export class DockerSandbox implements Sandbox {
     const hidden = [...engineOwn, ...Object.keys(this.#spec.mounts), doorInside];
     const asked = this.#places.filter(({ target }) => paths.some((path) => isBelow(path, target)));
     const disk = this.#layerBytes + asked.reduce((sum, { megabytes }) => sum + megabytes, 0) * 1024 * 1024;
-    yield* containerLayer(this.#docker, this.#container, { paths, places, hidden, disk, signal });
+    const all = this.#places.reduce((sum, { megabytes }) => sum + megabytes, 0) * 1024 * 1024;
+    const query = {
+      paths,
+      places,
+      hidden,
+      mounts: Object.keys(this.#spec.mounts),
+      disk,
+      passed: this.#imageBytes + this.#layerBytes + all,
+    };
+    yield* containerLayer(this.#docker, this.#container, { ...query, signal });
     await this.#checkRunning("its work was taken out");
   }
 
@@ -226,7 +235,11 @@ export class DockerSandbox implements Sandbox {
       const { exit_code } = await this.#own(["sh", "-c", killOwnAndLook, "sh", String(userId(this.#spec))], this.#keeper);
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await withinTime(Promise.all(this.#running), freezeRoundMs);
-      if (this.#running.size === 0 && exit_code === 0) return;
+      if (this.#running.size === 0 && exit_code === 0) {
+        // Root may have replaced the programs that were just asked.
+        if (this.facts.user === "root" && this.facts.writable === "root") await this.#container.pause();
+        return;
+      }
     }
     if (this.#running.size > 0)
       throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
@@ -329,9 +342,13 @@ export class DockerSandbox implements Sandbox {
     await this.#own(["sh", "-c", "kill -9 -1"], user);
   }
 
-  /** A command of ours; its own failure is not the sandbox's. */
+  /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
   #own(argv: string[], user: string): Promise<Finished> {
-    const command: Command = { argv, user, cwd: "/", env: {}, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
+    const places = [this.#spec.workdir, ...this.#places.map(({ target }) => target)];
+    const isOurs = (folder: string) => folder.startsWith("/") && !places.some((place) => isBelow(posix.resolve(folder), place));
+    const PATH = this.#path.split(":").filter(isOurs).join(":");
+    const env = { PATH, LD_PRELOAD: "", LD_LIBRARY_PATH: "" };
+    const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
     return runCommand(this.#docker, this.id, command);
   }
 }

@@ -52,9 +52,10 @@ export async function putIntoFolder(
   const modes = new Map<string, number>();
   for await (const entry of entries) {
     const place = join(files, entry.path);
+    // First, as it refuses a link on the way: what is behind one is this machine's.
+    await makeFolder(dirname(place));
     const before = await lstat(place).catch(() => null);
     if (before !== null && !(before.isDirectory() && entry.type === "folder")) await rm(place, { recursive: true, force: true });
-    await makeFolder(dirname(place));
     if (entry.type === "folder") {
       await mkdir(place, { recursive: true, mode: 0o700 });
       modes.set(place, entry.mode);

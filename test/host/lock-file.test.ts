@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -42,4 +42,21 @@ test("a lock that this very process holds is waited for, until a signal ends the
   await second;
   assert.deepEqual(order, ["first", "second"]);
   assert.deepEqual(await readdir(join(path, "..")), []);
+});
+
+test("a lock that cannot be read is refused with its path, and is not waited for", async (t) => {
+  const path = await lockPath(t);
+  await mkdir(path);
+  await assert.rejects(lockFile(path, { onBusy: refuse, signal: AbortSignal.timeout(5_000) }), {
+    code: "config_invalid",
+    message: /pack\.lock/,
+  });
+});
+
+test("a lock that went to another process meanwhile stays that one's", async (t) => {
+  const path = await lockPath(t);
+  const first = await lockFile(path, { onBusy: refuse });
+  await writeFile(path, "elsewhere 1:1");
+  await first[Symbol.asyncDispose]();
+  assert.equal(await readFile(path, "utf8"), "elsewhere 1:1");
 });

@@ -1,0 +1,119 @@
+/** What an agent can prepare in its container against those that take its work out and place it elsewhere. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { temporaryLayers } from "../../files/layer.ts";
+import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
+import { type Except, placeWork, takeWork } from "../../graders/work.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { capLayer } from "../../sandboxes/docker/capped-layer.ts";
+import { dockerClient } from "../../sandboxes/docker/client.ts";
+import { unstarted } from "../../sandboxes/docker/image.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import { Task } from "../../schema/task.ts";
+import { folderOf } from "../fakes/kept-work.ts";
+import { need } from "../needs.ts";
+import { testImage } from "./test-image.ts";
+
+const signal = AbortSignal.timeout(240_000);
+const owner = { run_id: "hostile-work", owner: await currentOwner() };
+const run = promisify(execFile);
+const limit = { timeout: 120_000 };
+
+async function taskOf(environment: Record<string, unknown>): Promise<Task> {
+  const image = await testImage(
+    "hostile",
+    "RUN mkdir -p /testbed/bin /testbed/pkg /opt/real && echo base > /testbed/pkg/check && echo base > /testbed/pkg/other && ln -s /opt/real /testbed/link\nENV PATH=/testbed/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  );
+  const files = await folderOf([{ path: "given/check", content: Buffer.from("base\n"), mode: 0o644 }]);
+  const grader = { kind: "script", command: ["true"] };
+  const limits = { memory_mb: 256, disk_mb: 64 };
+  return Task.parse({
+    task_id: "hostile",
+    instruction: "i",
+    environment: { image, workdir: "/testbed", files, ...environment },
+    grader,
+    limits,
+  });
+}
+
+async function says(sandbox: Sandbox, script: string): Promise<string> {
+  const { stdout, stderr, exit_code } = await sandbox.exec(["/bin/bash", "-c", script], { timeout_ms: 60_000 });
+  assert.equal(exit_code, 0, stderr);
+  return stdout;
+}
+
+/** What `look` prints in a fresh sandbox with the work of an agent that ran `script`. */
+async function after(script: string, look: string, { except = {}, ...environment }: { except?: Except; work?: unknown } = {}) {
+  const task = await taskOf(environment);
+  await using kept = await temporaryLayers();
+  await using sandbox = await deliveredSandbox(task, docker, owner, signal);
+  await says(sandbox, script);
+  await sandbox.freeze();
+  const work = await takeWork(sandbox, task, await deliveredFiles(task), kept.folder, signal);
+  await using fresh = await deliveredSandbox(task, docker, owner, signal);
+  await placeWork(fresh, task, work, except, signal);
+  return await says(fresh, look);
+}
+
+const hasDocker = (t: TestContext) => need(t, "docker");
+
+test("docker: protected files stay where their folder is removed, or is a link to the agent's own", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  const script = "rm -r pkg given; mkdir evil; echo forged > evil/check; ln -s evil given";
+  assert.equal(await after(script, "cat pkg/check given/check; ls pkg", { except: { protected: ["**/check"] } }), "base\nbase\ncheck\n");
+});
+
+test("docker: a folder that all may write stands in the place of the image's link, and nothing goes through it", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  const script = "rm link; mkdir -m 777 link; echo mine > link/file";
+  assert.equal(await after(script, "stat -c '%F %a %U' link; cat link/file; ls /opt/real"), "directory 777 agent\nmine\n");
+});
+
+test("docker: second names of one file of the image are read once, and stay one file", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  assert.equal(await after("for i in {1..300}; do ln pkg/other $i; done", "cat 300; test 1 -ef 300 && echo same"), "base\nsame\n");
+});
+
+test("docker: programs that the agent puts into the image's PATH are not run to end its processes", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  await using sandbox = await deliveredSandbox(await taskOf({}), docker, owner, signal);
+  await says(sandbox, "printf '#!/bin/bash\\ntouch /testbed/RUN; exit 0\\n' | tee bin/sh bin/cat bin/grep >/dev/null; chmod +x bin/*");
+  await says(sandbox, "setsid sleep 4000 >/dev/null 2>&1 &");
+  await sandbox.freeze();
+  assert.doesNotMatch((await run("docker", ["top", sandbox.id, "-eo", "pid,args"])).stdout, /sleep 4000/);
+  assert.doesNotMatch(await says(sandbox, "ls"), /RUN/);
+});
+
+test("docker: root that may have replaced the system's programs is paused while its work is taken out", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  await using sandbox = await deliveredSandbox(await taskOf({ user: "root", writable: "root" }), docker, owner, signal);
+  await says(sandbox, "ln -sfn true /usr/bin/sh; ln -sfn true /usr/bin/dash; setsid sleep 4000 >/dev/null 2>&1 &");
+  await sandbox.freeze();
+  assert.equal((await run("docker", ["inspect", "-f", "{{.State.Paused}}", sandbox.id])).stdout, "true\n");
+});
+
+test("docker: a hole beside the layer is refused and not read", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  const script = "truncate -s 4T /home/agent/hole; for i in {1..30}; do mkdir /home/$i; done";
+  await assert.rejects(after(script, "", { work: "layer", user: "root", writable: "root" } as object), { code: "output_too_large" });
+});
+
+test("docker: a layer that cannot be capped leaves no file behind", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  if (process.geteuid?.() !== 0) return t.skip("a layer on a file system of its own needs root");
+  const client = await dockerClient(signal);
+  const { image } = (await taskOf({})).environment;
+  await using made = await unstarted(client, image as string);
+  const { GraphDriver, Id } = await made.container.inspect();
+  if (GraphDriver.Name !== "overlay2") return t.skip("needs the storage driver overlay2");
+  // No disk: mkfs refuses it.
+  assert.equal(await capLayer(made.container, -1), false);
+  const temporary = join(dirname(dirname(dirname(String((GraphDriver.Data as { UpperDir?: string }).UpperDir)))), "tmp");
+  const left = (await readdir(temporary).catch(() => [])).filter((name) => name.includes(Id.slice(0, 16)));
+  assert.deepEqual(left, []);
+});
