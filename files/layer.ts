@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { PassThrough, Readable } from "node:stream";
@@ -52,6 +52,7 @@ export type WorkLayer = {
 
 const prefix = "root";
 const deletedName = "deleted.json";
+const draftPrefix = ".draft-";
 
 /**
  * Writes entries to `<folder>/<hash>.tar.gz`. Of `delivered` (absolute paths: files that were put into the sandbox after
@@ -63,7 +64,7 @@ export async function keepLayer(
   delivered = new Map<string, TreeFile>(),
 ): Promise<WorkLayer> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const draft = await mkdtemp(join(folder, ".draft-"));
+  const draft = await mkdtemp(join(folder, draftPrefix));
   try {
     const archive = pack();
     const written = pipeline(archive, createGzip({ level: 1 }), createWriteStream(join(draft, "layer"), { mode: 0o600 }));
@@ -80,6 +81,12 @@ export async function keepLayer(
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
+}
+
+/** Removes what processes that were killed left of layers they were writing. No other process may write there. */
+export async function removeDrafts(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names) if (name.startsWith(draftPrefix)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
 async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, delivered: Map<string, TreeFile>): Promise<Change[]> {

@@ -14,6 +14,7 @@
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AlidadeError } from "../errors.ts";
+import { removeDrafts } from "../files/layer.ts";
 import { RolloutRecord } from "../schema/rollout.ts";
 import { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { Appender, privateFileMode, readJsonLines, toStoreError } from "../store/index.ts";
@@ -56,6 +57,7 @@ export class RunFolder implements AsyncDisposable {
   static async open(path: string): Promise<RunFolder> {
     await using scope = new AsyncDisposableStack();
     scope.use(await lockFolder(path));
+    await removeDrafts(join(path, "blobs"));
     const found = await look(path);
     if (found.orphans > 0) await dropOrphans(path, found);
     const file = join(path, "rollouts.jsonl");
