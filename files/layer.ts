@@ -89,12 +89,18 @@ export async function removeDrafts(folder: string): Promise<void> {
   for (const name of names) if (name.startsWith(draftPrefix)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
+/** Decoding replaced what is not UTF-8: the link would lead elsewhere. */
+function assertTarget({ path, target }: LayerEntry): void {
+  if (target?.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The target of the link ${path} is not UTF-8.`);
+}
+
 async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, delivered: Map<string, TreeFile>): Promise<Change[]> {
   const changes = new Map<string, Change>();
   const unsent = { bytes: 0 };
   const missing = new Set(delivered.keys());
   const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)));
   for await (const entry of entries) {
+    assertTarget(entry);
     const before = delivered.get(entry.path);
     missing.delete(entry.path);
     if (entry.type === "folder" && ours.has(entry.path) && entry.kind === "added" && entry.mode === 0o755) continue;

@@ -32,7 +32,7 @@ const noContent = { owner: null, mtime: new Date(0), target: null, content: null
 export async function* containerLayer(docker: Docker, container: Docker.Container, query: LayerQuery): AsyncGenerator<LayerEntry> {
   const { paths, places, hidden, disk, signal } = query;
   const bounds = new LayerBounds(disk);
-  const from: Source = { container, bounds, query };
+  const from: LayerSource = { container, bounds, query };
   const isAsked = (path: string) => paths.some((asked) => isBelow(path, asked));
   const isHidden = (path: string) => [...hidden, ...places].some((one) => isBelow(path, one));
   const listed = await changedPaths(docker, container.id);
@@ -63,7 +63,7 @@ function isBelow(path: string, folder: string): boolean {
 const worldWritable = 0o002;
 
 /** A folder of which only something inside changed, or its mode: its archive would be all that is in it. */
-async function* folderAlone(from: Source, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
+async function* folderAlone(from: LayerSource, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
   const stat = await pathStat(from.container, path).catch((error: unknown) => {
     throw readError(error, path);
   });
@@ -79,10 +79,10 @@ const types = new Map<string, LayerEntry["type"]>([
   ["link", "hardlink"],
 ]);
 
-type Source = { container: Docker.Container; bounds: LayerBounds; query: LayerQuery };
+type LayerSource = { container: Docker.Container; bounds: LayerBounds; query: LayerQuery };
 
 async function* readArchive(
-  source: Source,
+  source: LayerSource,
   { path: from, whole }: ArchiveRead,
   kindOf: (path: string) => Kind | undefined,
 ): AsyncGenerator<LayerEntry> {
