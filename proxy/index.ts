@@ -1,11 +1,11 @@
 export { neutralSampling } from "./calls/admit.ts";
-export { toErrorRecord } from "./calls/error-record.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { Bounds } from "./http/bounds.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
 export type { EngineState } from "./pool/canary.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
 export { EngineRoute } from "./pool/routes.ts";
+export { toErrorRecord } from "./session/error-record.ts";
 export { pausableClock } from "./session/pausable-clock.ts";
 export { rebuildSession } from "./session/rebuild.ts";
 export type { Session } from "./session/session.ts";

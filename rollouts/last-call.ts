@@ -1,5 +1,5 @@
 /**
- * What it means that the harness's own last turn (proxy/calls/own-turn.ts) failed. An agent can make a call fail whenever it
+ * What it means that the harness's own last turn (proxy/session/own-turn.ts) failed. An agent can make a call fail whenever it
  * likes, by what it sends, so a failure alone is the policy's result: it is the infrastructure's where the engine fails a
  * question of our own as well, or where only the trainer or our own disk can have caused it.
  *

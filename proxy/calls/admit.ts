@@ -7,10 +7,10 @@ import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";
 import { grammarWithheld } from "../sandboxed/without-grammar.ts";
 import { seedWithheld } from "../sandboxed/without-seed.ts";
+import type { Call } from "../session/call.ts";
 import { secondsBetween } from "../session/pausable-clock.ts";
 import type { Session } from "../session/session.ts";
 import type { BudgetName } from "../session/spent.ts";
-import type { Call } from "./call.ts";
 import type { IdentifiedRequest } from "./identify.ts";
 
 /**

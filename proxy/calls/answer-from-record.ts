@@ -2,10 +2,10 @@
 import type { RecordRequest } from "../../dialects/dialect.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Gate } from "../http/gate.ts";
+import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
-import { sessionRecord } from "../session/session-record.ts";
-import type { Call } from "./call.ts";
 import { noteRead } from "./note-read.ts";
+import { sessionRecord } from "./session-record.ts";
 
 /**
  * Resolves when the answer has left or its client is gone. A short request may cause an answer of any length, so the answer

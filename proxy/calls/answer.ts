@@ -1,7 +1,7 @@
 /** Gives a call's answer to a client, and writes down how that ended. */
 import type { Exchange } from "../http/exchange.ts";
+import { toErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";
-import { toErrorRecord } from "./error-record.ts";
 import { type Relayed, type RelayOptions, relay } from "./relay.ts";
 import type { CallSurroundings } from "./surroundings.ts";
 

@@ -4,12 +4,12 @@ import type { Message } from "../../schema/message.ts";
 import { withoutBase } from "../../schema/restored-turns.ts";
 import type { CallBegun } from "../../schema/session-log.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { Call } from "../session/call.ts";
+import type { CallRun } from "../session/call-run.ts";
 import type { Delta } from "../session/prompt-tokens.ts";
 import type { Session } from "../session/session.ts";
 import { messageDelta, storageBases } from "../session/storage-base.ts";
 import type { AdmittedCall } from "./admit.ts";
-import { Call } from "./call.ts";
-import type { CallRun } from "./call-run.ts";
 import type { IdentifiedRequest } from "./identify.ts";
 
 /** `bases`: earlier calls with whose tokens its prompt may begin. `run.recorded` says when it is in the log. */

@@ -3,10 +3,10 @@
  * client gets the reason.
  */
 
+import type { CallRun } from "../session/call-run.ts";
 import { pausableClock } from "../session/pausable-clock.ts";
 import type { Session } from "../session/session.ts";
 import { budgetSpent } from "./admit.ts";
-import type { CallRun } from "./call-run.ts";
 
 /**
  * What is to be called when more of a call was sampled; null where no budget can end it. A call that samples the last

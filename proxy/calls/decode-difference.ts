@@ -4,8 +4,8 @@
  */
 
 import type { EngineSlot } from "../pool/engine-slot.ts";
+import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
-import type { Call } from "./call.ts";
 
 /** A character can be cut over several tokens; decoding begins this many before the difference. UTF-8 has at most 4 bytes. */
 const backUp = 4;

@@ -13,9 +13,9 @@ import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";
+import type { ServedBy } from "../session/call-run.ts";
+import { toErrorRecord } from "../session/error-record.ts";
 import type { TokenBase } from "../session/prompt-tokens.ts";
-import type { ServedBy } from "./call-run.ts";
-import { toErrorRecord } from "./error-record.ts";
 import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s; after this time none does. */

@@ -1,7 +1,7 @@
 /** A turn that a client has by another way than its answer has arrived, as one that is given again has. */
 
+import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
-import type { Call } from "./call.ts";
 
 /** Records the delivery of calls whose answer is not known to have arrived. Throws the store's errors. */
 export async function noteRead(session: Session, calls: Iterable<Call>): Promise<void> {

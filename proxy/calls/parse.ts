@@ -5,10 +5,10 @@ import type { Network } from "../sandboxed/fetch-image.ts";
 import { withImagesInside } from "../sandboxed/images-inside.ts";
 import { assertOpenParameters } from "../sandboxed/sandboxed-request.ts";
 import { assertReferencesInside } from "../sandboxed/schema-references.ts";
+import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
-import { sessionRecord } from "../session/session-record.ts";
-import type { Call } from "./call.ts";
 import { noteRead } from "./note-read.ts";
+import { sessionRecord } from "./session-record.ts";
 
 /** Throws what the dialect does, and `request_invalid` for what a sandboxed client may not ask for. */
 export async function parse(session: Session, exchange: Exchange, network: Network | undefined): Promise<NeutralRequest> {

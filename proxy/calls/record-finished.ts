@@ -2,8 +2,8 @@
 import { AlidadeError } from "../../errors.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import type { IdText } from "../../tokens/id-text.ts";
+import { toErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";
-import { toErrorRecord } from "./error-record.ts";
 
 /** Null, or the failure that was recorded instead. `prompt`: its prompt's ids, whole. Throws where nothing could be written. */
 export async function recordFinished(

@@ -3,10 +3,10 @@ import type { CallLabels } from "../../dialects/dialect.ts";
 import { type AlidadeError, asAlidadeError } from "../../errors.ts";
 import type { ErrorRecord } from "../../schema/session-log.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { Call } from "../session/call.ts";
+import { toErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";
 import { otherError } from "./answer.ts";
-import type { Call } from "./call.ts";
-import { toErrorRecord } from "./error-record.ts";
 import type { CallSurroundings } from "./surroundings.ts";
 
 /** How far a request got. */

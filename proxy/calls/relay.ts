@@ -9,9 +9,9 @@ import { withinTime } from "../../host/within-time.ts";
 import { mintToolCallId } from "../../schema/ids.ts";
 import type { Turn } from "../../schema/message.ts";
 import type { Exchange } from "../http/exchange.ts";
+import type { Call } from "../session/call.ts";
+import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
-import type { Call } from "./call.ts";
-import type { CallRun } from "./call-run.ts";
 import type { LiveEvent } from "./sample.ts";
 
 /** Gemini CLI gives up after 60 s without headers; idle timers of others begin at 240 s. */

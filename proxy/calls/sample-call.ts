@@ -1,9 +1,10 @@
 /** A begun call's generation: from its durable beginning until what was sampled is there. */
+
+import type { Call } from "../session/call.ts";
+import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
 import type { AdmittedCall } from "./admit.ts";
 import { sampledBudget, wallClock } from "./budget-watch.ts";
-import type { Call } from "./call.ts";
-import type { CallRun } from "./call-run.ts";
 import { Generation, type GenerationResult } from "./generation.ts";
 import type { IdentifiedRequest } from "./identify.ts";
 import type { CallSurroundings } from "./surroundings.ts";

@@ -7,8 +7,8 @@ import { textOfIds } from "../../tokens/id-text.ts";
 import { GrowingText } from "../../wire/growing-text.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
+import { toErrorRecord } from "../session/error-record.ts";
 import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
-import { toErrorRecord } from "./error-record.ts";
 
 /** What a live relay shows of it. */
 export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;

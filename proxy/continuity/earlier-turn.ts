@@ -7,8 +7,8 @@ import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
 import type { CallBegun, RenderCause } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
-import { type Call, isSameMessage } from "../calls/call.ts";
-import { sameJson } from "../restore/same-json.ts";
+import { sameJson } from "../../wire/same-json.ts";
+import { type Call, isSameMessage } from "../session/call.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
 
 export type EarlierTurn = {

@@ -5,7 +5,7 @@
 import type { Engine } from "../../engines/index.ts";
 import type { AlidadeError } from "../../errors.ts";
 import type { Policy, PolicyCheck } from "../../schema/session-log.ts";
-import { conflict } from "../session/conflict.ts";
+import { conflict } from "./conflict.ts";
 
 /** How an engine's weights are named, and the engine's own name of them where that is another. */
 export type NamedWeights = { policy: Policy | null; engineVersion?: string | undefined };

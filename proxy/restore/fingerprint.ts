@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { grammarFields } from "../../engines/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
 import type { Message, NeutralRequest } from "../../schema/message.ts";
-import { messageKey } from "../calls/call.ts";
+import { messageKey } from "../session/call.ts";
 
 /** What says which form an answer has, and where it ends. */
 const formFields = [...grammarFields, "stop", "stop_token_ids"];

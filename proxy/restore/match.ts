@@ -5,8 +5,8 @@
  * the earlier one did not finish from the client's point of view.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Call } from "../calls/call.ts";
-import type { CallRun } from "../calls/call-run.ts";
+import type { Call } from "../session/call.ts";
+import type { CallRun } from "../session/call-run.ts";
 import type { WaitingClient } from "../session/running.ts";
 import type { Session } from "../session/session.ts";
 

@@ -2,7 +2,7 @@
 import { fromCarrier } from "../../dialects/carrier.ts";
 import { type Message, textOf, toolCallsOf } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
-import { type Call, isSameMessage } from "../calls/call.ts";
+import { type Call, isSameMessage } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
 import { idInText, ownId } from "./own-id.ts";
 

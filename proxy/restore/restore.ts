@@ -6,7 +6,7 @@ import { fromCarrier } from "../../dialects/carrier.ts";
 import type { Message } from "../../schema/message.ts";
 import { toolCallsOf } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
-import type { Call } from "../calls/call.ts";
+import type { Call } from "../session/call.ts";
 import type { RestoredTurn } from "../session/sent-before.ts";
 import type { Session } from "../session/session.ts";
 import { compareTurn } from "./compare-turn.ts";

@@ -2,8 +2,8 @@
 import { canonicalArguments } from "../../schema/arguments.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, toolCallsOf } from "../../schema/message.ts";
-import { type Call, isSameMessage, normalText } from "../calls/call.ts";
 import { asText, reasoningOf } from "../restore/compare-turn.ts";
+import { type Call, isSameMessage, normalText } from "./call.ts";
 
 /** Turns of the same content. Each message with that content reads this list, so it is short; older turns are found by position. */
 type SameWords = { count: number; latest: Call[]; byPosition: Map<number, Call[]> };

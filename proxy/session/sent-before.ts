@@ -6,8 +6,8 @@
 import type { Message } from "../../schema/message.ts";
 import type { Restored } from "../../schema/session-log.ts";
 import { GrowingJson } from "../../wire/growing-json.ts";
-import type { Call } from "../calls/call.ts";
-import { sameJson } from "../restore/same-json.ts";
+import { sameJson } from "../../wire/same-json.ts";
+import type { Call } from "./call.ts";
 
 /** A message of the assistant and the call that sampled it; `record` is null where no call did. */
 export type RestoredTurn = {

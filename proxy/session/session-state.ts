@@ -19,9 +19,9 @@ import type {
 } from "../../schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
 import { IdText } from "../../tokens/id-text.ts";
-import { Call } from "../calls/call.ts";
-import { isOwnTurn } from "../calls/own-turn.ts";
+import { Call } from "./call.ts";
 import { EmittedTurns, isAnswerTo } from "./emitted-turns.ts";
+import { isOwnTurn } from "./own-turn.ts";
 import { afterTry, noTries, type Tries } from "./placement.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import { afterBegun, afterFinished, type BudgetName, endedBy, nothingSpent, type Spent } from "./spent.ts";
@@ -121,7 +121,7 @@ export class SessionState {
     return this.#lastError;
   }
 
-  /** The same of the harness's own turns alone (calls/own-turn.ts). */
+  /** The same of the harness's own turns alone (own-turn.ts). */
   get lastFailure(): LastFailure | null {
     return this.#lastFailure;
   }

@@ -1,6 +1,6 @@
 /** What a session has used of its budgets, added up call by call. */
 import type { Budgets } from "../../schema/session-spec.ts";
-import type { Call } from "../calls/call.ts";
+import type { Call } from "./call.ts";
 
 export type BudgetName = keyof Budgets;
 

@@ -3,7 +3,7 @@
  * every message and token of a growing conversation once. It says nothing about parents.
  */
 import type { Message } from "../../schema/message.ts";
-import { type Call, isSameMessage } from "../calls/call.ts";
+import { type Call, isSameMessage } from "./call.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import type { Session } from "./session.ts";
 

@@ -2,8 +2,9 @@
  * Calls of a session whose answer did not reach the client whole, by their request. A repeated request is a retry of one of
  * these or of none. Parallel sub-agents may send the same request at once, so one request can have several calls.
  */
-import type { Call } from "../calls/call.ts";
+
 import { questionOf } from "../restore/fingerprint.ts";
+import type { Call } from "./call.ts";
 
 export class UnansweredCalls {
   readonly #byQuestion = new Map<string, Set<Call>>();

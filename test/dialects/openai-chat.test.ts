@@ -4,7 +4,7 @@ import { openaiChat } from "../../dialects/openai-chat.ts";
 import { toChatMessages } from "../../engines/chat/messages.ts";
 import { AlidadeError } from "../../errors.ts";
 import { toChatMessages as toRows } from "../../exporters/shapes/chat-messages.ts";
-import { isSameMessage } from "../../proxy/calls/call.ts";
+import { isSameMessage } from "../../proxy/session/call.ts";
 import type { Message, NeutralRequest } from "../../schema/message.ts";
 
 const hello = [{ role: "user", content: "Hi" }];

@@ -3,8 +3,9 @@
  * session ended, where its calls go, what its harness was told last, and which reward is the last. Two sessions that say
  * the same here go on alike.
  */
-import type { Call } from "../../../proxy/calls/call.ts";
+
 import type { Session } from "../../../proxy/index.ts";
+import type { Call } from "../../../proxy/session/call.ts";
 
 export function stateOf(session: Session) {
   const { state } = session;

@@ -1,10 +1,10 @@
 /** What a call does in this process, from the moment it is let in until what came of it is in the log. */
 import type { AlidadeError } from "../../errors.ts";
 import type { Tried } from "../../schema/session-log.ts";
+import type { Generation } from "../calls/generation.ts";
 import type { OpenPause } from "../pool/engine-lease.ts";
 import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Call } from "./call.ts";
-import type { Generation } from "./generation.ts";
 
 /** An engine, with its name of the model. */
 export type ServedBy = { slot: EngineSlot; model: string };

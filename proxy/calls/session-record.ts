@@ -2,11 +2,11 @@
 import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../../dialects/dialect.ts";
 import { mintToolCallId, newId } from "../../schema/ids.ts";
 import { type Message, toolCallsOf } from "../../schema/message.ts";
-import { assertLogHasRoom } from "../calls/admit.ts";
-import type { Call } from "../calls/call.ts";
-import { fromErrorRecord } from "../calls/error-record.ts";
-import { contextOf, mintedTurn } from "../calls/relay.ts";
-import type { Session } from "./session.ts";
+import type { Call } from "../session/call.ts";
+import { fromErrorRecord } from "../session/error-record.ts";
+import type { Session } from "../session/session.ts";
+import { assertLogHasRoom } from "./admit.ts";
+import { contextOf, mintedTurn } from "./relay.ts";
 
 /** `onRead` is called with each call whose turn this request proves to have arrived. */
 export function sessionRecord(session: Session, dialect: Dialect, onRead: (call: Call) => void = () => undefined): SessionRecord {
