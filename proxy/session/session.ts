@@ -126,6 +126,8 @@ export class Session implements Placed {
     this.#owed = [];
     try {
       await this.#log.append(...owed, ...entries);
+      // What was owed is known already. Its place in the log may be behind what was known after it.
+      for (const one of owed) this.#state.apply(one);
       for (const one of entries) this.#state.apply(one, made);
     } catch (error) {
       this.#owed = [...owed, ...this.#owed];
@@ -264,9 +266,16 @@ export class Session implements Placed {
   }
 }
 
+/** A refusal of another conversation is not the same: one may be the harness's and the other a command's. */
 function isAgain(earlier: Happened, entry: Happened): boolean {
-  if (earlier.type === "refused" || entry.type === "refused") return earlier.type === entry.type;
+  if (earlier.type === "refused" || entry.type === "refused") return isSameRefusal(earlier, entry);
   return earlier.type === entry.type && earlier.call_id === entry.call_id && earlier.delivery === entry.delivery;
+}
+
+function isSameRefusal(earlier: Happened, entry: Happened): boolean {
+  if (earlier.type !== "refused" || entry.type !== "refused") return false;
+  if (earlier.parent_call_id !== entry.parent_call_id || earlier.request_class !== entry.request_class) return false;
+  return earlier.error.code === entry.error.code && earlier.error.budget === entry.error.budget;
 }
 
 function isOfStore(error: unknown): boolean {

@@ -91,6 +91,22 @@ test("the last failure of the harness's own work is known after a restart, and t
   assert.equal(await lastFailure(), "budget_spent");
 });
 
+test("what a full disk refused a command does not hide what it refused the harness", async () => {
+  const store = new FaultyStore();
+  await using at = await proxyAt(() => ({ text: "ok" }), { store });
+  const client = await at.open();
+  const answer = await client.say(hi);
+  store.full = (entry) => entry.type === "call_begun";
+  await client.chat({ messages: [...hi, answer, { role: "user", content: "on" }] });
+  await client.chat({ messages: [{ role: "user", content: "of a command" }] });
+  store.full = () => false;
+  const session = at.proxy.session(client.sessionId);
+  await session.reward(null, {});
+  const rebuilt = await rebuildSession(store, client.sessionId);
+  assert.deepEqual(rebuilt && stateOf(rebuilt), stateOf(session));
+  assert.equal(rebuilt?.state.lastFailure?.error.code, "store_full");
+});
+
 test("the pin, the first engine and the latest engines of a session are those of its log, in the order in which its tries began", async () => {
   const slow = Promise.withResolvers<void>();
   await using at = await enginesAt(
