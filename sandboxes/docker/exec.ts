@@ -5,7 +5,7 @@
  */
 
 import type { Duplex } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as ioRead, setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
@@ -141,8 +141,11 @@ function finishedUnseen(exec: Docker.Exec, heard: { at: number }): (over: AbortS
       if (over.aborted || !(await isOver(exec))) continue;
       // A child in the background may print for ever; a command's own output was in the pipe before it ended.
       const patience = performance.now() + killGraceMs;
-      do await pause(silenceMs);
-      while (!over.aborted && performance.now() - heard.at < silenceMs && performance.now() < patience);
+      do {
+        await pause(silenceMs);
+        // A process that was held up fires its timers before it reads what has come meanwhile.
+        await ioRead();
+      } while (!over.aborted && performance.now() - heard.at < silenceMs && performance.now() < patience);
       break;
     }
   };

@@ -44,7 +44,8 @@ async function ready(t: TestContext, backend: SandboxBackend): Promise<boolean> 
 
 /** The arguments of every process in reach that mention `word`. */
 async function processesNaming(sandbox: Sandbox, word: string): Promise<string[]> {
-  const { stdout } = await sandbox.exec(["ps", "-A", "-o", "stat=,args="]);
+  const { stdout, stderr, exit_code } = await sandbox.exec(["ps", "-A", "-o", "stat=,args="]);
+  assert.deepEqual([exit_code, stderr, stdout.includes("ps -A")], [0, "", true], stdout);
   return stdout.split("\n").filter((line) => line.includes(word) && !line.startsWith("Z"));
 }
 
