@@ -27,6 +27,7 @@ import { samePlace } from "../sandboxes/process/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
+import { readJson } from "../schema/read-json.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
@@ -172,7 +173,7 @@ const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ en
 
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@
  * so the model is shown a function with one string, `input`, and the string goes out again in the dialect's own form.
  */
 import type { Tool } from "../schema/message.ts";
+import { readJson } from "../schema/read-json.ts";
 import { isObject } from "./edge.ts";
 
 export function customTool(name: string, description: string | undefined, format: unknown): Tool {
@@ -27,7 +28,7 @@ export function customTool(name: string, description: string | undefined, format
 /** The text inside the sampled arguments; arguments of any other shape are the text themselves, so that nothing is lost. */
 export function customInput(rawArguments: string): string {
   try {
-    const value: unknown = JSON.parse(rawArguments);
+    const value: unknown = readJson(rawArguments);
     return isObject(value) && typeof value.input === "string" ? value.input : rawArguments;
   } catch {
     return rawArguments;

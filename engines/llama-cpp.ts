@@ -8,6 +8,7 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
+import { readJson } from "../schema/read-json.ts";
 import { alignById, isMeasured } from "./chat/alignment.ts";
 import { chatFinish } from "./chat/finish.ts";
 import { firstFacts } from "./chat/first-facts.ts";
@@ -139,7 +140,7 @@ class LlamaCppEngine implements Engine {
 
   #parse(text: string): LlamaCppReply {
     try {
-      return LlamaCppReply.parse(JSON.parse(text));
+      return LlamaCppReply.parse(readJson(text));
     } catch (error) {
       const why = error instanceof z.ZodError ? `${error.issues[0]?.path.join(".")}: ${error.issues[0]?.message}` : messageOf(error);
       throw new AlidadeError(

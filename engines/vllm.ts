@@ -3,9 +3,11 @@
  * chunk, sampled ids and their logprobs in every other one, so that a stream that breaks still tells what was sampled.
  * Wire facts: vLLM 0.32 (run on a CPU), see ARCHITECTURE.md, "What an engine must give".
  */
+
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Message, Prompt, Sampling } from "../schema/message.ts";
+import { readJson } from "../schema/read-json.ts";
 import { IdText } from "../tokens/id-text.ts";
 import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
 import { cutOffArguments } from "./chat/cut-off-call.ts";
@@ -310,7 +312,7 @@ class VllmEngine implements Engine {
       if (refusal.code !== "request_invalid") throw refusal;
       return refused(refusal.message);
     }
-    return toProbed(await response.body.json());
+    return toProbed(readJson(await response.body.text()));
   }
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { Writable } from "node:stream";
 import type { ContractCheck } from "../host/plug-ins.ts";
+import { readJson } from "../schema/read-json.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Exporter, ExportReport } from "./exporter.ts";
 import { exportTrajectories } from "./index.ts";
@@ -22,7 +23,7 @@ export const exporterContract: readonly ContractCheck<Exporter, ExporterContext>
       assert.equal(report.trajectories, trajectories.length);
       if (exporter.extension !== "jsonl") return;
       const lines = bytes.toString("utf8").split("\n").slice(0, -1);
-      for (const line of lines) JSON.parse(line);
+      for (const line of lines) readJson(line);
       assert.equal(report.rows, lines.length, "report.rows is the number of lines");
     },
   },

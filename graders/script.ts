@@ -7,6 +7,7 @@ import { messageOf } from "../errors.ts";
 import { readFolder } from "../files/file-tree.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
+import { readJson } from "../schema/read-json.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer.ts";
@@ -73,7 +74,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
         `the script was not finished after ${task.limits.grade_seconds} seconds (limits.grade_seconds)`,
       );
     try {
-      const { reward, components } = Line.parse(JSON.parse(lastLine(result.stdout)));
+      const { reward, components } = Line.parse(readJson(lastLine(result.stdout)));
       return { ...rest, reward, components: withWeights(components), status: "graded", error: null };
     } catch (error) {
       return failed(

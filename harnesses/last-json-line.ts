@@ -1,4 +1,5 @@
 /** The last line that passes `wanted` and is a JSON object; null where there is none. Broken lines are passed over. */
+import { readJson } from "../schema/read-json.ts";
 export function lastJsonLine(text: string, wanted: (line: string) => boolean): Record<string, unknown> | null {
   let end = text.length;
   while (end > 0) {
@@ -13,7 +14,7 @@ export function lastJsonLine(text: string, wanted: (line: string) => boolean): R
 
 function parsed(line: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(line);
+    const value: unknown = readJson(line);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
   } catch {
     return null;

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { AlidadeError } from "../errors.ts";
+import { readJson } from "../schema/read-json.ts";
 import type { PackPlatform } from "./harness.ts";
 
 /** npm's own words that are kept for the error: its last lines say what went wrong. */
@@ -58,7 +59,7 @@ async function checkInstalled(folder: string, packages: Readonly<Record<string, 
 
 async function installedVersion(path: string): Promise<string | null> {
   try {
-    return String(JSON.parse(await readFile(path, "utf8")).version);
+    return (readJson(await readFile(path, "utf8")) as { version: string }).version;
   } catch {
     return null;
   }

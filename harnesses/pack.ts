@@ -15,6 +15,7 @@ import { z } from "zod";
 import { AlidadeError, boundary } from "../errors.ts";
 import { cached, cacheRoot } from "../host/cache-folder.ts";
 import { lockFile } from "../host/lock-file.ts";
+import { readJson } from "../schema/read-json.ts";
 import type { Harness, PackPlatform } from "./harness.ts";
 import { packPlatforms } from "./harness.ts";
 import { npmInstall } from "./npm-install.ts";
@@ -127,7 +128,7 @@ function packName(pack: Pack, harness: Harness): string {
 /** A pack appears under its name only when it is whole, so the file's presence is enough. */
 async function isComplete(folder: string): Promise<boolean> {
   try {
-    PackFile.parse(JSON.parse(await readFile(join(folder, "pack.json"), "utf8")));
+    PackFile.parse(readJson(await readFile(join(folder, "pack.json"), "utf8")));
     return true;
   } catch {
     return false;

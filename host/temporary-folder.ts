@@ -6,6 +6,7 @@ import { lstat, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { readJson } from "../schema/read-json.ts";
 import { draftsOfCache } from "./cache-folder.ts";
 import { hostId } from "./owner.ts";
 import { removeSandboxFolder } from "./process-folder.ts";
@@ -70,7 +71,7 @@ async function isOwnFolder(path: string): Promise<boolean> {
 /** null: there is none, or its process was killed while it wrote it. */
 async function readOwner(folder: string): Promise<Belongings | null> {
   try {
-    return Owner.parse(JSON.parse(await readFile(join(folder, ownerFile), "utf8")));
+    return Owner.parse(readJson(await readFile(join(folder, ownerFile), "utf8")));
   } catch {
     return null;
   }

@@ -3,6 +3,7 @@
  * the answer and is not supported is refused, because ignoring it would be a wrong answer.
  */
 import { z } from "zod";
+import { readJson } from "../schema/read-json.ts";
 import type { SamplingParameters } from "./sampler.ts";
 import { ChatMessage, ChatTool } from "./template.ts";
 import { vocabularySize } from "./vocabulary.ts";
@@ -93,7 +94,7 @@ function unsupported(message: string) {
 export function parseBody<Schema extends z.ZodType>(schema: Schema, text: string): z.infer<Schema> {
   let body: unknown;
   try {
-    body = JSON.parse(text);
+    body = readJson(text);
   } catch (error) {
     throw new WireError(400, `The body is no valid JSON: ${error instanceof Error ? error.message : error}`, "body");
   }

@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { readJson } from "../schema/read-json.ts";
 
 /** It takes a fraction of a second; a machine that needs longer than this is not going to run it. */
 const startLimitMs = 30_000;
@@ -98,7 +99,7 @@ async function readyLine(child: ChildProcess, stderr: () => string, signal: Abor
       throw new Error(`it ended with ${by ?? `exit code ${code}`}`);
     });
     const [line] = await Promise.race([once(lines, "line", { signal: until }), died]);
-    return Ready.parse(JSON.parse(String(line)));
+    return Ready.parse(readJson(String(line)));
   } catch (error) {
     signal?.throwIfAborted();
     const why = limit.aborted ? `it was not ready after ${startLimitMs / 1000} s` : messageOf(error);

@@ -4,6 +4,7 @@
  * the first of them, or in one of their own.
  */
 import { z } from "zod";
+import { readJson } from "../schema/read-json.ts";
 import { WireError } from "./wire-error.ts";
 
 const Part = z.looseObject({ type: z.string(), text: z.string().optional() });
@@ -54,7 +55,7 @@ function renderCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): strin
 /** The text as it was sent, spaces and all. Text that is a JSON string stands for what it holds, as in vLLM's templates. */
 function argumentsText(text: string): string {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = readJson(text);
     return typeof value === "string" ? value : text;
   } catch {
     return text;

@@ -1,5 +1,6 @@
 /** One Hermes tool call: the JSON between `<tool_call>` and `</tool_call>`. */
 import { z } from "zod";
+import { readJson } from "../schema/read-json.ts";
 
 const Call = z.looseObject({ name: z.string().min(1), arguments: z.unknown() });
 
@@ -15,7 +16,7 @@ export function readToolCall(text: string): { name: string; arguments: string } 
 
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }

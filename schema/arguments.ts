@@ -1,6 +1,7 @@
 /** A tool call's arguments are the text that a model sampled: mostly JSON, and sometimes a thousand brackets. */
 import { canonicalJson } from "./ids.ts";
 import { nestsWithin } from "./json-depth.ts";
+import { readJson } from "./read-json.ts";
 
 /**
  * No tool needs deeper arguments. A request may nest 256 levels (wire/json.ts) and holds the calls of its history some
@@ -11,7 +12,7 @@ const maxDepth = 200;
 /** The value that they are; undefined where they are no JSON, or nest too deeply for one. Never throws. */
 export function parseArguments(raw: string): unknown {
   try {
-    const value: unknown = JSON.parse(raw);
+    const value: unknown = readJson(raw);
     return areShallow(value) ? value : undefined;
   } catch {
     return undefined;

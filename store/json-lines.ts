@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { complaintOf } from "../schema/complaint.ts";
+import { readJson } from "../schema/read-json.ts";
 
 /** Large enough that a file of a gigabyte is a thousand reads. */
 const blockBytes = 1024 * 1024;
@@ -28,7 +29,7 @@ export async function* readJsonLines<T>(
     let value: unknown;
     let record: T;
     try {
-      value = JSON.parse(line);
+      value = readJson(line);
       if (number === 1) writer = writerOf(value);
       record = parse(value);
     } catch (error) {

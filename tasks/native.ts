@@ -16,6 +16,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
+import { readJson } from "../schema/read-json.ts";
 import { type Environment, type GraderSpec, Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
@@ -66,7 +67,7 @@ async function readTask(file: string): Promise<Read> {
 
 function readDocument(text: string, file: string): unknown {
   try {
-    return file.endsWith(".json") ? JSON.parse(text) : parse(text, { maxAliasCount: 100 });
+    return file.endsWith(".json") ? readJson(text) : parse(text, { maxAliasCount: 100 });
   } catch (error) {
     throw taskError(file, "the file", `is not ${file.endsWith(".json") ? "JSON" : "YAML"}: ${messageOf(error)}`);
   }

@@ -19,6 +19,7 @@ import { hashTree, matchesAny, readFolder } from "../files/file-tree.ts";
 import { TestsSpec } from "../graders/tests.ts";
 import { cached } from "../host/cache-folder.ts";
 import { hashOf } from "../schema/ids.ts";
+import { readJson } from "../schema/read-json.ts";
 import { Environment, Limits, Task } from "../schema/task.ts";
 import { folderBelow } from "./host-path.ts";
 import { withNode } from "./node-environment.ts";
@@ -31,7 +32,7 @@ const Names = z.preprocess(
   (value, context) => {
     if (typeof value !== "string") return value;
     try {
-      return JSON.parse(value);
+      return readJson(value);
     } catch {
       context.addIssue({ code: "custom", message: "is text, but not a JSON list" });
       return z.NEVER;
@@ -141,7 +142,7 @@ function listOf(text: string, path: string): LocatedValue[] {
 
 function parseJson(text: string, where: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch (error) {
     throw taskError(where, "the row", `is not JSON: ${messageOf(error)}`);
   }

@@ -2,6 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { AlidadeError, messageOf } from "../errors.ts";
 import { nestsWithin } from "../schema/json-depth.ts";
+import { readJson } from "../schema/read-json.ts";
 import { restoreNumbers, type Verbatim } from "./written-numbers.ts";
 
 /** A context of a million tokens is about 4 MB of text; images in history are what needs the rest. */
@@ -38,7 +39,7 @@ function decode(bytes: Uint8Array): string {
 /** `JSON.parse` itself does not recurse. */
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch (cause) {
     throw new AlidadeError("request_invalid", `The body is not JSON: ${messageOf(cause)}`, { cause });
   }

@@ -5,11 +5,19 @@
  * their text beside them (wire/tool-schema.ts).
  */
 
+import { withExactKeys } from "../schema/read-json.ts";
+
 /** The value of a JSON text with its numbers as they were written, where JavaScript would write them in another way. */
 export function parseAsWritten(text: string): unknown {
-  return json.parse(text, (_key, inner, { source }) =>
-    typeof inner === "number" && source !== undefined && source !== String(inner) ? json.rawJSON(source) : inner,
+  const value = json.parse(text, (_key, inner, { source }) =>
+    typeof inner === "number" && source !== undefined ? numberAsWritten(source) : inner,
   );
+  return withExactKeys(text, value, numberAsWritten);
+}
+
+function numberAsWritten(source: string): unknown {
+  const value = Number(source);
+  return source === String(value) ? value : json.rawJSON(source);
 }
 
 /**

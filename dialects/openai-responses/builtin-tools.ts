@@ -8,6 +8,7 @@ import { z } from "zod";
 import { canonicalJson, fromToolCallId } from "../../schema/ids.ts";
 import type { JsonObject } from "../../schema/message.ts";
 import { type Tool, toolCallsOf } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { AnyObject, AnyText, checked, isObject, MaybeText, present } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
@@ -125,7 +126,7 @@ function sampledArguments(type: string, callId: string, received: JsonObject, re
   if (!sampled || given === null) return null;
   const { field, fromWire } = builtinTools.get(type) as BuiltinTool;
   // As clients read it: the numbers in it are their text until it is written.
-  const { [field]: value } = JSON.parse(JSON.stringify(given.fields)) as Record<string, JsonObject>;
+  const { [field]: value } = readJson(JSON.stringify(given.fields)) as Record<string, JsonObject>;
   return value && canonicalJson(fromWire(value)) === canonicalJson(received) ? sampled : null;
 }
 

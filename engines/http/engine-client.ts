@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, request as httpRequest } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { refusal } from "./refusal.ts";
 import { retryAfterSeconds } from "./retry-after.ts";
 import { StreamedResponse } from "./streamed-response.ts";
@@ -52,7 +53,7 @@ export class EngineClient {
   async json(method: "GET" | "POST", path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
     const response = await this.send(method, path, body, signal);
     if (response.statusCode !== 200) throw this.refusal(response.statusCode, await response.body.text().catch(messageOf), response.headers);
-    return response.body.json();
+    return readJson(await response.body.text());
   }
 
   /**
@@ -183,7 +184,7 @@ const ErrorBody = z.looseObject({
 
 function tryJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }

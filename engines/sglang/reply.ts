@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { FinishReason } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
 import type { WeightSpan } from "../../schema/session-log.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
@@ -19,7 +20,7 @@ export function replyEvents(baseUrl: string, text: string, request: SampleReques
     );
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = readJson(text);
   } catch (error) {
     throw notOurs(messageOf(error));
   }

@@ -6,6 +6,7 @@
 import { AlidadeError } from "../../errors.ts";
 import { argumentsObject } from "../../schema/arguments.ts";
 import type { FinishReason, JsonObject, Usage } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { isIds, parseIds } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
@@ -111,7 +112,7 @@ export class ChunkReader {
     let value: unknown;
     try {
       const cut = cutLogprobs(text);
-      value = JSON.parse(cut?.rest ?? text);
+      value = readJson(cut?.rest ?? text);
       this.#cutLogprobs = cut?.logprobs ?? null;
     } catch {
       value = undefined;

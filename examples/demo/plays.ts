@@ -11,6 +11,7 @@ import { extname } from "node:path";
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import type { Sampling } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
 
 /** `old` stands exactly once in the file; `new` is put in its place. Both end where a line ends. */
 export const Edit = z.strictObject({ path: z.string().min(1), old: z.string().min(1), new: z.string() });
@@ -56,7 +57,7 @@ export function playsFor(harness: PlayedHarness, script: PlayScript, mix: Mix): 
 
 /** Reads a `plays.json`. Throws with the path and the field that is wrong. */
 export async function loadPlays(path: string): Promise<PlayScript> {
-  const result = PlayScript.safeParse(JSON.parse(await readFile(path, "utf8")));
+  const result = PlayScript.safeParse(readJson(await readFile(path, "utf8")));
   if (!result.success) throw new AlidadeError("task_invalid", `${path}: ${z.prettifyError(result.error)}`, { cause: result.error });
   return result.data;
 }

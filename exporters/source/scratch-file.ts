@@ -1,6 +1,7 @@
 /** Trajectories on disk while they wait for others, for memory holds one or a team of them. */
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readJson } from "../../schema/read-json.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 
 /** Where a trajectory lies in the file, in bytes. */
@@ -29,7 +30,7 @@ export class ScratchFile implements AsyncDisposable {
     const bytes = Buffer.alloc(length);
     await (await this.#handle)?.read(bytes, 0, length, offset);
     // It was a trajectory when this process wrote it.
-    return JSON.parse(bytes.toString("utf8")) as Trajectory;
+    return readJson(bytes.toString("utf8")) as Trajectory;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,7 @@
 /** Reports of our own runners (graders/runners/): rows with a seal, see sealed-report.ts there for what it stops. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import { readJson } from "../../schema/read-json.ts";
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 
 export const tape: ReportParser = {
@@ -54,7 +55,7 @@ function openRow(line: string, key: string): z.infer<typeof Row> | null {
     .update(hex(key + text))
     .digest();
   if (!timingSafeEqual(expected, Buffer.from(seal, "hex"))) return null;
-  const row = Row.safeParse(JSON.parse(text));
+  const row = Row.safeParse(readJson(text));
   return row.success ? row.data : null;
 }
 

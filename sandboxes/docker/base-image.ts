@@ -9,6 +9,7 @@ import { pack } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
+import { readJson } from "../../schema/read-json.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { bootstrap, debianSources } from "./bootstrap.ts";
 import { dockerClient, isNotFound } from "./client.ts";
@@ -115,7 +116,7 @@ async function dockerBuild(docker: Docker, signal: AbortSignal, progress: (line:
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line.trim() === "") continue;
-      const event = BuildEvent.parse(JSON.parse(line));
+      const event = BuildEvent.parse(readJson(line));
       if (event.error !== undefined) throw new Error(event.error);
       if (event.stream?.startsWith("Step ")) progress(event.stream.trim());
     }

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { cached } from "../../host/cache-folder.ts";
 import { currentOwner, hostId } from "../../host/owner.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { Limits } from "../../schema/task.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { agentId, home, sandboxLabels } from "./container.ts";
@@ -65,7 +66,7 @@ async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspe
 
 async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<ImageFacts> {
   const etc = await cached(`images/${image.Id.replace(":", "-")}-${layout}`, (folder) => readImage(docker, image.Id, folder));
-  const { packages } = Known.parse(JSON.parse(await readFile(join(etc, "image.json"), "utf8")));
+  const { packages } = Known.parse(readJson(await readFile(join(etc, "image.json"), "utf8")));
   const path = image.Config.Env?.find((line) => line.startsWith("PATH="))?.slice(5);
   const platform = `${image.Os}/${image.Architecture}`;
   const volumes = Object.keys(image.Config.Volumes ?? {});

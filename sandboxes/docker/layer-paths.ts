@@ -5,6 +5,7 @@ import type Docker from "dockerode";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { LayerEntry } from "../../files/layer.ts";
+import { readJson } from "../../schema/read-json.ts";
 
 export type Kind = LayerEntry["kind"];
 
@@ -26,7 +27,7 @@ export async function changedPaths(docker: Docker, containerId: string): Promise
     }
     chunks.push(chunk);
   }
-  const listed = Listed.parse(JSON.parse(Buffer.concat(chunks).toString("utf8"))) ?? [];
+  const listed = Listed.parse(readJson(Buffer.concat(chunks).toString("utf8"))) ?? [];
   return new Map(listed.map(({ Path, Kind }) => [Path, kinds[Kind] as Kind]));
 }
 

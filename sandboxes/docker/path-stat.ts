@@ -1,6 +1,7 @@
 /** What the engine says of one path of a container, which need not run. */
 import type { IncomingMessage } from "node:http";
 import type Docker from "dockerode";
+import { readJson } from "../../schema/read-json.ts";
 import { statusOf } from "./client.ts";
 
 export type PathStat = {
@@ -28,7 +29,7 @@ export async function pathStat(container: Docker.Container, path: string): Promi
   const response = answer as unknown as IncomingMessage;
   response.resume(); // has no body, and holds its connection until that is read
   const header = String(response.headers["x-docker-container-path-stat"] ?? "");
-  const { mode = 0, mtime } = JSON.parse(Buffer.from(header, "base64").toString("utf8") || "{}") as { mode?: number; mtime?: string };
+  const { mode = 0, mtime } = readJson(Buffer.from(header, "base64").toString("utf8") || "{}") as { mode?: number; mtime?: string };
   const has = (bit: number) => Math.floor(mode / bit) % 2 === 1;
   const top = goBits.reduce((sum, [go, bit]) => sum + (has(go) ? bit : 0), 0);
   return { isFolder: has(goFolder), mode: (mode % 0o1000) + top, mtime: new Date(mtime ?? 0) };

@@ -10,6 +10,7 @@ import { openaiCompletions } from "../../dialects/openai-completions.ts";
 import { parseResponses } from "../../dialects/openai-responses/parse.ts";
 import { toItems } from "../../dialects/openai-responses/to-items.ts";
 import type { Message, Part } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { parseJson } from "../../wire/json.ts";
 import { frozen } from "./frozen.ts";
 
@@ -157,7 +158,7 @@ const block = (part: Part): unknown => {
   if (part.type === "text") return { ...part, cache_control: { type: "ephemeral" } };
   if (part.type === "image") return { type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } };
   if (part.type === "reasoning") return { type: "thinking", thinking: part.text, signature: part.carrier };
-  if (part.type === "tool_call") return { type: "tool_use", id: part.id, name: part.name, input: JSON.parse(part.arguments) as unknown };
+  if (part.type === "tool_call") return { type: "tool_use", id: part.id, name: part.name, input: readJson(part.arguments) as unknown };
   return { type: "tool_result", tool_use_id: part.call_id, content: part.content.map(block), is_error: part.is_error };
 };
 
@@ -190,7 +191,7 @@ const googlePart = (part: Part): unknown => {
   if (part.type === "text") return { text: part.text };
   if (part.type === "image") return { inlineData: { mimeType: "image/png", data: "AA==" } };
   if (part.type === "reasoning") return { text: part.text, thought: true, thoughtSignature: part.carrier };
-  if (part.type === "tool_call") return { functionCall: { id: part.id, name: part.name, args: JSON.parse(part.arguments) as unknown } };
+  if (part.type === "tool_call") return { functionCall: { id: part.id, name: part.name, args: readJson(part.arguments) as unknown } };
   const said = part.content.map((one) => (one.type === "text" ? one.text : "")).join("");
   return {
     functionResponse: {
@@ -256,11 +257,11 @@ test("openai-responses lists a stored conversation as items that say the same", 
   const context = { call_id: "call".padEnd(24, "0"), created: 0, model: "m", native: {}, custom_tools: new Set<string>() };
   fc.assert(
     fc.property(conversationOf(responses), (conversation) => {
-      const input = JSON.parse(JSON.stringify(toItems(conversation, context))) as { id: string }[];
+      const input = readJson(JSON.stringify(toItems(conversation, context))) as { id: string }[];
       assert.equal(new Set(input.map((item) => item.id)).size, input.length);
       const { messages } = parseResponses({ model: "m", input });
       const plain = (list: Message[]) => list.map((message) => ({ ...message, parts: message.parts.map(withoutDetail) }));
-      assert.deepEqual(plain(messages), plain(JSON.parse(JSON.stringify(conversation)) as Message[]));
+      assert.deepEqual(plain(messages), plain(readJson(JSON.stringify(conversation)) as Message[]));
     }),
     { numRuns: 300 },
   );
@@ -282,7 +283,7 @@ for (const dialect of dialects) {
         const body = JSON.stringify({ model: "m", max_tokens: 1, stream, ...say.build(conversation) });
         const request = dialect.parse(frozen(parseJson(new TextEncoder().encode(body))), {});
         // fast-check makes objects without a prototype; their JSON is what is compared.
-        assert.deepEqual(request.messages, JSON.parse(JSON.stringify(conversation)));
+        assert.deepEqual(request.messages, readJson(JSON.stringify(conversation)));
         assert.equal(request.stream, stream);
       }),
       { numRuns: 300 },

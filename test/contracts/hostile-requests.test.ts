@@ -13,6 +13,7 @@ import { exporters } from "../../exporters/index.ts";
 import { rebuildSession } from "../../proxy/index.ts";
 import { reconstruct, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { canonicalJson } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { LogEntry } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
@@ -117,12 +118,12 @@ async function play(at: ProxyAt, speaker: Speaker, seeds: number[], spec: Partia
 async function readBack(folder: string, sessionId: string, what: string): Promise<Trajectory> {
   const lines = (await readFile(join(folder, `${sessionId}.jsonl`), "utf8")).trimEnd().split("\n");
   for (const line of lines) {
-    const written = JSON.parse(line) as unknown;
+    const written = readJson(line) as unknown;
     assert.equal(canonicalJson(LogEntry.parse(written)), canonicalJson(written), `session ${what}: ${line.slice(0, 300)}`);
   }
   const trajectory = reconstruct(await new DiskStore(folder).read(sessionId), { status: "graded", reward: 1, group: { id: "g", size: 1 } });
   const text = JSON.stringify(trajectory);
-  assert.equal(canonicalJson(Trajectory.parse(JSON.parse(text))), canonicalJson(JSON.parse(text)), `the trajectory of session ${what}`);
+  assert.equal(canonicalJson(Trajectory.parse(readJson(text))), canonicalJson(readJson(text)), `the trajectory of session ${what}`);
   assert.deepEqual(trajectory.fidelity.damaged, []);
   assert.equal(trajectory.calls.length, lines.filter((line) => line.startsWith('{"type":"call_begun"')).length);
   assert.deepEqual(verifyRows(trajectory, selectRows(trajectory).rows), []);
@@ -167,8 +168,8 @@ async function exportAll(trajectories: Trajectory[]): Promise<void> {
 async function restart(options: Parameters<typeof proxyAt>[1], played: Played[], before: Map<string, string>): Promise<void> {
   await using at = await proxyAt(() => ({ text: "after" }), { ...options, rebuild: true });
   for (const { client, seeds } of played) {
-    const after = JSON.parse(JSON.stringify(stateOf(at.proxy.session(client.sessionId)))) as unknown;
-    assert.deepEqual(after, JSON.parse(before.get(client.sessionId) as string), `session ${seeds} after a restart`);
+    const after = readJson(JSON.stringify(stateOf(at.proxy.session(client.sessionId)))) as unknown;
+    assert.deepEqual(after, readJson(before.get(client.sessionId) as string), `session ${seeds} after a restart`);
     const again = new Client(at.proxy, client.sessionId, client.key);
     assert.equal((await again.chat({ messages: [{ role: "user", content: "still there?" }] })).status, 200, `session ${seeds} goes on`);
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { AlidadeError } from "../../errors.ts";
+import { readJson } from "../../schema/read-json.ts";
 import { encodeSse, onOneLine, type SseFrame } from "../../wire/sse.ts";
 import { decodeSse } from "../fakes/engines/decode-sse.ts";
 
@@ -71,7 +72,7 @@ test("line ends of Unicode are escaped, for clients that read by lines end one t
   const ends = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029";
   assert.ok(![...text.trimEnd()].some((character) => ends.includes(character)), text);
   const [frame] = await decode(text);
-  assert.deepEqual(JSON.parse(frame?.data ?? ""), said);
+  assert.deepEqual(readJson(frame?.data ?? ""), said);
 });
 
 test("a line without an end and an event without an end are errors, not memory", async () => {

@@ -1,5 +1,6 @@
 /** One session of a hostile client: requests that are mutated, go on from mutated answers, come twice, and are left. */
 
+import { readJson } from "../../../schema/read-json.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import type { Client } from "../../fakes/proxies/proxy-at.ts";
 import type { Draw } from "./draw.ts";
@@ -97,7 +98,7 @@ function labelled(draw: Draw): Record<string, string> {
 
 function parsed(text: string): Body | null {
   try {
-    return JSON.parse(text) as Body;
+    return readJson(text) as Body;
   } catch {
     return null;
   }

@@ -1,4 +1,6 @@
 /** Google's generateContent, streamed with `alt=sse`. */
+
+import { readJson } from "../../../schema/read-json.ts";
 import type { Wire } from "./scripted-wire.ts";
 
 export const googleWire: Wire = {
@@ -12,7 +14,7 @@ export const googleWire: Wire = {
       ...(reply.reasoning ? [{ text: reply.reasoning, thought: true }] : []),
       ...(reply.text ? [{ text: reply.text }] : []),
       ...(reply.tool_calls ?? []).map((call, at) => ({
-        functionCall: { id: call.id ?? `f${at}`, name: call.name, args: JSON.parse(call.arguments) as unknown },
+        functionCall: { id: call.id ?? `f${at}`, name: call.name, args: readJson(call.arguments) as unknown },
       })),
     ];
     const frames = parts.map((part) => frame({ candidates: [{ content: { role: "model", parts: [part] } }], modelVersion: "scripted" }));

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { readJson } from "../../../schema/read-json.ts";
 import type { ScriptedReply } from "./scripted-engine.ts";
 
 export type Body = Record<string, unknown>;
@@ -58,7 +59,7 @@ export class ScriptedWire implements AsyncDisposable {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
-    const body = JSON.parse(text || "{}") as Body;
+    const body = readJson(text || "{}") as Body;
     const path = (incoming.url ?? "").split("?")[0] as string;
     if (!this.#wire.generates(path)) {
       if (path === "/abort_request") this.abortRequests.push(body);
