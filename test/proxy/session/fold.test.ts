@@ -192,7 +192,7 @@ class Played {
       (response) => response.text().catch(() => null),
       () => null,
     );
-    await Promise.race([left, until(() => JSON.stringify(this.#at.calls()) !== JSON.stringify(begun))]);
+    await untilOrOver(left, () => JSON.stringify(this.#at.calls()) !== JSON.stringify(begun));
     leave.abort();
     await left;
   }
@@ -239,7 +239,7 @@ class Played {
   async pauseUnderCall(): Promise<void> {
     const { body } = await this.#at.control("POST", "/pause", {});
     const waiting = this.#chat(this.#asked.at(-1) as unknown[]);
-    await Promise.race([waiting, until(() => this.#at.proxy.pool.waiting > 0)]);
+    await untilOrOver(waiting, () => this.#at.proxy.pool.waiting > 0);
     await this.#at.control("POST", "/resume", { fence: body.fence });
     await waiting;
   }
@@ -294,6 +294,16 @@ function reply(draw: Draw, asked: string): ScriptedReply {
 
 function tool(name: string) {
   return { type: "function", function: { name, parameters: { type: "object", properties: {} } } };
+}
+
+/** Waits until it is true, or can no longer become so. */
+async function untilOrOver(work: Promise<unknown>, isTrue: () => boolean): Promise<void> {
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+  };
+  work.then(end, end);
+  await until(() => isOver || isTrue());
 }
 
 async function settled(session: Session): Promise<void> {
