@@ -50,7 +50,7 @@ function put(top: Unclosed, value: unknown): void {
 }
 
 /** Behind the closing quotation mark of the string that opens here. */
-function endOfString(text: string, from: number): number {
+export function endOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
     let escapes = at;
     while (text[escapes - 1] === "\\") escapes--;
