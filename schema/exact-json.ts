@@ -19,7 +19,8 @@ export function readExactly(text: string, numberOf: (source: string) => unknown 
   for (let at = 0; at < text.length; ) {
     const top = open.at(-1) as Unclosed;
     const first = text[at] as string;
-    if (first === "{" || first === "[") {
+    if (isBetween(first)) at = endOf(between, text, at);
+    else if (first === "{" || first === "[") {
       const into = first === "[" ? [] : {};
       put(top, into);
       open.push({ into, key: null });
@@ -34,9 +35,10 @@ export function readExactly(text: string, numberOf: (source: string) => unknown 
       else put(top, word);
       at = end;
     } else {
-      const source = scalar(text, at);
-      if (source !== "") put(top, words.has(source) ? words.get(source) : numberOf(source));
-      at += source.length || 1;
+      const end = endOf(scalar, text, at);
+      const source = text.slice(at, end);
+      put(top, words.has(source) ? words.get(source) : numberOf(source));
+      at = end;
     }
   }
   return whole[0];
@@ -58,9 +60,17 @@ export function endOfString(text: string, from: number): number {
   }
 }
 
-/** The number or word that begins here; empty at white space, a comma or a colon. */
-function scalar(text: string, from: number): string {
-  const pattern = /[^\s,:\]}]*/y;
+/** What stands between values and says nothing here: a whole run at once, for it may be as long as the text. */
+const between = /[\s,:]+/y;
+const scalar = /[^\s,:\]}]+/y;
+
+function isBetween(character: string): boolean {
+  return character === "," || character === ":" || character <= " ";
+}
+
+/** `pattern`: a sticky one that matches here. */
+function endOf(pattern: RegExp, text: string, from: number): number {
   pattern.lastIndex = from;
-  return pattern.exec(text)?.[0] ?? "";
+  pattern.test(text);
+  return pattern.lastIndex;
 }
