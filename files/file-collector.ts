@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "./file-tree.ts";
-import { insidePath, isInside } from "./file-tree.ts";
+import { insidePath, isBelow, isInside } from "./file-tree.ts";
 
 /** More than any task's work tree holds; what is larger was made to fill our memory. */
 const defaultBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
@@ -61,7 +61,7 @@ export class FileCollector {
   }
 
   #isSkipped(path: string): boolean {
-    return this.#skip.some((below) => path === below || path.startsWith(`${below}/`));
+    return this.#skip.some((below) => isBelow(path, below));
   }
 
   /**

@@ -77,6 +77,11 @@ function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
+/** Is it this folder, or in it? */
+export function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
 /** `c`, `c/b` for `c/b/a`. */
 export function foldersAbove(path: string): string[] {
   const folders: string[] = [];

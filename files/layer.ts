@@ -173,7 +173,7 @@ async function* hashed(content: AsyncIterable<Buffer> | Buffer[], hash: ReturnTy
 
 const tarTypes = { file: "file", folder: "directory", link: "symlink", hardlink: "link" } as const;
 
-function headerOf(entry: LayerEntry & { type: LayerEntry["type"] }): Partial<Header> & { name: string } {
+function headerOf(entry: LayerEntry): Partial<Header> & { name: string } {
   const { path, mode, owner, mtime, size, target } = entry;
   const type = tarTypes[entry.type as keyof typeof tarTypes];
   const linkname = entry.type === "hardlink" ? `${prefix}${target}` : target;

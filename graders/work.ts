@@ -3,7 +3,7 @@
  * here, and its `.git`, attributes and ignore lists have no say.
  */
 import { AlidadeError } from "../errors.ts";
-import { isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
+import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
 import { keepLayer, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
@@ -49,7 +49,7 @@ async function* whileWorkdirIsThere(entries: AsyncIterable<LayerEntry>, workdir:
   const isGone = () => new AlidadeError("output_unreadable", `The workdir ${workdir} is gone, or is no folder any more.`);
   try {
     for await (const entry of entries) {
-      if (entry.type !== "folder" && (workdir === entry.path || workdir.startsWith(`${entry.path}/`))) throw isGone();
+      if (entry.type !== "folder" && isBelow(workdir, entry.path)) throw isGone();
       yield entry;
     }
   } catch (error) {
@@ -73,12 +73,12 @@ export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, e
   const { workdir } = task.environment;
   const below = await replacedFiles(sandbox, workdir, work, except, signal);
   const isProtected = (name: string) => matchesAny(name, except.protected ?? []);
-  const isPlaced = placedBy(workdir, except, new Set(below.filter(isProtected).flatMap(parents)));
+  const isPlaced = placedBy(workdir, except, new Set(below.filter(isProtected).flatMap(foldersAbove)));
   const [placed, kept] = partition(work.changes, isPlaced);
   const gone = placed.filter(({ type }) => type === "deleted").map(({ path }) => path);
   // A deleted folder that holds protected files loses its other files only.
   const halfGone = new Set(kept.filter(({ type }) => type === "deleted").map(({ path }) => path));
-  const others = below.filter((name) => !isProtected(name) && parents(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
+  const others = below.filter((name) => !isProtected(name) && foldersAbove(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
   const removed = [...gone, ...others.map((name) => `${workdir}/${name}`)].map((path) => sandbox.path(path));
   for (let at = 0; at < removed.length; at += mostRemoved) await remove(sandbox, removed.slice(at, at + mostRemoved), signal);
   await sandbox.putEntries(only(work, isPlaced));
@@ -148,25 +148,17 @@ type Placeable = Pick<LayerEntry, "path" | "type" | "kind">;
 /** `held`: folders of the fresh sandbox that hold protected files. */
 function placedBy(workdir: string, { protected: globs = [], over = [] }: Except, held: Set<string>) {
   const files = new Set(over.map(({ path }) => path));
-  const folders = new Set([...[...files].flatMap(parents), ...held]);
+  const folders = new Set([...[...files].flatMap(foldersAbove), ...held]);
   // Folders in which a glob finds files: a link in the place of one would bring files of its own.
-  const above = globs.flatMap((glob) => parents(glob.replace(/\*\*.*/s, "")));
+  const above = globs.flatMap((glob) => foldersAbove(glob.replace(/\*\*.*/s, "")));
   return ({ path, type }: Placeable): boolean => {
     if (isInside(path.slice(1), notGraded)) return false;
     if (!path.startsWith(`${workdir}/`)) return true;
     const name = path.slice(workdir.length + 1);
-    if (matchesAny(name, globs) || files.has(name) || parents(name).some((parent) => files.has(parent))) return false;
+    if (matchesAny(name, globs) || files.has(name) || foldersAbove(name).some((parent) => files.has(parent))) return false;
     // What is no folder any more would take what is below it along.
     return type === "folder" || !(folders.has(name) || matchesAny(name, above));
   };
-}
-
-/** `a/b` and `a` for `a/b/c`. */
-function parents(path: string): string[] {
-  return path
-    .split("/")
-    .slice(0, -1)
-    .map((_, index, parts) => parts.slice(0, index + 1).join("/"));
 }
 
 /** The paths that the work added, relative to the workdir. */

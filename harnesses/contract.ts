@@ -4,7 +4,8 @@ import { isAbsolute, normalize } from "node:path";
 import type { ContractCheck } from "../host/plug-ins.ts";
 import type { Harness, HarnessContext, HarnessLaunch } from "./harness.ts";
 
-const context: HarnessContext = {
+/** What a harness is started with when it is tried: words and marks that a shell or a config file could take apart. */
+export const triedContext: HarnessContext = {
   instruction: '--fix @the bug; it\'s "here"\nsecond line',
   baseUrl: "http://127.0.0.1:4000",
   apiKey: "sk-local-7f3a",
@@ -25,8 +26,8 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
   {
     says: "its start carries address, key, model and instruction to it",
     check(harness) {
-      const all = textOf(harness.launch(context));
-      for (const value of [context.baseUrl, context.apiKey, context.model, ...context.instruction.split("\n")])
+      const all = textOf(harness.launch(triedContext));
+      for (const value of [triedContext.baseUrl, triedContext.apiKey, triedContext.model, ...triedContext.instruction.split("\n")])
         assert.ok(all.includes(plain(value)), `${value} is nowhere in what it is started with`);
     },
   },
@@ -41,7 +42,7 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
     says: "it is handed no secret but the given key",
     check(harness) {
       for (const way of waysOf(harness)) {
-        const all = JSON.stringify(way).replaceAll(context.apiKey, "");
+        const all = JSON.stringify(way).replaceAll(triedContext.apiKey, "");
         for (const [name, value] of Object.entries(process.env))
           if (/KEY|TOKEN|SECRET|PASSWORD/.test(name) && value)
             assert.ok(!all.includes(value), `the value of ${name} is in what it is started with`);
@@ -66,7 +67,7 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
 ];
 
 function waysOf(harness: Harness): HarnessLaunch[] {
-  return [harness.launch(context), { argv: [], ...harness.configure(context) }];
+  return [harness.launch(triedContext), { argv: [], ...harness.configure(triedContext) }];
 }
 
 /** In a file of JSON or TOML a text is written in another way: backslashes say nothing here. */

@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
+import { isBelow } from "../files/file-tree.ts";
 import { hostId } from "../host/owner.ts";
 import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
@@ -154,7 +155,7 @@ function checkImage({ workdir, platform }: Pick<SandboxSpec, "workdir" | "platfo
         param: "platform",
       },
     );
-  const volume = image.volumes.find((path) => workdir === path || workdir.startsWith(`${path}/`));
+  const volume = image.volumes.find((path) => isBelow(workdir, path));
   if (volume === undefined) return;
   throw new AlidadeError(
     "sandbox_unavailable",

@@ -1,4 +1,6 @@
 /** The sandbox of a task's environment; agent and grader get the same one. */
+
+import { isBelow } from "../files/file-tree.ts";
 import type { Environment, Limits } from "../schema/task.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 
@@ -27,7 +29,7 @@ export function specOf(
 export function envInside(environment: Environment, sandbox: Sandbox): Record<string, string> {
   const places = [environment.workdir, ...Object.keys(environment.mounts)].sort((a, b) => b.length - a.length);
   const inside = (entry: string) => {
-    const place = places.find((candidate) => entry === candidate || entry.startsWith(`${candidate}/`));
+    const place = places.find((candidate) => isBelow(entry, candidate));
     return place === undefined ? entry : sandbox.path(place) + entry.slice(place.length);
   };
   return Object.fromEntries(Object.entries(environment.env).map(([name, value]) => [name, value.split(":").map(inside).join(":")]));

@@ -4,6 +4,7 @@ import { addAbortSignal, PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
 import { extract, pack } from "tar-stream";
+import { isBelow } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
 import { statusOf } from "./client.ts";
@@ -33,7 +34,7 @@ export async function* containerLayer(docker: Docker, container: Docker.Containe
   const { paths, places, hidden, disk, signal } = query;
   const bounds = new LayerBounds(disk);
   const from: LayerSource = { container, bounds, query };
-  const isAsked = (path: string) => paths.some((asked) => isBelow(path, asked));
+  const isAsked = (path: string) => paths.some((asked) => asked === "/" || isBelow(path, asked));
   const isHidden = (path: string) => [...hidden, ...places].some((one) => isBelow(path, one));
   const listed = await changedPaths(docker, container.id);
   const changed = new Map([...listed].filter(([path]) => isAsked(path) && !isHidden(path)));
@@ -53,10 +54,6 @@ export async function* containerLayer(docker: Docker, container: Docker.Containe
       return "added";
     });
   }
-}
-
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
 /** All users may write: such a folder may belong to the system, and only its archive says to whom. */

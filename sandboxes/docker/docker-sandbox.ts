@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
@@ -351,10 +351,6 @@ export class DockerSandbox implements Sandbox {
     const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
     return runCommand(this.#docker, this.id, command);
   }
-}
-
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
 }
 
 /**

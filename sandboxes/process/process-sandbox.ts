@@ -11,7 +11,7 @@ import { basename, dirname, join, posix, relative } from "node:path";
 import type { Duplex } from "node:stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
@@ -227,10 +227,6 @@ export class ProcessSandbox implements Sandbox {
     })();
     return this.#disposing;
   }
-}
-
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
 }
 
 type End = { exit_code: number; problem: string | null };

@@ -3,20 +3,10 @@ import { isAbsolute, normalize } from "node:path";
 import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { commandHarness } from "../../harnesses/command.ts";
-import type { HarnessContext, HarnessLaunch } from "../../harnesses/harness.ts";
+import { triedContext as context } from "../../harnesses/contract.ts";
+import type { HarnessLaunch } from "../../harnesses/harness.ts";
 import { packPlatforms } from "../../harnesses/harness.ts";
 import { harnesses, harnessFor, harnessNamed } from "../../harnesses/index.ts";
-
-const context: HarnessContext = {
-  instruction: '--fix @the bug; it\'s "here"\nsecond line',
-  baseUrl: "http://127.0.0.1:4000",
-  apiKey: "sk-local-7f3a",
-  model: 'org/model "7b":free',
-  home: "/home/agent",
-  workdir: "/work",
-  pack: "/opt/alidade/pack",
-  contextWindow: 32768,
-};
 
 for (const harness of harnesses) {
   test(`${harness.name} pins every package to one version, its own among them`, () => {
