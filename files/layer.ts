@@ -13,6 +13,7 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { extract, type Header, type Pack, pack } from "tar-stream";
 import { AlidadeError } from "../errors.ts";
+import { temporary } from "../host/temporary-folder.ts";
 import { hashOf } from "../schema/ids.ts";
 import { foldersAbove, isExecutable, type TreeFile } from "./file-tree.ts";
 
@@ -217,7 +218,7 @@ export async function* readLayer(layer: WorkLayer): AsyncGenerator<LayerEntry, v
 
 /** A folder for layers that are needed for a moment. */
 export async function temporaryLayers(): Promise<AsyncDisposable & { folder: string }> {
-  const folder = await mkdtemp(join(tmpdir(), "alidade-layers-"));
+  const folder = await mkdtemp(join(tmpdir(), temporary.layers));
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }
 

@@ -19,12 +19,14 @@ export const temporary = {
   home: "alidade-home-",
   /** A package that is being unpacked: needed for minutes, and without an owner. */
   package: "alidade-npm-",
+  /** Works that are graded and not kept: for one task's gradings, and without an owner. */
+  layers: "alidade-layers-",
 } as const;
 
 const ownerFile = "owner.json";
 const Owner = z.strictObject({ run_id: z.string(), owner: z.string(), host: z.string(), lease: z.number() });
 
-/** A folder without an owner is in use for minutes: until its owner is written, a package is unpacked, a cache is filled. */
+/** A folder without an owner is in use for minutes: until its owner is written, a package is unpacked, a cache is filled, a work is graded. */
 const abandonedMs = 24 * 3600_000;
 
 /** Makes a folder and writes its owner down. The path is the real one, because programs compare it with the path that they were given. */

@@ -31,6 +31,7 @@ test("reap removes a folder that names no owner when it is a day old, and neithe
   await folderOf(join(temporary, "alidade-sandbox-boot"), 0, otherBoot);
   await folderOf(join(temporary, "alidade-home-dead"), 0, dead);
   await folderOf(join(temporary, "alidade-npm-old"), 25);
+  await folderOf(join(temporary, "alidade-layers-old"), 25);
   await folderOf(join(cache, "sources", "0123.draft-a1B2c3"), 25);
   await folderOf(join(cache, "sources", "0123"), 25);
   await folderOf(join(cache, "sources", "4567.draft-a1B2c3"), 1);
@@ -44,7 +45,7 @@ test("reap removes a folder that names no owner when it is a day old, and neithe
   assert.deepEqual((await readdir(temporary)).sort(), ["alidade-sandbox-link", "alidade-sandbox-new", "alidade-sandbox-used", "others"]);
   assert.deepEqual((await readdir(join(cache, "sources"))).sort(), ["0123", "4567.draft-a1B2c3"]);
   const { removed } = JSON.parse(stdout) as { removed: string[] };
-  assert.equal(removed.length, 7, stdout);
+  assert.equal(removed.length, 8, stdout);
   assert.match(removed.join("\n"), /alidade-sandbox-old \(it names no owner and is 25 hours old\)/);
 });
 
