@@ -1,7 +1,7 @@
 /** The command line as a process. */
 import { fail } from "./commands/command-line.ts";
 import { main } from "./commands/index.ts";
-import { toStoreError } from "./store/index.ts";
+import { toStoreError } from "./store/store-error.ts";
 
 // A reader that has seen enough (`alidade export | head`) is no failure; a full disk is one, in a sentence.
 process.stdout.on("error", (error: NodeJS.ErrnoException) =>

@@ -5,26 +5,39 @@
  */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import module from "node:module";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const wanted = Number(/\d+/.exec(JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node)[0]);
+const { version, engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const wanted = Number(/\d+/.exec(engines.node)[0]);
 // A checkout may also hold a dist/ of yesterday; the source is what was tested.
 const source = join(root, "cli.ts");
 const pinnedNode = join(root, "node_modules", "node", "bin", "node");
 
-if (Number(process.versions.node.split(".")[0]) >= wanted) runHere();
+if (process.argv.length === 3 && ["--version", "-V"].includes(process.argv[2])) console.log(version);
+else if (Number(process.versions.node.split(".")[0]) >= wanted) runHere();
 else if (existsSync(source) && existsSync(pinnedNode)) runUnder(pinnedNode);
 else fail(`alidade needs Node ${wanted} or newer, and this is Node ${process.versions.node}. Install a newer one: https://nodejs.org`);
 
 function runHere() {
+  // What Node made of the sources once it keeps, in a folder of this user's: that halves the start of every verb.
+  if (module.enableCompileCache) module.enableCompileCache(join(cacheRoot(), "compiled"));
   import(pathToFileURL(existsSync(source) ? source : join(root, "dist", "cli.js")).href).catch((error) => {
     if (error.code === "ERR_MODULE_NOT_FOUND" && existsSync(source) && !existsSync(join(root, "node_modules")))
       return fail(`alidade's dependencies are not installed. Run npm install in ${root}`);
     console.error(error);
     process.exitCode = 1;
   });
+}
+
+/** As host/cache-folder.ts has it. */
+function cacheRoot() {
+  const { ALIDADE_CACHE, XDG_CACHE_HOME } = process.env;
+  if (ALIDADE_CACHE) return resolve(ALIDADE_CACHE);
+  return join(XDG_CACHE_HOME ? resolve(XDG_CACHE_HOME) : join(homedir(), ".cache"), "alidade");
 }
 
 /** Runs this file again under a newer Node; signals go in, the exit code comes out. */

@@ -7,15 +7,16 @@ import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, table } from "./command-line.ts";
-import { findTrajectory, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+import { findTrajectory } from "./find-trajectory.ts";
 import { openEngines } from "./open-engine.ts";
+import { trajectoriesOf } from "./overview/trajectories-of.ts";
+import { runFolderOf } from "./run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function audit(program: Command): void {
   program
     .command("audit")
-    .summary("score a run's samples again and compare")
     .description(
       "Scores every sampled token again by teacher forcing, in the context that the trajectory says it was sampled in, and compares with\nthe recorded logprob. Finds contexts that were never there, edited tokens and shifted logprobs. What was sampled under a grammar or\nwith processed logprobs is listed as not comparable. Ends with 1 where anything differs, or nothing could be compared.",
     )

@@ -15,7 +15,6 @@ import { terminal } from "./terminal.ts";
 export function check(program: Command): void {
   program
     .command("check")
-    .summary("prove that tasks grade their gold patch 1 and no change 0")
     .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of each", toNumber, 3)

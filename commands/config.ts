@@ -9,7 +9,6 @@ import { sayUnknownVariables } from "./unknown-variables.ts";
 export function config(program: Command): void {
   program
     .command("config")
-    .summary("print the configuration, or its schema")
     .description("Prints what file and environment come to. `--schema` prints every key with its meaning, default and unit as JSON Schema.")
     .option("-c, --config <file>", "YAML file to read")
     .option("--schema", "print the schema")

@@ -3,13 +3,13 @@ import type { Command } from "commander";
 import { print, say } from "./command-line.ts";
 import { compareSessions } from "./diff/compare-sessions.ts";
 import { renderDiff } from "./diff/render.ts";
-import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
+import { findTrajectory } from "./find-trajectory.ts";
+import { runFolderOf } from "./run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 export function diff(program: Command): void {
   program
     .command("diff")
-    .summary("align two sessions token by token and show where they part")
     .description(
       "Puts each call of session A beside the call of B at its place, and says where their prompts or samples part and why; then aligns\nthe longest conversation of each token by token. Ends with 1 where anything differs.",
     )

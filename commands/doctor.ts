@@ -13,7 +13,6 @@ import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function doctor(program: Command): void {
   addEngineFlags(program.command("doctor"))
-    .summary("look at an inference server before training on it")
     .description(
       "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Ends with 1 where nothing can be trained on what it returns.",
     )

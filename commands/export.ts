@@ -13,8 +13,9 @@ import { RequestClass } from "../schema/session-spec.ts";
 import { toStoreError } from "../store/index.ts";
 import { print, say, toNumber, toTemperature } from "./command-line.ts";
 import { openOutput } from "./export-output.ts";
-import { attemptsOf, runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
 import { addOwnFlags, ownOptionsOf } from "./flags/export-flags.ts";
+import { attemptsOf, trajectoriesOf } from "./overview/trajectories-of.ts";
+import { runFolderOf } from "./run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 type ExportFlags = {
@@ -34,7 +35,6 @@ type ExportFlags = {
 export function exportCommand(program: Command): void {
   const command = program
     .command("export")
-    .summary("write a run's trajectories in a trainer's format")
     .description(
       `Writes one JSON object a line, or a binary file. The exit code is 1 where no row has a trained token; a file without rows is not written, and an\nolder one stays. Formats:\n${exporters.map((one) => `  ${one.name.padEnd(15)} ${one.title} (${one.objective})`).join("\n")}`,
     )

@@ -4,14 +4,14 @@ import { selectionNamed, selections } from "../reconstruct/index.ts";
 import { print, say, toTemperature } from "./command-line.ts";
 import { renderSummary } from "./fidelity/render.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
-import { runFolderOf, trajectoriesOf } from "./find-trajectory.ts";
+import { trajectoriesOf } from "./overview/trajectories-of.ts";
+import { runFolderOf } from "./run-folder-of.ts";
 
 type FidelityFlags = { run?: string; select: string; maxTokens?: number; temperature?: number; allowGrammar?: boolean; json?: boolean };
 
 export function fidelity(program: Command): void {
   program
     .command("fidelity")
-    .summary("why contexts part in a run, what it costs, and what to do about it")
     .description(
       "Sums up a run: where its sampled tokens went (trained, or why not), how many rows a trainer gets for them, and the causes of\nbranches, the most frequent first, each with an example and what to do about it.",
     )

@@ -1,23 +1,88 @@
-/** The verbs of the command line; this list is the help. */
+/** The verbs of the command line; this list is the help. A verb's code is loaded when a command line names it. */
 import { Command, CommanderError } from "commander";
 import { version } from "../version.ts";
-import { audit } from "./audit.ts";
-import { check } from "./check.ts";
 import { fail } from "./command-line.ts";
-import { config } from "./config.ts";
-import { diff } from "./diff.ts";
-import { doctor } from "./doctor.ts";
-import { exportCommand } from "./export.ts";
-import { fidelity } from "./fidelity.ts";
-import { plugin } from "./plugin.ts";
-import { reap } from "./reap.ts";
-import { record } from "./record.ts";
-import { run } from "./run.ts";
-import { serve } from "./serve.ts";
-import { show } from "./show.ts";
 import { terminal } from "./terminal.ts";
 
-const verbs = [serve, record, run, doctor, check, show, diff, fidelity, audit, exportCommand, reap, config, plugin] as const;
+type Verb = { name: string; summary: string; load: () => Promise<(program: Command) => void> };
+
+const verbs: readonly Verb[] = [
+  {
+    name: "serve",
+    summary: "run the proxy and print how to point at it",
+    load: async () => (await import("./serve.ts")).serve,
+  },
+  {
+    name: "record",
+    summary: "run a program through the proxy and keep its trajectory",
+    load: async () => (await import("./record.ts")).record,
+  },
+  {
+    name: "run",
+    summary: "run tasks through a harness and grade them",
+    load: async () => (await import("./run.ts")).run,
+  },
+  {
+    name: "doctor",
+    summary: "look at an inference server before training on it",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
+  {
+    name: "check",
+    summary: "prove that tasks grade their gold patch 1 and no change 0",
+    load: async () => (await import("./check.ts")).check,
+  },
+  {
+    name: "ls",
+    summary: "list runs, rollouts and sessions, by task, reward, end and label",
+    load: async () => (await import("./ls.ts")).ls,
+  },
+  {
+    name: "stats",
+    summary: "mean reward and pass@k, by task and policy step, with intervals",
+    load: async () => (await import("./stats.ts")).stats,
+  },
+  {
+    name: "show",
+    summary: "print one session: turns, tool calls, tokens, mask, reward, branches",
+    load: async () => (await import("./show.ts")).show,
+  },
+  {
+    name: "diff",
+    summary: "align two sessions token by token and show where they part",
+    load: async () => (await import("./diff.ts")).diff,
+  },
+  {
+    name: "fidelity",
+    summary: "why contexts part in a run, what it costs, and what to do about it",
+    load: async () => (await import("./fidelity.ts")).fidelity,
+  },
+  {
+    name: "audit",
+    summary: "score a run's samples again and compare",
+    load: async () => (await import("./audit.ts")).audit,
+  },
+  {
+    name: "export",
+    summary: "write a run's trajectories in a trainer's format",
+    load: async () => (await import("./export.ts")).exportCommand,
+  },
+  {
+    name: "reap",
+    summary: "remove sandboxes that dead processes left behind",
+    load: async () => (await import("./reap.ts")).reap,
+  },
+  {
+    name: "config",
+    summary: "print the configuration, or its schema",
+    load: async () => (await import("./config.ts")).config,
+  },
+  {
+    name: "plugin",
+    summary: "check a file that is an engine, harness, grader, exporter, sandbox or task format",
+    load: async () => (await import("./plugin.ts")).plugin,
+  },
+];
 
 /** Runs one command line, without the program's name, in the `terminal()`: leaves its exit code there and throws nothing. */
 export async function main(args: string[]): Promise<void> {
@@ -33,13 +98,25 @@ export async function main(args: string[]): Promise<void> {
       writeErr: (text) => void terminal().stderr.write(text),
     })
     .exitOverride();
-  for (const verb of verbs) verb(program);
+  for (const verb of verbs) await add(verb, program, args);
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
     terminal().exitCode = exitCodeOf(error, program);
   }
 }
+
+/** A verb's name stands first, or behind `help`. Of the others the help has a name and a summary. */
+async function add({ name, summary, load }: Verb, program: Command, args: string[]): Promise<void> {
+  if (!args.slice(0, nameWithin).includes(name)) program.command(name).summary(summary);
+  else {
+    (await load())(program);
+    program.commands.find((command) => command.name() === name)?.summary(summary);
+  }
+}
+
+/** `help`, `--` and the verb. */
+const nameWithin = 3;
 
 function exitCodeOf(error: unknown, program: Command): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

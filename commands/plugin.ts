@@ -49,7 +49,6 @@ const kinds: readonly PlugInKind[] = [
 export function plugin(program: Command): void {
   program
     .command("plugin")
-    .summary("check a file that is an engine, harness, grader, exporter, sandbox or task format")
     .description(
       "Loads the file of a plug-in, says what kind it is, and holds it to the contract of that kind, as the built-in ones are. Ends with 1 where\nsomething of it does not hold. docs/plug-ins.md has an example of each kind.",
     )

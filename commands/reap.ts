@@ -7,7 +7,6 @@ import { terminal } from "./terminal.ts";
 export function reap(program: Command): void {
   program
     .command("reap")
-    .summary("remove sandboxes that dead processes left behind")
     .description(
       "Removes containers, volumes and folders of dead owners or with an expired lease. Active runs are left alone.\nThe exit code is 1 where something could not be removed.",
     )

@@ -31,7 +31,6 @@ const defaults = { purpose: "live" } as const;
 
 export function record(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("record")), { defaults })
-    .summary("run a program through the proxy and keep its trajectory")
     .description(
       `Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (${harnesses.flatMap(({ commands }) => commands[0] ?? []).join(", ")})\nis configured in a temporary home. Leaves <out>/trajectories.jsonl.`,
     )

@@ -22,6 +22,7 @@ import {
   runTasks,
   tallyOf,
 } from "../rollouts/index.ts";
+import { openIndex } from "../rollouts/run-index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { samePlace } from "../sandboxes/process/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
@@ -39,13 +40,12 @@ import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./fla
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
-import { rolloutTable } from "./rollout-table.ts";
+import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function run(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("run")))
-    .summary("run tasks through a harness and grade them")
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
     )
@@ -79,6 +79,7 @@ export function run(program: Command): void {
       const prompts = new GroupPrompts();
       for await (const trajectory of eachTrajectory(started.path, onDamage)) prompts.add(trajectory);
       const different_prompts = prompts.different;
+      await openIndex(started.path);
       if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally, different_prompts, damaged }));
       else {
         print(`\n${rolloutTable(records)}`);

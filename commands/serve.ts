@@ -20,7 +20,6 @@ const defaults = { purpose: "live" } as const;
 
 export function serve(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("serve")), { defaults })
-    .summary("run the proxy and print how to point at it")
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
     )

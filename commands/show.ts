@@ -1,9 +1,11 @@
 /** `alidade show <rollout>`: a session as a person wants to read it. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { privateFileMode, toStoreError } from "../store/index.ts";
+import { privateFileMode } from "../store/private.ts";
+import { toStoreError } from "../store/store-error.ts";
 import { print, say } from "./command-line.ts";
-import { findTrajectory, runFolderOf } from "./find-trajectory.ts";
+import { findTrajectory } from "./find-trajectory.ts";
+import { runFolderOf } from "./run-folder-of.ts";
 import { renderHtml } from "./show/render-html.ts";
 import { renderText } from "./show/render-text.ts";
 import { terminal } from "./terminal.ts";
@@ -11,7 +13,6 @@ import { terminal } from "./terminal.ts";
 export function show(program: Command): void {
   program
     .command("show")
-    .summary("print one session: turns, tool calls, tokens, mask, reward, branches")
     .description(
       "Prints a session turn by turn: what was said and called, how many tokens were sampled and may be trained, where it branches and why.",
     )

@@ -129,6 +129,7 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     task: { id: spec.task_id, hash: null, data_source: null, ...given(facts.task) },
     group: { id: spec.group_id, size: null, sample_index: spec.sample_index, ...given(facts.group) },
     harness: { name: spec.harness, version: null, config_hash: null, ...given(facts.harness) },
+    labels: spec.labels,
     stop_reason: facts.stop_reason === undefined ? sealed_reason : facts.stop_reason,
     in_loss,
     in_baseline: facts.in_baseline ?? in_loss,

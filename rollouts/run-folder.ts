@@ -13,12 +13,12 @@
  */
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { AlidadeError } from "../errors.ts";
 import { removeDrafts } from "../files/layer.ts";
-import { RolloutRecord } from "../schema/rollout.ts";
-import { Attempt, Trajectory } from "../schema/trajectory.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import { Trajectory } from "../schema/trajectory.ts";
 import { Appender, privateFileMode, readJsonLines, toStoreError } from "../store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
+import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
 
 export class RunFolder implements AsyncDisposable {
   readonly path: string;
@@ -106,47 +106,6 @@ type Found = {
   /** A sentence for each line that cannot be read. */
   damaged: readonly string[];
 };
-
-/** Told of each line that cannot be read, which is left out; without it the line is thrown as `store_error`. */
-export type OnDamage = (error: AlidadeError) => void;
-
-/** The last record of every attempt, in the order in which the attempts began. */
-export async function readRollouts(path: string, onDamage?: OnDamage): Promise<RolloutRecord[]> {
-  const latest = new Map<string, RolloutRecord>();
-  for await (const record of eachReadable(join(path, "rollouts.jsonl"), (value) => RolloutRecord.parse(value), onDamage))
-    latest.set(attemptKey(record), record);
-  return [...latest.values()];
-}
-
-/** One at a time, for a run's trajectories may be larger than memory. */
-export function eachTrajectory(path: string, onDamage?: OnDamage): AsyncGenerator<Trajectory> {
-  return eachReadable(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value), onDamage);
-}
-
-/** The same without what they hold: a first look at a run. What cannot be read is left out: `eachTrajectory` tells it. */
-export function eachAttempt(path: string): AsyncGenerator<Attempt> {
-  return eachReadable(
-    join(path, "trajectories.jsonl"),
-    (value) => Attempt.parse(value),
-    () => undefined,
-  );
-}
-
-export function readTrajectories(path: string, onDamage?: OnDamage): Promise<Trajectory[]> {
-  return Array.fromAsync(eachTrajectory(path, onDamage));
-}
-
-export function attemptKey(record: { rollout_id: string | null; attempt: number }): string {
-  return `${record.rollout_id}#${record.attempt}`;
-}
-
-async function* eachReadable<T extends object>(path: string, parse: (value: unknown) => T, onDamage?: OnDamage): AsyncGenerator<T> {
-  const leaveOut = (_line: string, error: AlidadeError): null => {
-    onDamage?.(error);
-    return null;
-  };
-  for await (const record of readJsonLines<T | null>(path, parse, onDamage && leaveOut)) if (record !== null) yield record;
-}
 
 async function look(path: string): Promise<Found> {
   const damaged: string[] = [];

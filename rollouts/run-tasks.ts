@@ -11,7 +11,8 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { packOf } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { brokenBy, type Rollouts, rolloutsOn } from "./rollouts.ts";
-import { attemptKey, type RunFolder, readRollouts } from "./run-folder.ts";
+import type { RunFolder } from "./run-folder.ts";
+import { attemptKey, readRollouts } from "./run-records.ts";
 import type { RunSetup } from "./run-setup.ts";
 
 /** What is to be made. */

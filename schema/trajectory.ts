@@ -193,6 +193,8 @@ export const Trajectory = z.strictObject({
   task: z.strictObject({ id: z.string().nullable(), hash: z.string().nullable(), data_source: z.string().nullable() }),
   group: z.strictObject({ id: z.string().nullable(), size: z.number().int().nullable(), sample_index: z.number().int().nullable() }),
   harness: z.strictObject({ name: z.string().nullable(), version: z.string().nullable(), config_hash: z.string().nullable() }),
+  /** The session's, as they were given. */
+  labels: z.record(z.string(), z.string()).default({}),
   stop_reason: z.string().nullable(),
   in_loss: z.boolean(),
   in_baseline: z.boolean(),

@@ -1,6 +1,6 @@
 export { Appender } from "./appender.ts";
 export { DiskStore } from "./disk.ts";
-export { hasTornEnd, readJsonLines } from "./json-lines.ts";
+export { hasTornEnd, type LinePlace, readJsonLines, readLine } from "./json-lines.ts";
 export { MemoryStore } from "./memory.ts";
 export { makePrivateFolder, privateFileMode } from "./private.ts";
 export type { SessionLog, Store } from "./store.ts";

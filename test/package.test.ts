@@ -74,6 +74,17 @@ test("an old Node gets one clear line", async () => {
   assert.match(output, /^alidade needs Node 24 or newer, and this is Node 14\.21\.3\. .+\n$/);
 });
 
+test("the version is told without the program", async () => {
+  const folder = join(scratch, "version");
+  await mkdir(join(folder, "bin"), { recursive: true });
+  for (const file of ["package.json", "bin/alidade.js"]) await copyFile(join(root, file), join(folder, file));
+  const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  for (const flag of ["--version", "-V"]) {
+    const told = await run(process.execPath, [join(folder, "bin/alidade.js"), flag]);
+    assert.deepEqual([told.code, told.output], [0, `${version}\n`]);
+  }
+});
+
 test("what runs before Node's version is known is plain JavaScript of 2020", async () => {
   for (const file of ["bin/alidade.js", "bin/bootstrap.mjs"]) {
     const source = await readFile(join(root, file), "utf8");

@@ -1,5 +1,5 @@
 /** A trajectory as a person reads it: turns with what is new in each, the branches, and the mask of every trace. */
-import { defaultTrainer, type Judge, toJudge } from "../../reconstruct/index.ts";
+import { defaultTrainer, type Judge, toJudge } from "../../reconstruct/trained/why-untrained.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 

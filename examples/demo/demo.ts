@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fail, print, say } from "../../commands/command-line.ts";
-import { rolloutTable } from "../../commands/rollout-table.ts";
+import { rolloutTable } from "../../commands/run/rollout-table.ts";
 import { executeRun, printProgress } from "../../commands/run.ts";
 import { terminal } from "../../commands/terminal.ts";
 import { loadConfig } from "../../config.ts";

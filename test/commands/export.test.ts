@@ -129,7 +129,7 @@ test("a dash stands for standard output, for an export as for a page, and makes 
   assert.deepEqual([rows.code, rows.stdout.trim().split("\n").length], [0, 4], rows.stderr);
   const page = await cliProcess(["show", "sesgolden", "--run", cwd, "--html", "-"], { cwd });
   assert.match(page.stdout, /^<!doctype html>/i);
-  assert.deepEqual((await readdir(cwd)).toSorted(), ["sessions", "trajectories.jsonl"]);
+  assert.deepEqual((await readdir(cwd)).toSorted(), ["index.json", "sessions", "trajectories.jsonl"]);
 });
 
 test("Parquet is a binary file, whole from its first magic to its last", async (t) => {

@@ -5,7 +5,23 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { cli, cliProcess, jsonOf } from "../fakes/processes/cli.ts";
 
-const verbs = ["serve", "record", "run", "doctor", "check", "show", "diff", "fidelity", "audit", "export", "reap", "config", "plugin"];
+const verbs = [
+  "serve",
+  "record",
+  "run",
+  "doctor",
+  "check",
+  "ls",
+  "stats",
+  "show",
+  "diff",
+  "fidelity",
+  "audit",
+  "export",
+  "reap",
+  "config",
+  "plugin",
+];
 
 test("the help lists every verb, and each verb's help teaches with an example and says what --json prints", async () => {
   const main = await cli(["--help"]);

@@ -1,6 +1,6 @@
 /** A run as a table for people: one line a rollout. */
-import type { RolloutRecord } from "../schema/rollout.ts";
-import { table } from "./command-line.ts";
+import type { RolloutRecord } from "../../schema/rollout.ts";
+import { table } from "../command-line.ts";
 
 export function rolloutTable(records: RolloutRecord[]): string {
   return table(

@@ -1,0 +1,59 @@
+/** Mean reward and pass@k of rollouts, as a whole and by what they have in common. */
+import type { Entry } from "./entries.ts";
+import { type Interval, meanInterval, meanOf } from "./intervals.ts";
+import { meanPassAtK, type PassAtK } from "./pass-at-k.ts";
+
+export type Statistics = {
+  tasks: number;
+  rollouts: number;
+  /** Those with a reward; the others are in no other number here. */
+  measured: number;
+  /** Each task weighs the same. null where nothing was measured. */
+  mean_reward: number | null;
+  mean_interval: Interval | null;
+  pass_at_k: PassAtK[];
+};
+
+export type StatisticsOptions = {
+  /** A rollout passes with this reward or more. */
+  pass: number;
+  /** null: 1, 2, 4 … up to the rollouts of the task that has fewest. */
+  ks: readonly number[] | null;
+};
+
+export function statisticsOf(rollouts: readonly Entry[], { pass, ks }: StatisticsOptions): Statistics {
+  const measured = rollouts.flatMap(({ task_id, reward }) => (reward === null ? [] : [{ task_id, reward }]));
+  const tasks = [...Map.groupBy(measured, ({ task_id }) => task_id).values()].map((all) => all.map(({ reward }) => reward));
+  const means = tasks.map(meanOf);
+  const passes = tasks.map((rewards) => ({ n: rewards.length, passed: rewards.filter((reward) => reward >= pass).length }));
+  const fewest = Math.min(...passes.map(({ n }) => n));
+  return {
+    tasks: new Set(rollouts.map(({ task_id }) => task_id)).size,
+    rollouts: rollouts.length,
+    measured: measured.length,
+    mean_reward: means.length === 0 ? null : meanOf(means),
+    mean_interval: meanInterval(tasks.length === 1 ? (tasks[0] ?? []) : means),
+    pass_at_k: (ks ?? powersUpTo(fewest)).flatMap((k) => meanPassAtK(passes, k) ?? []),
+  };
+}
+
+function powersUpTo(most: number): number[] {
+  const ks: number[] = [];
+  if (Number.isFinite(most)) for (let k = 1; k <= most; k *= 2) ks.push(k);
+  return ks;
+}
+
+/** What rollouts can have in common: `task`, `policy`, `harness`, or `label:<name>`. */
+export function keyBy(by: string): (entry: Entry) => string {
+  if (by === "task") return ({ task_id }) => task_id ?? unknown;
+  if (by === "harness") return ({ harness }) => harness ?? unknown;
+  if (by === "policy") return ({ policies }) => policies.map(policyName).join(", ") || unknown;
+  const name = by.slice("label:".length);
+  return ({ labels }) => (Object.hasOwn(labels, name) ? (labels[name] ?? unknown) : unknown);
+}
+
+const unknown = "unknown";
+
+function policyName({ version, step }: Entry["policies"][number]): string {
+  return step === null ? version : `${version}, step ${step}`;
+}
