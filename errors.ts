@@ -39,6 +39,8 @@ export const errorCodes = {
   sandbox_unavailable: "infrastructure",
   sandbox_died: "infrastructure",
   sandbox_error: "infrastructure",
+  image_pull_failed: "infrastructure",
+  image_build_failed: "infrastructure",
   pack_failed: "infrastructure",
   grader_error: "infrastructure",
   grader_timeout: "infrastructure",

@@ -28,9 +28,10 @@ export function checkSpec(spec: SandboxSpec): void {
 
 /** Throws `task_invalid` for what no sandbox of this backend can be. */
 export function checkEnvironments(environments: Environment[], title: string, { users, images }: Capabilities): void {
-  for (const { user, platform } of environments) {
+  for (const { user, platform, build } of environments) {
     if (!users.includes(user)) throw impossible("user", user, `sandboxes in ${title} have the user ${users.join(" or ")}`);
     if (platform !== null && !images) throw impossible("platform", platform, `sandboxes in ${title} are made from no image`);
+    if (build !== null && !images) throw impossible("build", JSON.stringify(build), `sandboxes in ${title} are made from no image`);
   }
 }
 

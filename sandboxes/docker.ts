@@ -12,7 +12,6 @@ import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeI
 import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
-import { ensureBaseImage, hasImage } from "./docker/base-image.ts";
 import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
 import { dockerClient, engineWork, forgetUnreachable } from "./docker/client.ts";
 import { containerOptions, labels, memoryPlaces, userId } from "./docker/container.ts";
@@ -22,6 +21,8 @@ import { type ImageFacts, imageFacts } from "./docker/image.ts";
 import { ownedImage } from "./docker/owned-image.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
+import { environmentImage } from "./images/environment-image.ts";
+import { prepareImages } from "./images/prepare-images.ts";
 import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 const capabilities: Capabilities = {
@@ -56,11 +57,12 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
 
 async function prepare(environments: Environment[], options: PrepareOptions): Promise<void> {
   checkEnvironments(environments, "Docker", capabilities);
-  if (environments.some(({ image }) => image === null)) await ensureBaseImage(options);
   const docker = await dockerClient(options.signal);
-  for (const { image, workdir, platform } of environments) {
-    // One that is missing fails its own rollouts.
-    if (image !== null && (await hasImage(docker, image))) checkImage({ workdir, platform }, image, await imageFacts(docker, image));
+  const images = await prepareImages(docker, environments, options);
+  for (const [index, { image, workdir, platform }] of environments.entries()) {
+    const asked = images[index]?.image ?? null;
+    // What a build makes is known afterwards: it fails its own rollouts.
+    if (image !== null && asked !== null) checkImage({ workdir, platform }, asked, await imageFacts(docker, asked));
   }
 }
 
@@ -100,7 +102,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
   checkSpec(spec);
   signal.throwIfAborted();
   const docker = await dockerClient(signal);
-  const asked = spec.image ?? (await ensureBaseImage({ signal }));
+  const asked = await environmentImage(docker, spec, { signal });
   const image = await imageFacts(docker, asked);
   checkImage(spec, asked, image);
   const owned = await ownedImage(docker, image.id, spec.workdir, userId(spec), signal);
@@ -122,6 +124,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
         isolation: "container",
         image: asked,
         image_digest: image.id,
+        image_repo_digest: image.repo_digest,
         packages: image.packages,
         user: spec.user ?? "agent",
         writable: closed ? "workdir" : "root",

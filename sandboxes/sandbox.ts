@@ -11,6 +11,8 @@ export type SandboxSpec = {
   owner: string;
   /** null: Alidade's base image. The process backend ignores it. */
   image: string | null;
+  /** Instead of `image`. Its context is a folder of the host. */
+  build?: Environment["build"];
   workdir: string;
   /** Path inside -> folder on the host, mounted read-only (harness packs, dependencies). Host paths come from us, never from a task file. */
   mounts: Record<string, string>;
@@ -57,8 +59,12 @@ export type ExecResult = {
 export type SandboxFacts = {
   backend: string;
   isolation: "container" | "none";
+  /** As the task names it; `alidade/built:…` for one that was built for it. */
   image: string | null;
+  /** The engine's content id (`sha256:…`). */
   image_digest: string | null;
+  /** `name@sha256:…`, by which a registry knows the image; null where it came from none. */
+  image_repo_digest: string | null;
   /** `name version` of the packages in the image; null where they are unknown. */
   packages: string[] | null;
   user: "agent" | "root";

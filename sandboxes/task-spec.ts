@@ -12,6 +12,7 @@ export function specOf(
   return {
     ...owner,
     image: task.environment.image,
+    build: task.environment.build,
     workdir: task.environment.workdir,
     user: task.environment.user,
     writable: task.environment.writable,

@@ -28,32 +28,46 @@ const AbsolutePath = z
     message: "an absolute, normal path without a slash at its end",
   });
 
-export const Environment = z.strictObject({
-  /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
-  image: z.string().nullable().default(null),
-  /** Where the work is, inside the sandbox. */
-  workdir: z.string().startsWith("/").default("/work"),
-  /** Files put into the workdir before the agent starts: a folder on the host, resolved by the loader. */
-  files: z.string().nullable().default(null),
-  /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
-  mounts: z.record(z.string(), z.string()).default({}),
-  env: z.record(z.string(), z.string()).default({}),
-  user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, without capabilities"),
-  writable: z
-    .enum(["workdir", "root"])
-    .default("workdir")
-    .describe("where files may change: below the workdir, or everywhere that the user's rights allow; HOME and /tmp always"),
-  work: z
-    .union([z.enum(["workdir", "layer"]), z.array(AbsolutePath).min(1).max(100)])
-    .default("workdir")
-    .describe("what crosses to the grader: the workdir with everything in it, all that changed, or what changed below these paths"),
-  platform: z
-    .string()
-    .regex(/^linux\/[a-z0-9]+$/, "linux/ and the CPU, as in linux/amd64")
-    .nullable()
-    .default(null)
-    .describe("platform that the image must have"),
+export const Build = z.strictObject({
+  context: z.string().min(1).describe("folder of the files that the build may read, beside the task file"),
+  dockerfile: z.string().min(1).default("Dockerfile").describe("the Dockerfile's path in the context"),
+  args: z.record(z.string(), z.string()).default({}).describe("values of the Dockerfile's ARGs; they are no place for secrets"),
 });
+export type Build = z.infer<typeof Build>;
+
+export const Environment = z
+  .strictObject({
+    /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
+    image: z.string().nullable().default(null),
+    /** Or an image that is built from files beside the task; the loader resolves the context. */
+    build: Build.nullable().default(null),
+    /** Where the work is, inside the sandbox. */
+    workdir: z.string().startsWith("/").default("/work"),
+    /** Files put into the workdir before the agent starts: a folder on the host, resolved by the loader. */
+    files: z.string().nullable().default(null),
+    /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
+    mounts: z.record(z.string(), z.string()).default({}),
+    env: z.record(z.string(), z.string()).default({}),
+    user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, without capabilities"),
+    writable: z
+      .enum(["workdir", "root"])
+      .default("workdir")
+      .describe("where files may change: below the workdir, or everywhere that the user's rights allow; HOME and /tmp always"),
+    work: z
+      .union([z.enum(["workdir", "layer"]), z.array(AbsolutePath).min(1).max(100)])
+      .default("workdir")
+      .describe("what crosses to the grader: the workdir with everything in it, all that changed, or what changed below these paths"),
+    platform: z
+      .string()
+      .regex(/^linux\/[a-z0-9]+$/, "linux/ and the CPU, as in linux/amd64")
+      .nullable()
+      .default(null)
+      .describe("platform that the image must have"),
+  })
+  .refine(({ image, build }) => image === null || build === null, {
+    path: ["build"],
+    message: "an environment has an image or a build, and not both",
+  });
 export type Environment = z.infer<typeof Environment>;
 
 /** Which grader, and what that one is told (`graders/`): its own schema reads the rest where a task is loaded. */

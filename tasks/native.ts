@@ -95,7 +95,11 @@ async function resolveEnvironment(environment: Environment, file: string): Promi
     own.map(async ([inside, path]) => [inside, await folderBelow(dirname(file), path, file, `environment.mounts.${inside}`)] as const),
   );
   const files = environment.files === null ? null : await folderBelow(dirname(file), environment.files, file, "environment.files");
-  const resolved = { ...environment, files, mounts: Object.fromEntries(mounts) };
+  const build = environment.build && {
+    ...environment.build,
+    context: await folderBelow(dirname(file), environment.build.context, file, "environment.build.context"),
+  };
+  const resolved = { ...environment, files, build, mounts: Object.fromEntries(mounts) };
   return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
 }
 

@@ -6,10 +6,11 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
-import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
-import { readJson } from "../../schema/read-json.ts";
+
+import { engineEvents } from "../images/engine-events.ts";
+
 import type { PrepareOptions } from "../sandbox.ts";
 import { bootstrap, debianSources } from "./bootstrap.ts";
 import { dockerClient, isNotFound } from "./client.ts";
@@ -94,8 +95,6 @@ async function withoutRegistry(docker: Docker, reason: string, signal: AbortSign
   });
 }
 
-const BuildEvent = z.looseObject({ stream: z.string().optional(), error: z.string().optional() });
-
 async function dockerBuild(docker: Docker, signal: AbortSignal, progress: (line: string) => void): Promise<void> {
   const dockerfile = [
     `FROM ${from}`,
@@ -108,18 +107,9 @@ async function dockerBuild(docker: Docker, signal: AbortSignal, progress: (line:
   context.entry({ name: "Dockerfile" }, dockerfile);
   context.finalize();
   const output = await docker.buildImage(Readable.from(context), { t: baseImage, abortSignal: signal });
-  // A failed build is not an HTTP error: it is the last event.
-  let rest = "";
-  for await (const chunk of output) {
-    rest += String(chunk);
-    const lines = rest.split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (line.trim() === "") continue;
-      const event = BuildEvent.parse(readJson(line));
-      if (event.error !== undefined) throw new Error(event.error);
-      if (event.stream?.startsWith("Step ")) progress(event.stream.trim());
-    }
+  for await (const { error, stream } of engineEvents(output as AsyncIterable<Buffer>)) {
+    if (error !== undefined) throw new Error(error);
+    if (stream?.startsWith("Step ")) progress(stream.trim());
   }
 }
 

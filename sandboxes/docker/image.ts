@@ -25,6 +25,8 @@ export type ImageFacts = {
   bytes: number;
   /** `linux/amd64` */
   platform: string;
+  /** `name@sha256:…`, by which a registry knows it; null where it came from none. */
+  repo_digest: string | null;
   /** Host folder with `passwd`, `group` and `hosts`: the image's own lines and ours. */
   etc: string;
 };
@@ -40,7 +42,9 @@ const layout = 1;
 /** Without a network the engine writes no hosts file, and `localhost` would not resolve. IPv4 only: there may be no other. */
 const hosts = "127.0.0.1\tlocalhost sandbox\n";
 
-const looking = new Map<string, Promise<ImageFacts>>();
+/** All but what may change for the same content. */
+type OwnFacts = Omit<ImageFacts, "repo_digest">;
+const looking = new Map<string, Promise<OwnFacts>>();
 
 /** Throws `sandbox_unavailable` for an image that is not on the engine. */
 export async function imageFacts(docker: Docker, image: string): Promise<ImageFacts> {
@@ -48,7 +52,13 @@ export async function imageFacts(docker: Docker, image: string): Promise<ImageFa
   const known = looking.get(inspected.Id) ?? look(docker, inspected);
   looking.set(inspected.Id, known);
   known.catch(() => looking.delete(inspected.Id));
-  return known;
+  return { ...(await known), repo_digest: repoDigest(inspected, image) };
+}
+
+/** The image's own repository first: one that was pushed elsewhere has a digest there too. */
+function repoDigest({ RepoDigests = [] }: Docker.ImageInspectInfo, image: string): string | null {
+  const own = RepoDigests.find((digest) => image.startsWith(digest.split("@")[0] ?? digest));
+  return own ?? RepoDigests[0] ?? null;
 }
 
 async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspectInfo> {
@@ -64,7 +74,7 @@ async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspe
   }
 }
 
-async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<ImageFacts> {
+async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<OwnFacts> {
   const etc = await cached(`images/${image.Id.replace(":", "-")}-${layout}`, (folder) => readImage(docker, image.Id, folder));
   const { packages } = Known.parse(readJson(await readFile(join(etc, "image.json"), "utf8")));
   const path = image.Config.Env?.find((line) => line.startsWith("PATH="))?.slice(5);

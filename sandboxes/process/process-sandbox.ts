@@ -35,6 +35,7 @@ export class ProcessSandbox implements Sandbox {
     isolation: "none",
     image: null,
     image_digest: null,
+    image_repo_digest: null,
     packages: null,
     user: "agent",
     writable: "root",

@@ -218,7 +218,7 @@ test("an image that is not there is named, with how to get it", { timeout: 60_00
   if (!(await need(t, "docker"))) return;
   await assert.rejects(
     docker.create(await spec({}, { image: "alidade/none:1" }), signal),
-    has("sandbox_unavailable", /alidade\/none:1.*docker pull.*docker build/),
+    has("image_pull_failed", /alidade\/none:1.*docker pull.*docker build/),
   );
 });
 

@@ -1,0 +1,106 @@
+/** The image of an environment, made or fetched where the engine does not have it: once, however many ask for it. */
+import type Docker from "dockerode";
+import { AlidadeError, messageOf } from "../../errors.ts";
+import { SharedWork } from "../../host/shared-work.ts";
+import { hashOf } from "../../schema/ids.ts";
+import type { Build, Environment } from "../../schema/task.ts";
+import { ensureBaseImage, hasImage } from "../docker/base-image.ts";
+import type { PrepareOptions } from "../sandbox.ts";
+import { readContext } from "./build-context.ts";
+import { buildImage } from "./build-image.ts";
+import { imagesOf } from "./dockerfile.ts";
+import { pullImage } from "./pull-image.ts";
+
+export type ImageOrder = Pick<Environment, "image"> & { build?: Build | null; platform?: string | null };
+
+/** The engine's name for it: a local one comes before any registry. Throws `image_pull_failed` or `image_build_failed`. */
+export async function environmentImage(docker: Docker, order: ImageOrder, options: PrepareOptions): Promise<string> {
+  const { image, build = null, platform = null } = order;
+  if (build !== null) return builtImage(docker, build, platform, options);
+  if (image === null) return ensureBaseImage(options);
+  await ensurePulled(docker, image, platform, options);
+  return image;
+}
+
+/** Names of builds by what was asked for: the rollouts of a run have one image, whatever happens to the folder meanwhile. */
+const names = new Map<string, Promise<string>>();
+
+/**
+ * Forgets what is known of earlier failures and contexts, so that a new run reads and tries again; reads the contexts.
+ * Throws `task_invalid` for a context that no build may have.
+ */
+export async function readBuilds(orders: ImageOrder[]): Promise<void> {
+  failures.clear();
+  for (const { build = null, platform = null } of orders) if (build !== null) names.delete(hashOf([build, platform]));
+  for (const { build = null, platform = null } of orders) if (build !== null) await nameOf(build, platform);
+}
+
+/** `alidade/built:<hash>`: the same context, Dockerfile, arguments and platform are the same image. */
+function nameOf(build: Build, platform: string | null): Promise<string> {
+  const key = hashOf([build, platform]);
+  const known = names.get(key) ?? named(build, platform);
+  names.set(key, known);
+  known.catch(() => names.delete(key));
+  return known;
+}
+
+async function named(build: Build, platform: string | null): Promise<string> {
+  return builtName((await readContext(build)).sha256, build, platform);
+}
+
+function builtName(context: string, { dockerfile, args }: Build, platform: string | null): string {
+  return `alidade/built:${hashOf([context, dockerfile, args, platform]).slice(0, 16)}`;
+}
+
+async function builtImage(docker: Docker, build: Build, platform: string | null, options: PrepareOptions): Promise<string> {
+  const image = await nameOf(build, platform);
+  await once(docker, image, options, async (own) => {
+    const context = await readContext(build);
+    if (builtName(context.sha256, build, platform) !== image)
+      throw new AlidadeError("image_build_failed", `The build context ${build.context} changed after this run began: begin a new run.`, {
+        param: "environment.build.context",
+      });
+    for (const from of imagesOf(context.dockerfile.text, build.args))
+      await ensurePulled(docker, from.image, from.platform ?? platform, own);
+    await buildImage(docker, { image, context, args: build.args, platform }, own);
+  });
+  return image;
+}
+
+async function ensurePulled(docker: Docker, image: string, platform: string | null, options: PrepareOptions): Promise<void> {
+  await once(docker, image, options, (own) => pullImage(docker, image, platform, own));
+}
+
+const running = new Map<string, SharedWork<void>>();
+/** An image that could not be made fails each of its rollouts at once, and not after one more attempt for each. */
+const failures = new Map<string, { error: AlidadeError; at: number }>();
+/** A registry that was away may be back. A build fails again from the same content. */
+const pullAgainMs = 60_000;
+
+/** `make` runs unless the engine has the image, it is being made, or it has just failed. */
+async function once(
+  docker: Docker,
+  image: string,
+  { signal, progress = () => {} }: PrepareOptions,
+  make: (options: PrepareOptions) => Promise<void>,
+): Promise<void> {
+  if (await hasImage(docker, image)) return;
+  const failure = failures.get(image);
+  if (failure && (failure.error.code === "image_build_failed" || performance.now() - failure.at < pullAgainMs)) throw failure.error;
+  const work = running.get(image) ?? new SharedWork<void>();
+  running.set(image, work);
+  await work.join(signal, (stop) =>
+    make({ signal: stop, progress })
+      .catch((error: unknown) => {
+        stop.throwIfAborted();
+        throw remembered(image, error);
+      })
+      .finally(() => running.delete(image)),
+  );
+}
+
+function remembered(image: string, cause: unknown): AlidadeError {
+  const error = cause instanceof AlidadeError ? cause : new AlidadeError("sandbox_unavailable", `${image}: ${messageOf(cause)}`, { cause });
+  failures.set(image, { error, at: performance.now() });
+  return error;
+}
