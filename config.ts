@@ -133,6 +133,23 @@ export const Config = z.strictObject({
       post: z.number().int().positive().optional().describe("gradings at once; default: 2, or 1 where the machine holds fewer sandboxes"),
     })
     .prefault({}),
+  warm: z
+    .strictObject({
+      sandboxes: z
+        .number()
+        .int()
+        .min(0)
+        .max(1_000)
+        .default(0)
+        .describe("sandboxes of waiting rollouts and gradings that `run` makes ahead of their turn; each may take what one in use may"),
+      seconds: z
+        .number()
+        .positive()
+        .max(3_600)
+        .default(600)
+        .describe("the age at which a sandbox that was made ahead and not used is removed"),
+    })
+    .prefault({}),
   overcommit: z
     .boolean()
     .default(false)

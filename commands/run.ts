@@ -26,6 +26,7 @@ import { openIndex } from "../rollouts/run-index.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { samePlace } from "../sandboxes/process/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import { readJson } from "../schema/read-json.ts";
@@ -61,6 +62,7 @@ export function run(program: Command): void {
     .addOption(graderOption())
     .addOption(taskFormatOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
+    .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
@@ -106,6 +108,7 @@ type RunFlags = SessionFlags &
     grader?: string[];
     taskFormat?: string[];
     concurrency?: number;
+    warm?: number;
     overcommit?: boolean;
     out?: string;
     resume?: string;
@@ -130,6 +133,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       task_formats: flags.taskFormat,
       ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },
+      warm: { sandboxes: flags.warm },
       overcommit: flags.overcommit,
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
@@ -207,7 +211,7 @@ export async function executeRun(options: {
   const { concurrency, note } = fitMachine(
     tasks,
     config.samples,
-    config.concurrency,
+    { ...config.concurrency, warm: config.warm.sandboxes },
     backend,
     await backend.room(signal),
     config.overcommit,
@@ -228,11 +232,13 @@ export async function executeRun(options: {
   assertServed(proxy.pool.slots, config.routes, config.model);
   if (config.purpose === "train") proxy.assertTrainable();
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
+  await using warm = new WarmPool(backend, config.warm);
   const records = await runTasks(
     {
       run_id: runId,
       owner: await currentOwner(),
       backend,
+      ...(config.warm.sandboxes > 0 && { warm }),
       proxy,
       folder,
       slots: makeSlots(concurrency),

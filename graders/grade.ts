@@ -3,7 +3,7 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { readFolder, type TreeFile } from "../files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import { untilAborted } from "../host/until-aborted.ts";
-import type { Sandbox, SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
@@ -93,27 +93,36 @@ export function gradeLimits(limits: Limits): Limits {
  */
 export function freshSandbox(
   context: Pick<GradeContext, "task" | "signal">,
-  backend: SandboxBackend,
+  sandboxes: Pick<SandboxBackend, "create">,
   owner: { run_id: string; owner: string },
 ) {
-  const task = { ...context.task, limits: gradeLimits(context.task.limits) };
+  const task = gradingTask(context.task);
   return async () => {
-    const sandbox = await deliveredSandbox(task, backend, owner, context.signal);
+    const sandbox = await deliveredSandbox(task, sandboxes, owner, context.signal);
     const release = sandbox[Symbol.asyncDispose].bind(sandbox);
     sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
     return sandbox;
   };
 }
 
+/** The sandbox that a grader of this task gets. */
+export function graderSpec(task: Task, owner: { run_id: string; owner: string }): SandboxSpec {
+  return specOf(gradingTask(task), owner);
+}
+
+function gradingTask(task: Task): Task {
+  return { ...task, limits: gradeLimits(task.limits) };
+}
+
 /** A sandbox of a task with the task's files in it. */
 export async function deliveredSandbox(
   task: Task,
-  backend: SandboxBackend,
+  sandboxes: Pick<SandboxBackend, "create">,
   owner: { run_id: string; owner: string },
   signal: AbortSignal,
 ): Promise<Sandbox> {
   await using scope = new AsyncDisposableStack();
-  const sandbox = scope.use(await backend.create(specOf(task, owner), signal));
+  const sandbox = scope.use(await sandboxes.create(specOf(task, owner), signal));
   await sandbox.writeFiles(await deliveredFiles(task));
   scope.move();
   return sandbox;

@@ -10,10 +10,16 @@ import type { Task } from "../schema/task.ts";
 import type { Concurrency } from "./slots.ts";
 
 /** Nothing is left to a default. */
-type SlotCounts = Required<Concurrency>;
+type SlotCounts = Required<Concurrency> & { warm: number };
 
 /** As the configuration says it: what is left out was left to us. */
-export type WantedConcurrency = { init: number; run?: number | undefined; post?: number | undefined };
+export type WantedConcurrency = {
+  init: number;
+  run?: number | undefined;
+  post?: number | undefined;
+  /** Sandboxes that are kept warm, of agents or graders. Default: 0. */
+  warm?: number;
+};
 
 /** More would wait for the engine; fewer leave it idle while sandboxes are made and graded. */
 const usual = { run: 4, post: 2 };
@@ -52,14 +58,14 @@ export function fitOneByOne(tasks: Task[], backend: Pick<SandboxBackend, "takes"
 }
 
 /** From the requested numbers down to the least that a run needs: one sandbox at a time, of an agent or a grader. */
-function candidatesOf({ init, run, post }: WantedConcurrency, most = usual): SlotCounts[] {
+function candidatesOf({ init, run, post, warm = 0 }: WantedConcurrency, most = usual): SlotCounts[] {
   const parallel = downFrom(run, most.run).flatMap((runs) =>
     downFrom(post, most.post).flatMap((posts) =>
-      [1, 0].map((ahead) => ({ rollouts: Number.POSITIVE_INFINITY, init, run: runs, post: posts, ahead })),
+      [1, 0].map((ahead) => ({ rollouts: Number.POSITIVE_INFINITY, init, run: runs, post: posts, ahead, warm })),
     ),
   );
-  const isOneAllowed = (run ?? 1) === 1 && (post ?? 1) === 1;
-  return isOneAllowed ? [...parallel, { rollouts: 1, init, run: 1, post: 1, ahead: 0 }] : parallel;
+  const isOneAllowed = (run ?? 1) === 1 && (post ?? 1) === 1 && warm === 0;
+  return isOneAllowed ? [...parallel, { rollouts: 1, init, run: 1, post: 1, ahead: 0, warm }] : parallel;
 }
 
 function downFrom(chosen: number | undefined, most: number): number[] {
@@ -81,11 +87,13 @@ function shortOf(
   return null;
 }
 
-function sumOf({ rollouts, run, post, ahead }: SlotCounts, needs: Needs[], samples: number, resource: Resource): number {
+/** A warm sandbox counts in full, like one that is prepared ahead, though nothing runs in it yet. */
+function sumOf({ rollouts, run, post, ahead, warm }: SlotCounts, needs: Needs[], samples: number, resource: Resource): number {
   const agents = needs.map(({ agent }) => agent[resource] ?? 0);
   const graders = needs.map(({ grader }) => grader[resource] ?? 0);
   if (rollouts === 1) return Math.max(0, ...agents, ...graders);
-  return largest(agents, samples, run + ahead) + largest(graders, samples, post);
+  const inSlots = largest(agents, samples, run + ahead) + largest(graders, samples, post);
+  return inSlots + warm * Math.max(0, ...agents, ...graders);
 }
 
 /** The sum of the `count` largest, where each is there `times` times. */
@@ -115,11 +123,14 @@ function refusal(candidates: SlotCounts[], needs: Needs[], samples: number, room
       `one sandbox of task ${worst.task.task_id} may take ${gibibytes(takes)} of ${words[resource]} while it is graded, and ${machine}: lower ${lower}`,
       { param: `limits.${resource}` },
     );
-  const fitting = candidatesOf({ init: least.init }, least).find((candidate) => shortOf(candidate, needs, samples, room) === null);
-  const atOnce = fitting === undefined ? "" : `lower concurrency.run to ${fitting.run} and concurrency.post to ${fitting.post}, or `;
+  const fitting = candidatesOf({ init: least.init, warm: least.warm }, least).find(
+    (candidate) => shortOf(candidate, needs, samples, room) === null,
+  );
+  const lessWarm = least.warm > 0 ? "lower warm.sandboxes, or " : "";
+  const atOnce = fitting === undefined ? lessWarm : `lower concurrency.run to ${fitting.run} and concurrency.post to ${fitting.post}, or `;
   return new AlidadeError(
     "config_invalid",
-    `concurrency.run ${least.run} and concurrency.post ${least.post} let sandboxes take ${gibibytes(takes)} of ${words[resource]}, and ${machine}: ${atOnce}${atOnce === "" ? "lower " : ""}${lower}`,
+    `concurrency.run ${least.run}${least.warm > 0 ? `, warm.sandboxes ${least.warm}` : ""} and concurrency.post ${least.post} let sandboxes take ${gibibytes(takes)} of ${words[resource]}, and ${machine}: ${atOnce}${atOnce === "" ? "lower " : ""}${lower}`,
     { param: "concurrency.run" },
   );
 }

@@ -7,7 +7,7 @@ import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harne
 import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
-import type { Door, Sandbox } from "../sandboxes/sandbox.ts";
+import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -23,6 +23,9 @@ export type PreparedRollout = AsyncDisposable & {
   delivered: TreeFile[];
 };
 
+/** The backend, or what hands out its sandboxes. */
+type SandboxSource = Pick<SandboxBackend, "create">;
+
 const home = "/home/agent";
 /** Inside a sandbox the connection is the key; this one is what SDKs want to see, and it opens nothing. */
 const dummyKey = "sk-local";
@@ -31,12 +34,17 @@ const dummyKey = "sk-local";
  * Everything made here is released by the returned scope, or at once when a step fails. What cannot be released is said
  * and left to the reaper: the rollout is what it is.
  */
-export async function prepare(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<PreparedRollout> {
+export async function prepare(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  signal: AbortSignal,
+  sandboxes: SandboxSource = setup.backend,
+): Promise<PreparedRollout> {
   const { init_seconds } = plan.task.limits;
   const limit = AbortSignal.timeout(init_seconds * 1000);
   const within = AbortSignal.any([signal, limit]);
   try {
-    return await soonAfterAbort(prepareWithin(setup, plan, within), within);
+    return await soonAfterAbort(prepareWithin(setup, plan, sandboxes, within), within);
   } catch (error) {
     if (!limit.aborted || signal.aborted) throw asFullDisk(error);
     const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
@@ -70,11 +78,11 @@ async function soonAfterAbort<T>(work: Promise<T>, signal: AbortSignal): Promise
   }
 }
 
-async function prepareWithin(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<PreparedRollout> {
+async function prepareWithin(setup: RunSetup, plan: RolloutPlan, sandboxes: SandboxSource, signal: AbortSignal): Promise<PreparedRollout> {
   const { task, harness } = plan;
   const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
-  const sandbox = scope.use(await setup.backend.create(specOf(task, setup, { mounts: await mountsOf(harness, pack) }), signal));
+  const sandbox = scope.use(await sandboxes.create(await agentSpec(setup, plan, pack), signal));
   const delivered = await deliveredFiles(task);
   await untilAborted(sandbox.writeFiles(delivered), signal);
 
@@ -133,6 +141,11 @@ export async function packOf({ backend, onProgress }: RunSetup, harness: Harness
 
 function packInside(harness: Harness): string {
   return `/opt/alidade/${harness.name}`;
+}
+
+/** The agent's sandbox, by which a warm one is found too. */
+export async function agentSpec(setup: RunSetup, { task, harness }: RolloutPlan, pack: Pack | null): Promise<SandboxSpec> {
+  return specOf(task, setup, { mounts: await mountsOf(harness, pack) });
 }
 
 async function mountsOf(harness: Harness, pack: Pack | null): Promise<Record<string, string>> {

@@ -6,19 +6,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { WorkLayer } from "../files/layer.ts";
-import { freshSandbox, grade, noOutput } from "../graders/grade.ts";
+import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
 import { graderOf } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { lossOf, reconstruction, type TrajectoryFacts, untrainedByAgent } from "../reconstruct/index.ts";
 import type { SandboxFacts } from "../sandboxes/sandbox.ts";
+import type { ExpectedSandbox } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { isFull } from "../store/index.ts";
 import { openSampler } from "./open-sampler.ts";
-import { type PreparedRollout, prepare } from "./prepare.ts";
+import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -32,6 +33,8 @@ type RunningAttempt = {
   /** The session from its log, once it has ended; the rollout's result is added when it is known. */
   told: ReturnType<typeof reconstruction> | null;
   work: WorkLayer | null;
+  /** The grader's sandbox: a warm pool makes it while the work is taken out. */
+  grading: ExpectedSandbox | undefined;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   times: Record<string, number>;
@@ -48,6 +51,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     run: null,
     told: null,
     work: null,
+    grading: undefined,
     verdict: null,
     error: null,
     times: { queued: Date.now() },
@@ -61,13 +65,16 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     attempt.error = toErrorRecord(failure);
     // The agent had this sandbox, so its state, broken or not, is the agent's result.
     if (attempt.session && failure.owner === "policy") attempt.verdict = noOutput(plan.task, failure);
+  } finally {
+    attempt.grading?.[Symbol.dispose]();
   }
   attempt.times.done = Date.now();
   return conclude(setup, plan, attempt, signal);
 }
 
 async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<void> {
-  const work = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, signal));
+  using expected = await expectAgent(setup, plan, signal);
+  const work = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, expected, signal));
   await readLog(setup, attempt);
   if (work === null) return;
   attempt.work = work;
@@ -81,7 +88,7 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
       ...context,
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
-      fresh: freshSandbox(context, setup.backend, setup),
+      fresh: freshSandbox(context, attempt.grading ?? setup.backend, setup),
     });
   });
 }
@@ -91,11 +98,22 @@ function firstFailure(error: unknown): unknown {
   return error instanceof SuppressedError ? firstFailure(error.suppressed) : error;
 }
 
+/** While the rollout waits for its places, a warm pool may make its sandbox. */
+async function expectAgent(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): Promise<ExpectedSandbox | undefined> {
+  return setup.warm?.expect(await agentSpec(setup, plan, await packOf(setup, plan.harness, signal)), "later");
+}
+
 /** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
-async function inSandbox(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<WorkLayer | null> {
+async function inSandbox(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: RunningAttempt,
+  expected: ExpectedSandbox | undefined,
+  signal: AbortSignal,
+): Promise<WorkLayer | null> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
-    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal));
+    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal, expected));
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
@@ -105,6 +123,7 @@ async function inSandbox(setup: RunSetup, plan: RolloutPlan, attempt: RunningAtt
     await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
     const run = await runHarness(setup, plan, prepared, signal);
     attempt.run = run;
+    if (!run.infrastructure) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
     await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
     attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
     return run.infrastructure ? null : await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));

@@ -2,6 +2,7 @@
 import type { Grader } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { WarmPool } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
@@ -13,6 +14,8 @@ export type RunSetup = {
   owner: string;
   proxy: HarnessProxy;
   backend: SandboxBackend;
+  /** Hands out the backend's sandboxes, made ahead; each is made when it is asked for where left out. */
+  warm?: WarmPool;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */

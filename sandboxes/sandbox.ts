@@ -107,6 +107,11 @@ export interface Sandbox extends AsyncDisposable {
   openDoor(onConnection: (socket: Duplex) => void): Promise<Door>;
   /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
   freeze(): Promise<void>;
+  /**
+   * Whether a new one of the same specification would be the same now: it lives, and its image is still the one of that name.
+   * Asked before one that was made ahead is handed out. Never rejects; left out where nothing can have changed.
+   */
+  isAsNew?(): Promise<boolean>;
 }
 
 /** MiB of memory and of disk; null where unknown. A sandbox disk in memory counts as memory. */

@@ -6,11 +6,12 @@ import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 
 export function specOf(
   task: { environment: Environment; limits: Limits },
-  owner: { run_id: string; owner: string },
+  { run_id, owner }: Pick<SandboxSpec, "run_id" | "owner">,
   more: { mounts?: Record<string, string>; env?: Record<string, string> } = {},
 ): SandboxSpec {
   return {
-    ...owner,
+    run_id,
+    owner,
     image: task.environment.image,
     build: task.environment.build,
     workdir: task.environment.workdir,

@@ -246,6 +246,16 @@ export class DockerSandbox implements Sandbox {
     await this.#container.pause();
   }
 
+  async isAsNew(): Promise<boolean> {
+    const { image, image_digest } = this.facts;
+    const isRunning = this.#container.inspect().then(({ State }) => State.Running && !State.Paused);
+    const isItsImage = this.#docker
+      .getImage(image ?? "")
+      .inspect()
+      .then(({ Id }) => Id === image_digest);
+    return (await Promise.all([isRunning, isItsImage]).catch(() => [false])).every(Boolean);
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     this.#disposing ??= this.#dispose();
     return this.#disposing;

@@ -6,9 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { AlidadeError } from "../../errors.ts";
 import { currentOwner } from "../../host/owner.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { doorInside } from "../../sandboxes/door/door-kind.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
+import { WarmPool } from "../../sandboxes/warm-pool.ts";
 import { Limits } from "../../schema/task.ts";
 import { until } from "../fakes/machine/until.ts";
 import { need } from "../needs.ts";
@@ -50,6 +52,31 @@ test("a container that is killed from outside ends its command with sandbox_died
   // The engine itself would take the files, and lose them.
   await assert.rejects(sandbox.writeFiles([{ path: "x", content: Buffer.from("x"), mode: 0o644 }]), has("sandbox_died", /written/));
   await assert.rejects(sandbox.readFiles("/work"), has("sandbox_died", /read/));
+});
+
+test("a warm container that was killed, or whose image's name names another one by now, is not as new", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const image = `alidade-test/moved:${process.pid}`;
+  const base = await ensureBaseImage({ signal });
+  await run("docker", ["tag", base, image]);
+  await using pool = new WarmPool(docker, { sandboxes: 1, seconds: 60 });
+  const wanted = await spec({}, { image });
+  const expected = pool.expect(wanted);
+  await until(() => pool.counters.ready === 1);
+  await using warm = await expected.create(wanted, signal);
+  try {
+    assert.equal(await warm.isAsNew?.(), true);
+    await run("docker", ["commit", warm.id, image]);
+    assert.equal(await warm.isAsNew?.(), false);
+    await run("docker", ["rmi", image]);
+    assert.equal(await warm.isAsNew?.(), false);
+    await run("docker", ["tag", base, image]);
+    assert.equal(await warm.isAsNew?.(), true);
+    await run("docker", ["kill", warm.id]);
+    assert.equal(await warm.isAsNew?.(), false);
+  } finally {
+    await run("docker", ["rmi", image]);
+  }
 });
 
 test("a container that is removed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {

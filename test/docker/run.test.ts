@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { copyFile, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { readRollouts, readTrajectories } from "../../rollouts/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
@@ -38,10 +38,11 @@ test("a container that is killed in the middle of its rollout costs one attempt,
   const command = ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}", marker];
   const text = runFile({ engine: engine.url, tasks: ["small"], command });
   await writeFile(file, text.replace("sandbox: process\nunsafe_host: true", "sandbox: docker"));
-  const result = await cli(["run", "-c", file, "-n", "2", "-o", join(scratch, "runs"), "--json"]);
+  const result = await cli(["run", "-c", file, "-n", "2", "--warm", "1", "-o", join(scratch, "runs"), "--json"]);
   assert.equal(result.code, 0, result.stderr);
   const { run, rollouts } = jsonOf<{ run: string; rollouts: RolloutRecord[] }>(result);
   assert.deepEqual(rollouts.map((one) => one.attempt).sort(), [1, 2]);
+  assert.equal(docker("ps", "-aq", "--filter", `label=alidade.run=${basename(run)}`), "", "nor is a warm one");
   assert.deepEqual(
     rollouts.map((one) => [one.verdict?.reward, one.verdict?.isolation]),
     [

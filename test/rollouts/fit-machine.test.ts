@@ -31,7 +31,7 @@ const plain: Pick<SandboxBackend, "takes"> = localProcess;
 const roomOf = (memory: number, disk: number | null = null) => ({ memory_mb: memory, disk_mb: disk });
 const fit = (
   task: Task,
-  wanted: { run?: number; post?: number },
+  wanted: { run?: number; post?: number; warm?: number },
   room: { memory_mb: number | null; disk_mb: number | null },
   backend = plain,
 ) => fitMachine([task], 8, { init: 2, ...wanted }, backend, room, false);
@@ -77,6 +77,16 @@ test("what the user did not choose is lowered until it fits, down to one sandbox
   assert.throws(() => fit(task, {}, roomOf(1000)), {
     param: "limits.memory_mb",
     message: /one sandbox of task of-1024-1 may take 1\.0 GiB of memory while it is graded, and this machine has 1\.0 GiB/,
+  });
+});
+
+test("sandboxes that are kept warm count like those in use, are never lowered, and are named where they do not fit", () => {
+  const task = taskOf(1024, 1);
+  assert.equal(fit(task, { warm: 2 }, roomOf(8 * gibibyte)).concurrency.ahead, 0);
+  assert.equal(fit(task, { warm: 2 }, roomOf(4 * gibibyte)).concurrency.run, 1);
+  assert.throws(() => fit(task, { warm: 3 }, roomOf(4 * gibibyte)), {
+    message:
+      /concurrency\.run 1, warm\.sandboxes 3 and concurrency\.post 1 let .* take 5\.0 GiB .*: lower warm\.sandboxes, or limits\.memory_mb/,
   });
 });
 

@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import { type RolloutOutcome, type RolloutPlan, rolloutsOn, runTasks } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
+import { WarmPool } from "../../sandboxes/warm-pool.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";
 
@@ -40,6 +41,44 @@ test("a rollout that is submitted by itself ends in one outcome: its last attemp
     ["alone", 4, { id: "g", size: 8, sample_index: 5 }, 1],
   );
   await assert.rejects(run(backend, AbortSignal.abort(new AlidadeError("cancelled", "Ctrl-C"))), { code: "cancelled" });
+});
+
+test("a warm pool hands out the sandboxes of agents and gradings, each once, and leaves none behind", async (t) => {
+  const place = await mkdtemp(join(tmpdir(), "alidade-warm-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const { backend } = await pickBackend("process", t.signal);
+  const [made, gone]: [string[], string[]] = [[], []];
+  const signals: AbortSignal[] = [];
+  const create: typeof backend.create = async (spec, signal) => {
+    const sandbox = await backend.create(spec, signal);
+    const release = sandbox[Symbol.asyncDispose].bind(sandbox);
+    sandbox[Symbol.asyncDispose] = () => {
+      gone.push(sandbox.id);
+      return Promise.resolve(release());
+    };
+    made.push(sandbox.id);
+    signals.push(signal);
+    return sandbox;
+  };
+  const counting = { ...backend, create };
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    does: async (setup, batch, signal) => {
+      await using warm = new WarmPool(counting, { sandboxes: 2, seconds: 60 });
+      return await runTasks({ ...setup, warm }, { ...batch, samples: 3 }, signal);
+    },
+  });
+  const records = await run(counting);
+  assert.deepEqual(
+    records.map(({ verdict }) => verdict?.reward),
+    [1, 1, 1],
+  );
+  assert.equal(made.length, 6, "an agent's and a grader's for each, and none in vain");
+  assert.deepEqual(gone.toSorted(), made.toSorted());
+  const ahead = signals.filter((one) => one === signals[0]).length;
+  assert.ok(ahead >= 3, `${ahead} were made ahead, under the pool's own signal`);
 });
 
 test("of a large batch a handful of rollouts is claimed at a time, and each is made once", async (t) => {
