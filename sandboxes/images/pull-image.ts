@@ -10,7 +10,11 @@ import { type RegistryLogin, registryLogin } from "./registry-login.ts";
 export type PullOptions = PrepareOptions & {
   /** The time between two tries; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<unknown>;
+  /** Where Docker's configuration and its helpers are found; the process's where left out. */
+  env?: Record<string, string | undefined>;
 };
+
+const byTheClock: NonNullable<PullOptions["pause"]> = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });
 
 /** Docker Hub counts by the hour or by six; most others by the minute. */
 const rateLimitedMs = [5_000, 10_000, 20_000, 40_000, 60_000];
@@ -21,9 +25,9 @@ const silenceMs = 300_000;
 
 /** `image` with a tag or digest; `latest` where it has none. Throws `image_pull_failed`, which says what would help. */
 export async function pullImage(docker: Docker, image: string, platform: string | null, options: PullOptions): Promise<void> {
-  const { signal, progress = () => {}, pause = (milliseconds, within) => sleep(milliseconds, undefined, { signal: within }) } = options;
+  const { signal, progress = () => {}, pause = byTheClock, env = process.env } = options;
   const name = parseImageName(image);
-  const login = await registryLogin(name.host, process.env, signal);
+  const login = await registryLogin(name.host, env, signal);
   const started = performance.now();
   progress(`Pulling ${image}`);
   const waits = { limited: [...rateLimitedMs], unreachable: [...unreachableMs] };
@@ -62,10 +66,17 @@ async function pullOnce(
     }
     return null;
   } catch (error) {
-    return silence.signal.aborted ? `timeout: nothing came for ${silenceMs / 1000} s` : messageOf(error);
+    return silence.signal.aborted ? `timeout: nothing came for ${silenceMs / 1000} s` : wordsOf(error);
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Without what dockerode puts in front: the engine's status is always 500 here. */
+function wordsOf(error: unknown): string {
+  return messageOf(error)
+    .replace(/^\(HTTP code \d+\) [\w ]+ - /, "")
+    .trim();
 }
 
 /** A line for each of these. */

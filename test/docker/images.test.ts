@@ -7,10 +7,15 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
 import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { dockerClient } from "../../sandboxes/docker/client.ts";
+import { imageFacts } from "../../sandboxes/docker/image.ts";
 import { docker } from "../../sandboxes/docker.ts";
+import { environmentImage } from "../../sandboxes/images/environment-image.ts";
+import { type PullOptions, pullImage } from "../../sandboxes/images/pull-image.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import { Environment, Limits } from "../../schema/task.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { ScriptedRegistry } from "../fakes/registries/scripted-registry.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(240_000);
@@ -56,4 +61,77 @@ test("a task's build is made once by content hash; one that fails is typed, with
   const again: string[] = [];
   await docker.prepare([good], { signal, progress: (line) => again.push(line) });
   assert.deepEqual(again, []);
+});
+
+test("fifty that want one unknown image make one pull, and its facts have the registry's digest", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using registry = await ScriptedRegistry.start();
+  const { image } = registry;
+  made.add(image);
+  const client = await dockerClient();
+  const environment = Environment.parse({ image });
+  const names = await Promise.all(Array.from({ length: 50 }, () => environmentImage(client, environment, { signal })));
+  assert.deepEqual([new Set(names), registry.seen.layers], [new Set([image]), 1]);
+  const facts = await imageFacts(client, image);
+  assert.equal(facts.repo_digest, `${image.slice(0, -2)}@${registry.digest}`);
+  const before = registry.seen.manifests;
+  await environmentImage(client, environment, { signal });
+  assert.equal(registry.seen.manifests, before, "a local image comes before the registry");
+});
+
+test("a pull waits longer and longer at a rate limit, and not where the registry refuses", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const client = await dockerClient();
+  const waits: number[] = [];
+  const said: string[] = [];
+  const options: PullOptions = {
+    signal,
+    progress: (line) => said.push(line),
+    pause: async (milliseconds) => void waits.push(milliseconds),
+  };
+  await using limited = await ScriptedRegistry.start({ limited: 6 });
+  made.add(limited.image);
+  await pullImage(client, limited.image, null, options);
+  // An engine asks twice a pull.
+  assert.deepEqual(waits, [5_000, 10_000, 20_000, 40_000, 60_000].slice(0, Math.max(2, waits.length)), said.join("\n"));
+  assert.match(said.join("\n"), /trying again in 5 s.*\nPulled /s);
+  waits.length = 0;
+  const failure = { code: "image_pull_failed", param: "environment.image" };
+  await assert.rejects(pullImage(client, `${limited.host}/team/none:1`, null, options), failure);
+  assert.deepEqual(waits, []);
+  await using closed = await ScriptedRegistry.start({ limited: 100 });
+  await assert.rejects(pullImage(client, closed.image, null, options), { ...failure, message: /toomanyrequests/i });
+  assert.equal(waits.length, 5);
+});
+
+test("a pull takes the login of Docker's own configuration, and without one says how to log in", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const client = await dockerClient();
+  await using registry = await ScriptedRegistry.start({ login: "me:secret" });
+  made.add(registry.image);
+  const folder = join(scratch, "docker-config");
+  await mkdir(folder);
+  const pull = () => pullImage(client, registry.image, null, { signal, env: { DOCKER_CONFIG: folder } });
+  await assert.rejects(pull(), { code: "image_pull_failed", message: new RegExp(`without a login.*docker login ${registry.host}`) });
+  const auth = Buffer.from("me:secret").toString("base64");
+  await writeFile(join(folder, "config.json"), JSON.stringify({ auths: { [registry.host]: { auth } } }));
+  await pull();
+});
+
+test("the base image of a build is pulled first, as any other image", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using registry = await ScriptedRegistry.start();
+  made.add(registry.image);
+  const context = join(scratch, "from-registry");
+  await mkdir(context);
+  await writeFile(join(context, "Dockerfile"), `ARG BASE\nFROM $BASE\nCOPY . /made\n`);
+  const build = { context, dockerfile: "Dockerfile", args: { BASE: registry.image } };
+  const said: string[] = [];
+  const progress = (line: string) => void said.push(line);
+  made.add(await environmentImage(await dockerClient(), { image: null, build }, { signal, progress }));
+  assert.deepEqual(
+    said.filter((line) => /^(?:Pulled|Building|Built)/.test(line)).map((line) => line.split(" ")[0]),
+    ["Pulled", "Building", "Built"],
+  );
+  assert.equal(registry.seen.layers, 1);
 });
