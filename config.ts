@@ -14,6 +14,7 @@ import { fromFolder, isFile } from "./host/plug-ins.ts";
 import { Bounds, EngineRoute } from "./proxy/index.ts";
 import { backendRegistry } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
+import { didYouMean } from "./schema/nearest-word.ts";
 import { Policy } from "./schema/session-log.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
 
@@ -307,8 +308,26 @@ function invalid(where: string, error: z.ZodError, value: unknown): AlidadeError
   const text =
     unknownKey === null
       ? `${key} is ${given}: ${message}`
-      : `"${key}" is no key of the configuration; \`alidade config --schema\` lists them`;
+      : `"${key}" is no key of the configuration${didYouMean(unknownKey, keysBeside(path))}; \`alidade config --schema\` lists them`;
   return new AlidadeError("config_invalid", `${where}: ${text}`, { param: key });
+}
+
+/** The keys of the object in which the last of the path stands. */
+function keysBeside(path: string[]): string[] {
+  const at = path.slice(0, -1).reduce<unknown>(inside, configSchema());
+  return formsOf(at).flatMap((form) => (isPlain(form.properties) ? Object.keys(form.properties) : []));
+}
+
+function inside(schema: unknown, key: string): unknown {
+  const forms = formsOf(schema);
+  const properties = forms.flatMap((form) => (isPlain(form.properties) && Object.hasOwn(form.properties, key) ? form.properties[key] : []));
+  return properties[0] ?? forms.flatMap((form) => form.items ?? [])[0];
+}
+
+/** An object's schema, or those of its forms. */
+function formsOf(schema: unknown): Record<string, unknown>[] {
+  if (!isPlain(schema)) return [];
+  return [schema, ...(Array.isArray(schema.anyOf) ? schema.anyOf.filter(isPlain) : [])];
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

@@ -8,11 +8,11 @@ import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../re
 import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, table } from "./command-line.ts";
 import { findTrajectory } from "./find-trajectory.ts";
+import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
 import { runFolderOf } from "./run-folder-of.ts";
 import { terminal } from "./terminal.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function audit(program: Command): void {
   program

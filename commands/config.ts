@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { stringify } from "yaml";
 import { configSchema, loadConfig, scalarPaths } from "../config.ts";
 import { print } from "./command-line.ts";
+import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { terminal } from "./terminal.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function config(program: Command): void {
   program

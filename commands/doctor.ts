@@ -6,10 +6,10 @@ import type { EngineFacts } from "../engines/index.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { print, say, table } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
+import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function doctor(program: Command): void {
   addEngineFlags(program.command("doctor"))

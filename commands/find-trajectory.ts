@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../rollouts/index-file.ts";
 import { openIndex } from "../rollouts/run-index.ts";
+import { readJson } from "../schema/read-json.ts";
 import { Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/disk.ts";
 import { hasTornEnd, readLine } from "../store/json-lines.ts";
@@ -17,7 +18,7 @@ export async function findTrajectory(folder: string, name: string, onDamage: OnL
   const index = await openIndex(folder);
   for (const message of index.damaged.trajectories) onDamage(message, 0);
   const read = async ({ place }: IndexFile["trajectories"][number]): Promise<Trajectory> =>
-    Trajectory.parse(JSON.parse((await readLine(join(folder, indexedFiles.trajectories), place)).toString("utf8")));
+    Trajectory.parse(readJson((await readLine(join(folder, indexedFiles.trajectories), place)).toString("utf8")));
   const exact = index.trajectories.findLast(({ figures }) => namesOf(figures).includes(name));
   if (exact) return read(exact);
   const store = new DiskStore(join(folder, "sessions"));

@@ -82,7 +82,19 @@ const verbs: readonly Verb[] = [
     summary: "check a file that is an engine, harness, grader, exporter, sandbox or task format",
     load: async () => (await import("./plugin.ts")).plugin,
   },
+  {
+    name: "completion",
+    summary: "print a script that completes verbs and flags in bash, zsh or fish",
+    load: async () => (await import("./completion.ts")).completion(wholeProgram),
+  },
 ];
+
+/** Every verb of the program, as for a completion of any of them. */
+async function wholeProgram(): Promise<Command> {
+  const program = new Command("alidade").enablePositionalOptions();
+  for (const verb of verbs) await add(verb, program, [verb.name]);
+  return program;
+}
 
 /** Runs one command line, without the program's name, in the `terminal()`: leaves its exit code there and throws nothing. */
 export async function main(args: string[]): Promise<void> {

@@ -39,11 +39,11 @@ import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export function run(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("run")))

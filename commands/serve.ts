@@ -10,10 +10,10 @@ import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./policy-notes.ts";
 import { terminal } from "./terminal.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 /** A person's program keeps its own parameters, unless flags force others. */
 const defaults = { purpose: "live" } as const;

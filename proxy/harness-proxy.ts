@@ -144,24 +144,33 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     if (preferPolicy(this.pool.slots).every((slot) => slot.facts.missing !== null)) assertTrainable(this.facts);
   }
 
-  /** Throws `not_found`. */
-  session(id: string): Session {
-    const session = this.sessions.get(id);
-    if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
-    return session;
+  /** By its id or that of its rollout. Throws `not_found`. */
+  session(name: string): Session {
+    return this.sessions.named(name);
   }
 
   /** Writes a late reward, also of a session that was deleted from memory: its log takes it. Throws `not_found`. */
   async reward(
-    id: string,
+    name: string,
     reward: number | null,
     components: Record<string, number | null>,
     scopedComponents: RewardComponent[] = [],
   ): Promise<number> {
+    const id = this.idOf(name);
     return this.sessions.visit(id, async (session) => {
       if (!session) throw new AlidadeError("not_found", `no session is named "${id}"`);
       return session.reward(reward, components, scopedComponents);
     });
+  }
+
+  /** A session that is only in the store has no other name than its id. */
+  idOf(name: string): string {
+    try {
+      return this.sessions.named(name).id;
+    } catch (error) {
+      if (error instanceof AlidadeError && error.code === "not_found") return name;
+      throw error;
+    }
   }
 
   /** Marks a connection as this session's, with any key. */
@@ -175,7 +184,8 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   }
 
   /** The trajectory of a session from its current log. */
-  async trajectory(sessionId: string, facts: TrajectoryFacts = {}): Promise<Trajectory> {
+  async trajectory(name: string, facts: TrajectoryFacts = {}): Promise<Trajectory> {
+    const sessionId = this.idOf(name);
     const entries = await this.sessions.store.read(sessionId);
     if (entries.length === 0) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
     return reconstruct(entries, facts);

@@ -108,9 +108,17 @@ function exclude(
   );
 }
 
+/** Labels that the session's program gave its calls (`proxy/calls/given-place.ts`), each as the first call with it says. */
+function labelsGiven(calls: CallHistory[]): Record<string, string> {
+  const labels = new Map<string, string>();
+  for (const { begun } of calls)
+    for (const [name, value] of Object.entries(begun.labels)) if (name.startsWith("label-") && !labels.has(name)) labels.set(name, value);
+  return Object.fromEntries([...labels].map(([name, value]) => [name.slice("label-".length), value]));
+}
+
 type TrajectoryHead = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
-function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
+function toHead({ opened, calls, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
   const { spec, session_id } = opened;
   const attempt = facts.attempt ?? spec.attempt;
   const in_loss = facts.in_loss ?? true;
@@ -129,7 +137,7 @@ function toHead({ opened, rewarded, sealed_reason }: SessionHistory, facts: Traj
     task: { id: spec.task_id, hash: null, data_source: null, ...given(facts.task) },
     group: { id: spec.group_id, size: null, sample_index: spec.sample_index, ...given(facts.group) },
     harness: { name: spec.harness, version: null, config_hash: null, ...given(facts.harness) },
-    labels: spec.labels,
+    labels: { ...labelsGiven(calls), ...spec.labels },
     stop_reason: facts.stop_reason === undefined ? sealed_reason : facts.stop_reason,
     in_loss,
     in_baseline: facts.in_baseline ?? in_loss,

@@ -7,6 +7,7 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { readJson } from "../schema/read-json.ts";
 import type { Policy } from "../schema/session-log.ts";
 import type { LinePlace } from "../store/json-lines.ts";
 
@@ -93,7 +94,7 @@ export async function readIndex(folder: string): Promise<IndexFile | null> {
   const end = text.indexOf("\n");
   const body = text.slice(end + 1);
   if (text.slice(0, end) !== hashOfIndex(body)) return null;
-  const index = JSON.parse(body) as IndexFile;
+  const index = readJson(body) as IndexFile;
   return index.layout === indexLayout ? index : null;
 }
 

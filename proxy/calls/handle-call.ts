@@ -2,6 +2,7 @@
  * One LLM call, from the harness's request to its answer: parse, restore, match, admit, begin (durable), sample,
  * finish (durable), answer. `http/harness-listener.ts` has resolved whose request it is.
  */
+import type { CallLabels } from "../../dialects/dialect.ts";
 import type { AlidadeError } from "../../errors.ts";
 import type { NeutralRequest } from "../../schema/message.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -17,6 +18,7 @@ import { answer } from "./answer.ts";
 import { begin } from "./begin.ts";
 import { finish } from "./finish.ts";
 import type { GenerationResult } from "./generation.ts";
+import { givenLabel, givenPlace } from "./given-place.ts";
 import { type IdentifiedRequest, identify } from "./identify.ts";
 import { parse } from "./parse.ts";
 import { type KnownRequest, refuse } from "./refuse.ts";
@@ -40,7 +42,7 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
     session.assertOpen();
     assertLogHasRoom(session);
     const request = await parse(session, exchange, around.network);
-    const labels = believedLabels(session.spec, exchange.dialect.labels(exchange.headers, exchange.body as Record<string, unknown>));
+    const labels = labelsOf(session, exchange);
     known.labels = labels;
     const restored = restoreTurns(session, labels.agent, request);
     known.parent = restored.parent;
@@ -53,6 +55,12 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
   } catch (error) {
     await refuse(session, known, exchange, error, around);
   }
+}
+
+function labelsOf({ spec }: Session, { dialect, headers, body }: Exchange): CallLabels {
+  const said = believedLabels(spec, dialect.labels(headers, body as Record<string, unknown>));
+  const given = Object.entries(givenPlace(spec, headers, body).labels);
+  return { ...said, labels: { ...said.labels, ...Object.fromEntries(given.map(([name, value]) => [`${givenLabel}${name}`, value])) } };
 }
 
 function restoreTurns(session: Session, agent: string, request: NeutralRequest): RestoreResult {

@@ -90,7 +90,7 @@ export class ControlListener implements AsyncDisposable {
       return context.json({ session_id: session.id, sealed: session.sealed });
     });
     app.post("/sessions/:id/reward", async (context) => {
-      const id = context.req.param("id");
+      const id = proxy.idOf(context.req.param("id"));
       const { reward, components, scoped_components } = await body(context, Reward);
       return context.json({ session_id: id, revision: await proxy.reward(id, reward, components, scoped_components) });
     });

@@ -15,8 +15,10 @@ export interface Controlled {
   readonly sessions: Sessions;
   /** The policy of the first engine; null when none was named. */
   readonly policy: Policy | null;
-  /** Throws `not_found`. */
-  session(id: string): Session;
+  /** By its id or that of its rollout. Throws `not_found`. */
+  session(name: string): Session;
+  /** The id of the session with that id or rollout. */
+  idOf(name: string): string;
   openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }>;
   envOf(key: string): Record<string, string>;
   /** The revision that it became. Throws `not_found`. */

@@ -13,6 +13,7 @@ import { dialects } from "../../dialects/index.ts";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { GrowingJson } from "../../wire/growing-json.ts";
 import { answerFromRecord } from "../calls/answer-from-record.ts";
+import { givenPlace } from "../calls/given-place.ts";
 import { handleCall, refuseCall } from "../calls/handle-call.ts";
 import { sessionRecord } from "../calls/session-record.ts";
 import type { CallSurroundings } from "../calls/surroundings.ts";
@@ -127,10 +128,12 @@ export class HarnessListener implements AsyncDisposable {
     const needsNone = route.kind === "hello" || route.kind === "websocket";
     let known: Session | null = null;
     try {
-      const session = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
+      const keyed = this.#doors.sessionOf(incoming) ?? (needsNone ? null : this.#resolve(headers, address, key, dialect));
+      known = keyed;
+      if (keyed) this.#doors.count(keyed, incoming.socket);
+      using _ = keyed && (await this.#gate.enter(keyed, exchange.signal));
+      const session = keyed && (await this.#sessions.within(keyed, givenPlace(keyed.spec, headers)));
       known = session;
-      if (session) this.#doors.count(session, incoming.socket);
-      using _ = session && (await this.#gate.enter(session, exchange.signal));
       if (session) assertSpoken(session.spec, owner, route);
       if (route.kind === "hello") await exchange.sendEmpty();
       else if (session === null || route.kind === "websocket") throw noWebSocket(headers);
@@ -142,7 +145,8 @@ export class HarnessListener implements AsyncDisposable {
           if (route.kind === "count_tokens") await this.#countTokens(session, exchange, await read());
           else {
             exchange.body = await read();
-            await handleCall(session, exchange, this.#surroundings);
+            known = await this.#sessions.within(keyed ?? session, givenPlace(session.spec, headers, exchange.body));
+            await handleCall(known, exchange, this.#surroundings);
           }
         }
       }

@@ -4,6 +4,7 @@ import { hashKey, newId, newKey } from "../../schema/ids.ts";
 import { logSchemaVersion, type Opened } from "../../schema/session-log.ts";
 import { type NewSession, SessionSpec } from "../../schema/session-spec.ts";
 import type { Store } from "../../store/index.ts";
+import type { GivenPlace } from "../calls/given-place.ts";
 import { withBudgets } from "../http/bounds.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
@@ -18,6 +19,8 @@ export class Sessions implements AsyncDisposable {
   readonly #onError: OnError;
   readonly #byId = new Map<string, Session>();
   readonly #byKeyHash = new Map<string, Session>();
+  /** By the hash of their key, while their first line is being written. */
+  readonly #opening = new Map<string, Promise<Session>>();
   readonly #attempts = new RolloutAttempts();
   /** In memory only while they are being written. */
   readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
@@ -33,15 +36,38 @@ export class Sessions implements AsyncDisposable {
    * no rollout, and (409) where the rollout has a session of this attempt and member.
    */
   async open(request: Partial<NewSession>): Promise<{ session: Session; key: string }> {
-    const id = newId("ses");
     const key = newKey();
+    return { session: await this.#open(request, hashKey(key)), key };
+  }
+
+  /**
+   * The session for a call of this one that names other ids: as this one, with these ids, opened at the first such call.
+   * Its key follows from this session's key and the ids, so that it is found again after a restart.
+   */
+  async within(session: Session, { ids, labels }: GivenPlace): Promise<Session> {
+    const { attempt: _, ...spec } = session.spec;
+    const wanted = { ...placeIn(spec), ...ids };
+    const key_hash = hashKey(JSON.stringify([session.state.opened.key_hash, wanted]));
+    if (JSON.stringify(wanted) === JSON.stringify(placeIn(spec))) return session;
+    const known = this.#byKeyHash.get(key_hash);
+    if (known) return known;
+    session.assertOpen();
+    const opening =
+      this.#opening.get(key_hash) ??
+      this.#open({ ...spec, ...wanted, labels: { ...spec.labels, ...labels } }, key_hash).finally(() => this.#opening.delete(key_hash));
+    this.#opening.set(key_hash, opening);
+    return opening;
+  }
+
+  async #open(request: Partial<NewSession>, key_hash: string): Promise<Session> {
+    const id = newId("ses");
     const log = new LazyLog(this.store, id);
     const opened: Opened = {
       type: "opened",
       schema_version: logSchemaVersion,
       time: Date.now(),
       session_id: id,
-      key_hash: hashKey(key),
+      key_hash,
       spec: this.#specOf(id, request),
       alidade_version: this.#version,
     };
@@ -54,7 +80,7 @@ export class Sessions implements AsyncDisposable {
     }
     const session = new Session(opened, log);
     this.#keep(session);
-    return { session, key };
+    return session;
   }
 
   /**
@@ -100,6 +126,24 @@ export class Sessions implements AsyncDisposable {
         await (await visit.session.catch(() => null))?.closeLog();
       }
     }
+  }
+
+  /**
+   * By the id of the session, or by that of its rollout: the last attempt. Throws `request_invalid` (409) where several
+   * sessions in memory have it, and `not_found`.
+   */
+  named(name: string): Session {
+    const known = this.#byId.get(name);
+    if (known) return known;
+    const rollout = this.all().filter(({ spec }) => spec.rollout_id === name);
+    const last = Math.max(...rollout.map(({ spec }) => spec.attempt));
+    const [found, other] = rollout.filter(({ spec }) => spec.attempt === last);
+    if (found && other)
+      throw new AlidadeError("request_invalid", `rollout ${name} has the sessions ${found.id} and ${other.id}: name one of them`, {
+        status: 409,
+      });
+    if (!found) throw new AlidadeError("not_found", `no session is named "${name}", and none in memory has that rollout_id`);
+    return found;
   }
 
   byKey(key: string): Session | undefined {
@@ -148,4 +192,9 @@ export class Sessions implements AsyncDisposable {
     this.#byId.set(session.id, session);
     this.#byKeyHash.set(session.state.opened.key_hash, session);
   }
+}
+
+/** In one order, for its text is compared. */
+function placeIn({ task_id, group_id, sample_index, rollout_id }: Omit<SessionSpec, "attempt">) {
+  return { task_id, group_id, sample_index, rollout_id };
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { cli, cliProcess, jsonOf } from "../fakes/processes/cli.ts";
 
 const verbs = [
@@ -44,6 +46,45 @@ test("what is typed wrongly ends with 2 and a hint, and never with a stack trace
   }
   const version = await cli(["--version"]);
   assert.deepEqual([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true]);
+});
+
+test("a word that is nearly one is answered with it: verbs, flags and keys of the run file", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-near-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "run.yaml");
+  for (const [args, text, hint] of [
+    [["exprot"], "", /Did you mean export\?/],
+    [["export", "--formt", "flat"], "", /Did you mean --format\?/],
+    [["run", "-c", file], "sample: 3", /"sample" is no key of the configuration \(did you mean samples\?\);/],
+    [["run", "-c", file], "budgets: { max_turn: 3 }", /"budgets\.max_turn" .*did you mean max_turns\?/],
+    [["run", "-c", file], "engines: [{ name: a, url: b, modles: [c] }]", /did you mean models\?/],
+    [["run", "-c", file], "harness: { comand: [x] }", /did you mean command\?/],
+    [["run", "-c", file], "colour: red", /"colour" is no key of the configuration; /],
+  ] as const) {
+    await writeFile(file, text);
+    const { code, stderr } = await cli([...args]);
+    assert.deepEqual([code, hint.test(stderr)], [2, true], stderr);
+  }
+});
+
+test("the completion of each shell knows every verb, its flags and their choices", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-completion-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const { stdout } = await cli(["completion", "bash"]);
+  const script = join(folder, "alidade.bash");
+  await writeFile(script, `${stdout}COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _alidade; echo "\${COMPREPLY[@]}"`);
+  const complete = async (...words: string[]) => {
+    const { stdout: found } = await promisify(execFile)("bash", [script, "alidade", ...words], { cwd: folder });
+    return found.trim();
+  };
+  assert.deepEqual([await complete("ex"), await complete("run", "--unsafe")], ["export", "--unsafe-host"]);
+  assert.equal(await complete("export", "--select", "st"), "strict");
+  assert.equal(await complete("show", "alid"), "alidade.bash", "files where nothing else is known");
+  const fish = (await cli(["completion", "fish"])).stdout;
+  for (const verb of verbs) assert.match(fish, new RegExp(`-a ${verb} -d '.+'\n`));
+  assert.match(fish, /__fish_seen_subcommand_from export' -l select -x -a '[^']*strict/);
+  assert.match((await cli(["completion", "zsh"])).stdout, /bashcompinit\n_alidade\(\)/);
+  assert.equal((await cli(["completion", "tcsh"])).code, 2);
 });
 
 test("without an engine, an export format or a run that are known, the verbs say what there is", async (t) => {

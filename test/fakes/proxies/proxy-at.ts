@@ -62,10 +62,10 @@ export class Client {
     return this.post("/v1/chat/completions", { model: "any", ...body }, signal);
   }
 
-  post(path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  post(path: string, body: unknown, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<Response> {
     return fetch(this.proxy.url + path, {
       method: "POST",
-      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${this.key}`, "content-type": "application/json", ...headers },
       body: typeof body === "string" ? body : JSON.stringify(body),
       ...(signal ? { signal } : {}),
     });

@@ -1,7 +1,7 @@
 /** Reports variables with our prefix that no option reads: a misspelt one (`ALIDADE_SAMPELS=8`) would be ignored silently. */
-import { Config, scalarPaths } from "../config.ts";
-import { say } from "./command-line.ts";
-import { terminal } from "./terminal.ts";
+import { Config, scalarPaths } from "../../config.ts";
+import { say } from "../command-line.ts";
+import { terminal } from "../terminal.ts";
 
 /** What is read, or set for others, beside the configuration. */
 const others = ["ANSWER", "API_KEY", "CACHE", "CONTROL_TOKEN", "DEBUG", "DOOR", "EXEC", "MODEL", "SANDBOX"];
