@@ -92,7 +92,7 @@ export const tests: Grader<Spec> = {
       };
     }
     await refuseUnstarted(spec, sandbox, result, report, context);
-    const { reward, components, names } = judge(spec, report);
+    const { reward, components, names } = judge(spec, parser, report);
     return { ...facts, reward, components, status: "graded", evidence: { ...evidence, ...names }, error: null, duration_ms };
   },
 };
@@ -116,7 +116,7 @@ async function runTests(
     timeout_ms: task.limits.grade_seconds * 1_000,
     max_output_bytes: task.limits.output_bytes,
     // A report on stdout begins with the runner's own word that it was started; of other output people want the end.
-    keep_output: parser.source === "stdout" ? "start" : "end",
+    keep_output: parser.source === "file" ? "end" : "start",
     signal,
   });
 }
@@ -134,7 +134,7 @@ async function placeRunner(name: string, sandbox: Sandbox): Promise<string> {
 }
 
 async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, result: ExecResult): Promise<Report> {
-  if (parser.source === "stdout") return parser.parse(result.stdout, key);
+  if (parser.source !== "file") return printedReport(parser, key, result);
   // Nothing that the tests left running may write while the report is read.
   await sandbox.freeze();
   const files = await sandbox.readFiles(reportFolder, { max_files: 100, max_bytes: 32 * 1024 * 1024 }).catch((error: unknown) => {
@@ -143,6 +143,15 @@ async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, r
     throw error;
   });
   return parser.parse(files.find((file) => file.path === "report.xml")?.content.toString("utf8") ?? "", key);
+}
+
+function printedReport(parser: ReportParser, key: string, { stdout, stderr, dropped_bytes }: ExecResult): Report {
+  // unittest and jest report on stderr; a command may also send that to stdout.
+  const report = parser.parse(parser.source === "output" ? `${stdout}\n${stderr}` : stdout, key);
+  if (parser.sealed || dropped_bytes === 0) return report;
+  // A log that lost a part of its own may look whole.
+  const problem = report.problem ?? `the tests printed ${dropped_bytes} bytes more than are kept (limits.output_bytes)`;
+  return { ...report, complete: false, problem };
 }
 
 /**
@@ -180,8 +189,9 @@ async function isMissing(spec: Spec, result: ExecResult, { task, fresh, signal }
 
 type Judgement = { reward: number; components: Verdict["components"]; names: Record<string, unknown> };
 
-function judge(spec: Spec, report: Report): Judgement {
-  const passed = (name: string) => report.complete && report.outcomes.get(name) === "passed";
+function judge(spec: Spec, parser: ReportParser, report: Report): Judgement {
+  const outcome = (name: string) => report.outcomes.get(parser.nameOf?.(name) ?? name);
+  const passed = (name: string) => report.complete && outcome(name) === "passed";
   const share = (names: string[]) => (names.length === 0 ? null : names.filter(passed).length / names.length);
   const required = [...new Set([...spec.fail_to_pass, ...spec.pass_to_pass])];
   const failed = required.filter((name) => !passed(name));
@@ -195,7 +205,7 @@ function judge(spec: Spec, report: Report): Judgement {
     names: {
       required: required.length,
       failed_count: failed.length,
-      failed: failed.slice(0, evidenceNames).map((name) => ({ name: name.slice(0, 200), outcome: report.outcomes.get(name) ?? "absent" })),
+      failed: failed.slice(0, evidenceNames).map((name) => ({ name: name.slice(0, 200), outcome: outcome(name) ?? "absent" })),
     },
   };
 }

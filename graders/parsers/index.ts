@@ -1,10 +1,40 @@
 /** The report parsers; a new one is a file here and a line below. */
+import { cargo } from "./cargo.ts";
+import { ctest } from "./ctest.ts";
+import { goTest } from "./go-test.ts";
+import { goTestJson } from "./go-test-json.ts";
+import { gradle } from "./gradle.ts";
+import { jest } from "./jest.ts";
+import { jestJson } from "./jest-json.ts";
 import { junit } from "./junit.ts";
+import { maven } from "./maven.ts";
+import { mocha } from "./mocha.ts";
+import { pytest } from "./pytest.ts";
 import type { ReportParser } from "./report-parser.ts";
 import { nodeTest, tape } from "./sealed.ts";
 import { tap } from "./tap.ts";
+import { unittest } from "./unittest.ts";
+import { vitest } from "./vitest.ts";
 
-export const parsers = [tape, nodeTest, tap, junit] as const satisfies readonly ReportParser[];
+/** Names, titles and readers. The name of a log parser is a plain text to the compiler. */
+export const parsers: readonly ReportParser[] = [
+  tape,
+  nodeTest,
+  tap,
+  junit,
+  pytest,
+  unittest,
+  goTest,
+  goTestJson,
+  cargo,
+  vitest,
+  jest,
+  jestJson,
+  mocha,
+  maven,
+  gradle,
+  ctest,
+];
 
 /** The schema has checked the name, so it is in the list. */
 export function parserNamed(name: ReportParser["name"]): ReportParser {

@@ -19,10 +19,12 @@ export interface ReportParser {
   readonly title: string;
   /** Program of graders/runners/ that stands for `{runner}` in the command; null: the command reports by itself. */
   readonly runner: string | null;
-  /** Where the report is: what the command prints, or the file that stands for `{report}`. */
-  readonly source: "stdout" | "file";
+  /** Where the report is: what the command prints on stdout, there and on stderr, or the file that stands for `{report}`. */
+  readonly source: "stdout" | "output" | "file";
   /** Rows carry a seal that the work does not know: printing test results does not make any. */
   readonly sealed: boolean;
+  /** A name as this parser's reports have it, for one that a task requires. Absent: names are taken as they are. */
+  nameOf?(name: string): string;
   /** `key` is the seal's secret. */
   parse(text: string, key: string): Report;
 }

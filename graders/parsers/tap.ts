@@ -6,7 +6,8 @@
  * make the report incomplete; a work that prints a whole report of its own and ends the process is not noticed. The
  * sealed parsers are for tests that must not be fooled by that.
  */
-import { addOutcome, fullName, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
+import { fullName, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
+import { TestList } from "./test-list.ts";
 
 export const tap: ReportParser = {
   name: "tap",
@@ -28,21 +29,16 @@ const deepest = 50;
  * long line, which took hours of this process for one that the work had printed.
  */
 
-/** Characters of all full names together. A short line counts with the names of its parents, which may be long. */
-const mostNames = 64_000_000;
-
 type Level = { count: number; plan: number | null };
 
 class TapReader {
-  readonly #outcomes = new Map<string, TestOutcome>();
+  readonly #list = new TestList();
   readonly #names: string[] = [];
   readonly #levels: Level[] = [{ count: 0, plan: null }];
-  #nameCharacters = 0;
   #nested = false;
   /** tape's open test; null before the first one and in the nested form. */
   #group: string | null = null;
   #groupFailed = false;
-  #problem: string | null = null;
 
   read(text: string): Report {
     let diagnostic: string | null = null;
@@ -70,7 +66,7 @@ class TapReader {
     if (point) this.#point(depth, point[1] === undefined, point[2], point[3] ?? "");
     else if (plan) this.#plan(depth, Number(plan[1]));
     else if (rest.startsWith("# ")) this.#comment(depth, rest.slice(2));
-    else if (/^Bail out!/.test(rest)) this.#complain(`the test run gave up: ${rest.slice(0, 200)}`);
+    else if (/^Bail out!/.test(rest)) this.#list.complain(`the test run gave up: ${rest.slice(0, 200)}`);
   }
 
   #comment(depth: number, text: string): void {
@@ -91,7 +87,8 @@ class TapReader {
   #point(depth: number, ok: boolean, number: string | undefined, text: string): void {
     const level = this.#level(depth);
     level.count++;
-    if (number !== undefined && Number(number) !== level.count) this.#complain(`test point ${number} came where ${level.count} was due`);
+    if (number !== undefined && Number(number) !== level.count)
+      this.#list.complain(`test point ${number} came where ${level.count} was due`);
     this.#closeLevel(depth + 1);
     const { name, directive } = readDescription(text);
     const outcome: TestOutcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
@@ -100,14 +97,12 @@ class TapReader {
   }
 
   #add(path: string[], outcome: TestOutcome): void {
-    this.#nameCharacters += path.reduce((sum, name) => sum + name.length, 0);
-    if (this.#nameCharacters > mostNames) this.#complain(`the names of the tests have more than ${mostNames} characters`);
-    else addOutcome(this.#outcomes, fullName(path), outcome);
+    this.#list.add(fullName(path), outcome);
   }
 
   #plan(depth: number, count: number): void {
     const level = this.#level(depth);
-    if (level.plan !== null) this.#complain("there are two plans");
+    if (level.plan !== null) this.#list.complain("there are two plans");
     level.plan = count;
     // tape's plan is its last word on the tests.
     if (depth === 0 && level.count > 0) this.#closeGroup();
@@ -122,7 +117,7 @@ class TapReader {
   #closeLevel(depth: number): void {
     const level = this.#levels[depth];
     if (level && level.plan !== level.count)
-      this.#complain(`${level.plan ?? "no number of"} subtests were planned and ${level.count} reported`);
+      this.#list.complain(`${level.plan ?? "no number of"} subtests were planned and ${level.count} reported`);
     this.#levels.length = Math.min(this.#levels.length, depth);
   }
 
@@ -132,15 +127,11 @@ class TapReader {
     this.#groupFailed = false;
   }
 
-  #complain(problem: string): void {
-    this.#problem ??= problem;
-  }
-
   #end(): Report {
     const { plan, count } = this.#level(0);
-    if (plan === null) this.#complain("there is no plan: the test process ended before its tests did");
-    else if (plan !== count) this.#complain(`${plan} tests were planned and ${count} reported`);
-    return { outcomes: this.#outcomes, complete: this.#problem === null, begun: null, problem: this.#problem };
+    if (plan === null) this.#list.complain("there is no plan: the test process ended before its tests did");
+    else if (plan !== count) this.#list.complain(`${plan} tests were planned and ${count} reported`);
+    return this.#list.report();
   }
 }
 

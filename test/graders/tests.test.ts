@@ -187,6 +187,22 @@ test("a JUnit report is read from its file", async () => {
   assert.equal((await gradeWork(gold, { task: withGrader({ ...writes("<testsuite><testcase name='a'/>"), ...required }) })).reward, 0);
 });
 
+test("a log on stderr is read, under the name of any Python, and not where a part of it was dropped", async () => {
+  const log = "test_a (m.A.test_a) ... ok\n\nRan 1 test in 0.001s\n\nOK\n";
+  const prints = (text: string) => ({
+    parser: "unittest" as const,
+    command: ["node", "-e", "process.stderr.write(process.argv[1])", text],
+  });
+  for (const name of ["test_a (m.A)", "test_a (m.A.test_a)"]) {
+    const verdict = await gradeWork(gold, { task: withGrader({ ...prints(log), fail_to_pass: [name], pass_to_pass: [] }) });
+    assert.deepEqual([verdict.reward, verdict.tier, verdict.grader], [1, "T0", "tests/unittest"]);
+  }
+  const cut = withGrader({ ...prints(log + "x".repeat(5_000)), fail_to_pass: ["test_a (m.A)"], pass_to_pass: [] }, { output_bytes: 1_000 });
+  const verdict = await gradeWork(gold, { task: cut });
+  assert.deepEqual([verdict.reward, verdict.evidence.report_complete], [0, false]);
+  assert.match(String(verdict.evidence.report_problem), /limits\.output_bytes/);
+});
+
 test("of output beside a report in a file the end is kept", async () => {
   const command = ["node", "-e", "console.log('x'.repeat(5_000)); console.log('last')", "{report}"];
   const verdict = await gradeWork(gold, { task: withGrader({ parser: "junit", command }, { output_bytes: 1_000 }) });

@@ -1,0 +1,74 @@
+/**
+ * unittest's log with `-v`, also as Django writes it. A name is `test_x (module.Class)`: the `.test_x` that Python 3.11
+ * and later put behind the class is left out. A test with a docstring is also known by its first line.
+ */
+import { logParser } from "./log-parser.ts";
+import type { TestOutcome } from "./report-parser.ts";
+import type { TestList } from "./test-list.ts";
+
+export const unittest = logParser({ name: "unittest", title: "unittest's log, run with -v", nameOf: shortName, read });
+
+const words = new Map<string, TestOutcome>([
+  ["ok", "passed"],
+  ["expected failure", "passed"],
+  ["FAIL", "failed"],
+  ["ERROR", "failed"],
+  ["unexpected success", "failed"],
+]);
+
+function shortName(name: string): string {
+  const found = /^(\S+) \((.+)\)$/.exec(name);
+  const [, test = "", place = ""] = found ?? [];
+  return found && place.endsWith(`.${test}`) ? `${test} (${place.slice(0, -test.length - 1)})` : name;
+}
+
+/** Before Python 3.11 a test with a failed subtest ends without a word, and the next one begins on its line. */
+function startsOf(line: string): string[] {
+  return line.split(/(?<= \.\.\. )(?=\w{1,200} \([\w.<>]{1,500}\) \.\.\. )/);
+}
+
+function outcomeOf(text: string): TestOutcome | undefined {
+  return /^skipped\b/.test(text) ? "skipped" : words.get(text);
+}
+
+function read(lines: string[], list: TestList): void {
+  /** The names of the test that began last. */
+  let names: string[] = [];
+  let [begun, failures] = [0, 0];
+  const ran: number[] = [];
+  const verdicts: string[] = [];
+  const end = (text: string) => {
+    const outcome = outcomeOf(text);
+    if (outcome !== undefined) for (const name of names) list.add(name, outcome);
+  };
+  for (const line of lines.flatMap(startsOf)) {
+    const test = /^ {0,2}(\w+ \([\w.<>]+\))(?=$| )(.*)$/.exec(line);
+    const failure = /^(?:FAIL|ERROR): (\w+ \([\w.<>]+\))/.exec(line);
+    const total = /^Ran (\d+) tests? in [\d.]+s$/.exec(line);
+    const dots = line.lastIndexOf(" ... ");
+    if (test) {
+      const [, name = "", rest = ""] = test;
+      names = [shortName(name)];
+      // A subtest speaks for its test; a class or module that cannot be set up is no test.
+      const isPart = /^ [([]/.test(rest) || line.startsWith("  ");
+      if (!isPart && !/^(?:setUp|tearDown)(?:Class|Module) /.test(name)) begun++;
+      if (dots !== -1) end(line.slice(dots + 5));
+    } else if (failure) {
+      failures++;
+      list.add(shortName(failure[1] as string), "failed");
+    } else if (total) ran.push(Number(total[1]));
+    else if (/^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$/.test(line)) verdicts.push(line);
+    else if (dots !== -1 && names.length === 1 && !list.outcomes.has(names[0] as string)) {
+      names.push(line.slice(0, dots));
+      end(line.slice(dots + 5));
+    } else end(line);
+  }
+  list.expectOne("line with the number of tests", ran.length);
+  list.expectOne("line with the verdict", verdicts.length);
+  list.expect("run", ran[0] ?? 0, begun, "run unittest with -v");
+  list.expect("failed", countOf(verdicts[0], "failures") + countOf(verdicts[0], "errors"), failures);
+}
+
+function countOf(verdict: string | undefined, what: string): number {
+  return Number(new RegExp(`[( ]${what}=(\\d+)`).exec(verdict ?? "")?.[1] ?? 0);
+}
