@@ -79,7 +79,7 @@ function parentOf(path: string): string {
 
 /** Is it this folder, or in it? */
 export function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
+  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }
 
 /** `c`, `c/b` for `c/b/a`. */

@@ -118,7 +118,7 @@ async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, d
   for (const path of missing) changes.set(path, { path, type: "deleted", kind: "deleted", mode: 0, size: 0, target: null, sha256: null });
   const sorted = [...changes.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
   const deleted = sorted.filter(({ type }) => type === "deleted").map(({ path }) => path);
-  archive.entry({ name: deletedName, mode: 0o644 }, JSON.stringify(deleted));
+  archive.entry({ name: deletedName, mode: 0o644, mtime: new Date(0) }, JSON.stringify(deleted));
   archive.finalize();
   return sorted;
 }
@@ -185,13 +185,15 @@ function headerOf(entry: LayerEntry): Partial<Header> & { name: string } {
     ...(owner ?? { uid: 65534, gid: 65534 }),
     // Nothing here tells whose it is: said in words, which readers of tarballs show.
     uname: owner === null ? ownUser : "",
-    mtime,
+    mtime: new Date(Math.min(Math.max(0, mtime.getTime()), latest)),
     size: type === "file" ? size : 0,
     ...(linkname === null ? {} : { linkname }),
   };
 }
 
 const ownUser = "agent";
+/** Times outside of these have no place in the tarball's header: it would not be read back. */
+const latest = (2 ** 31 - 1) * 1000;
 
 /** What a layer holds, without what is deleted, in the order of its tarball. */
 export async function* readLayer(layer: WorkLayer): AsyncGenerator<LayerEntry, void, undefined> {

@@ -39,6 +39,8 @@ export type DockerOptions = {
   door?: DoorKind;
   /** What holds sandboxes to their disk. Default: `overlay` where it works, else `watchdog`. */
   disk_limit?: "overlay" | "watchdog";
+  /** Where works are read from. Default: the `overlay`'s own folders where this process can read them, else the `engine`. */
+  layer?: "overlay" | "engine";
 };
 
 export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
@@ -134,6 +136,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
       imageBytes: image.bytes,
       places: memoryPlaces(spec, image.volumes),
       door: options.door ?? doorFromEnvironment(),
+      layer: options.layer ?? "overlay",
     });
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.

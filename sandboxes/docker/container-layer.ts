@@ -1,16 +1,17 @@
-/** A container's layer in and out, as archives that the engine packs and unpacks: nothing inside is executed for it. */
+/** A container's layer in and out, from outside: nothing inside is executed for it. */
 import { posix } from "node:path";
-import { addAbortSignal, PassThrough, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
-import { extract, pack } from "tar-stream";
+import { pack } from "tar-stream";
 import { isBelow } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
-import { statusOf } from "./client.ts";
 import { putArchive, readError } from "./container-files.ts";
-import { type ArchiveRead, changedPaths, type Kind, planReads } from "./layer-paths.ts";
-import { pathStat } from "./path-stat.ts";
+import { engineLayer } from "./engine-layer.ts";
+import { type Kind, planReads } from "./layer-paths.ts";
+import type { ArchiveRead, LayerSource } from "./layer-source.ts";
+import { overlayLayer } from "./overlay-layer.ts";
 
 export type LayerQuery = {
   /** Absolute paths; `/` is all of the container's own layer. */
@@ -25,111 +26,103 @@ export type LayerQuery = {
   disk: number;
   /** Bytes that image, layer and places can hold: what is more is holes. */
   passed: number;
+  /** `overlay`: from the layer's own folders where this process can read them, else from the engine. */
+  from: "overlay" | "engine";
   signal?: AbortSignal;
 };
 
 const noContent = { owner: null, mtime: new Date(0), target: null, content: null };
+const noFile = { ...noContent, type: "deleted", kind: "deleted", mode: 0, size: 0 } as const;
 
 export async function* containerLayer(docker: Docker, container: Docker.Container, query: LayerQuery): AsyncGenerator<LayerEntry> {
-  const { paths, places, hidden, disk, signal } = query;
-  const bounds = new LayerBounds(disk);
-  const from: LayerSource = { container, bounds, query };
-  const isAsked = (path: string) => paths.some((asked) => asked === "/" || isBelow(path, asked));
+  const { paths, places, hidden, mounts, signal } = query;
+  const bounds = new LayerBounds(query.disk);
+  const changed = new Map<string, Kind>();
+  const kindOf = (path: string) => changed.get(path);
+  const engine = (isOurs: (path: string) => boolean) => {
+    const isPart = (path: string) => isOurs(path) || mounts.some((mount) => isBelow(path, mount));
+    return engineLayer(docker, container, { isPart, bounds, most: query.passed }, signal);
+  };
+  await using overlay = query.from === "overlay" ? await overlayLayer(docker, container, signal) : null;
+  const source = overlay ?? engine((path) => changed.has(path));
   const isHidden = (path: string) => [...hidden, ...places].some((one) => isBelow(path, one));
-  const listed = await changedPaths(docker, container.id);
-  const changed = new Map([...listed].filter(([path]) => isAsked(path) && !isHidden(path)));
-  for (const [path, kind] of changed) {
+  for await (const [path, kind] of source.changed(paths)) {
+    for (const asked of paths)
+      if (path !== asked && isBelow(asked, path) && (await isGone(source, path, kind))) yield { ...noFile, path: asked };
+    if (!paths.some((asked) => isBelow(path, asked)) || isHidden(path)) continue;
     bounds.meets(path);
-    if (kind === "deleted") yield { ...noContent, path, type: "deleted", kind, mode: 0, size: 0 };
+    changed.set(path, kind);
+    if (kind === "deleted") yield { ...noFile, path };
   }
   const parents = new Set([...changed.keys()].map((path) => posix.dirname(path)));
   for (const read of planReads(changed, paths, [...hidden, ...places])) {
     signal?.throwIfAborted();
-    if (!read.whole && parents.has(read.path)) yield* folderAlone(from, read.path, changed.get(read.path) ?? "modified");
-    else yield* readArchive(from, read, (path) => changed.get(path));
+    if (!read.whole && parents.has(read.path)) yield* folderAlone(source, bounds, read.path, changed.get(read.path) ?? "modified");
+    else yield* readArchive(source, bounds, read, kindOf);
   }
   for (const path of paths.filter((asked) => places.some((place) => isBelow(asked, place)))) {
-    yield* readArchive(from, { path, whole: true }, (found) => {
+    const beside = engine(() => true);
+    yield* readArchive(beside, bounds, { path, whole: true }, (found) => {
       bounds.meets(found);
       return "added";
     });
   }
 }
 
+/** Whether nothing can lie below a path that had something below it. */
+async function isGone(source: LayerSource, path: string, kind: Kind): Promise<boolean> {
+  return kind === "deleted" || !(await source.stat(path))?.isFolder;
+}
+
 /** All users may write: such a folder may belong to the system, and only its archive says to whom. */
 const worldWritable = 0o002;
 
 /** A folder of which only something inside changed, or its mode: its archive would be all that is in it. */
-async function* folderAlone(from: LayerSource, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
-  const stat = await pathStat(from.container, path).catch((error: unknown) => {
+async function* folderAlone(source: LayerSource, bounds: LayerBounds, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
+  const stat = await source.stat(path).catch((error: unknown) => {
     throw readError(error, path);
   });
   if (stat?.isFolder && kind === "modified" && (stat.mode & worldWritable) !== 0)
-    yield* readArchive(from, { path, whole: false }, () => kind);
+    yield* readArchive(source, bounds, { path, whole: false }, () => kind);
   else if (stat?.isFolder) yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
 }
 
-const types = new Map<string, LayerEntry["type"]>([
-  ["file", "file"],
-  ["directory", "folder"],
-  ["symlink", "link"],
-  ["link", "hardlink"],
-]);
-
-type LayerSource = { container: Docker.Container; bounds: LayerBounds; query: LayerQuery };
-
 async function* readArchive(
   source: LayerSource,
-  { path: from, whole }: ArchiveRead,
+  bounds: LayerBounds,
+  read: ArchiveRead,
   kindOf: (path: string) => Kind | undefined,
 ): AsyncGenerator<LayerEntry> {
-  const { container, bounds, query } = source;
   const came = new Set<string>();
   /** By the first name of a file that is no part of the layer, its other names: alone, an archive has its content. */
   const alone = new Map<string, LayerEntry[]>();
-  const answer = (await container.getArchive({ path: from }).catch((error: unknown) => {
-    if (statusOf(error) === 404) return null;
-    throw readError(error, from);
-  })) as Readable | null;
-  if (answer === null) return;
-  if (query.signal) addAbortSignal(query.signal, answer);
-  const archive = extract();
-  // A small pipe between, so that leaving early destroys the source and with it the engine's work.
-  const feeding = pipeline(answer, new PassThrough(), archive);
-  feeding.catch(() => {}); // thrown by the loop below
   try {
-    for await (const entry of archive) {
-      const { name, type = "file", mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = entry.header;
-      const path = posix.join(posix.dirname(from), name).replace(/(.)\/$/, "$1");
+    for await (const { type, ...entry } of source.archive(read)) {
+      const { path, size, target } = entry;
       const kind = kindOf(path);
-      const entryType = types.get(type ?? "");
-      const target = entryType === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : (linkname ?? null);
-      const owner = { uid, gid };
-      if (kind === undefined && !query.mounts.some((mount) => isBelow(path, mount))) bounds.passes(path, size, query.passed);
-      if (kind !== undefined && entryType === "hardlink" && !came.has(target ?? "")) {
+      if (kind === undefined || type === null) continue;
+      if (type === "hardlink" && !came.has(target ?? "")) {
         const others = alone.get(target ?? "") ?? [];
-        others.push({ path, type: "hardlink", kind, mode: mode & 0o7777, owner, mtime, size: 0, target, content: null });
+        others.push({ ...entry, type, kind, size: 0 });
         alone.set(target ?? "", others);
-      } else if (kind !== undefined && entryType !== undefined) {
-        came.add(path);
-        if (entryType === "file") bounds.takes(path, size);
-        const content = entryType === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
-        yield { path, type: entryType, kind, mode: mode & 0o7777, owner, mtime, size, target: content ? null : target, content };
+        continue;
       }
-      entry.resume();
-      if (!whole) return;
+      came.add(path);
+      if (type === "file") bounds.takes(path, size);
+      yield { ...entry, type, kind };
     }
-    await feeding;
   } catch (error) {
-    throw readError(error, from);
-  } finally {
-    answer.destroy();
-    archive.destroy();
+    throw readError(error, read.path);
   }
   for (const [first, ...others] of alone.values()) {
     if (first === undefined) continue;
-    yield* readArchive(source, { path: first.path, whole: false }, kindOf);
-    for (const other of others) yield { ...other, target: first.path };
+    let isThere = false;
+    for await (const entry of readArchive(source, bounds, { path: first.path, whole: false }, kindOf)) {
+      isThere = true;
+      yield entry;
+    }
+    // A pipe or a socket has more names too, and is no part of a work.
+    if (isThere) for (const other of others) yield { ...other, target: first.path };
   }
 }
 

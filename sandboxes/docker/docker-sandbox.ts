@@ -13,7 +13,7 @@ import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { engineOwn, home, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
-import { containerLayer, putLayer } from "./container-layer.ts";
+import { containerLayer, type LayerQuery, putLayer } from "./container-layer.ts";
 import { type Command, type Finished, runCommand } from "./exec.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -79,6 +79,8 @@ export type ContainerFacts = {
   /** Memory file systems beside the layer. */
   places: MemoryPlace[];
   door: DoorKind;
+  /** Where its layer is read from. */
+  layer: LayerQuery["from"];
 };
 
 export class DockerSandbox implements Sandbox {
@@ -98,6 +100,7 @@ export class DockerSandbox implements Sandbox {
   /** `uid:gid` of the container's own process, which the agent can neither signal nor trace. */
   readonly #keeper: string;
   readonly #doorKind: DoorKind;
+  readonly #layer: LayerQuery["from"];
   readonly #doors = new Set<Door>();
   #commands = 0;
   /** Commands that have not ended, those included that the engine is only about to start. */
@@ -105,7 +108,7 @@ export class DockerSandbox implements Sandbox {
   #outOfMemoryKills = 0;
   #disposing: Promise<void> | null = null;
 
-  constructor({ docker, id, name, spec, facts, path, imageBytes, places, door }: ContainerFacts) {
+  constructor({ docker, id, name, spec, facts, path, imageBytes, places, door, layer }: ContainerFacts) {
     this.id = id;
     this.facts = facts;
     this.#docker = docker;
@@ -120,6 +123,7 @@ export class DockerSandbox implements Sandbox {
     this.#keeper = `${keeperId(spec)}:${keeperId(spec)}`;
     this.#watchdog = facts.disk_limit === "watchdog" ? new Watchdog(this.#container, spec.limits.disk_mb) : null;
     this.#doorKind = door;
+    this.#layer = layer;
   }
 
   path(inside: string): string {
@@ -195,6 +199,7 @@ export class DockerSandbox implements Sandbox {
       mounts: Object.keys(this.#spec.mounts),
       disk,
       passed: this.#imageBytes + this.#layerBytes + all,
+      from: this.#layer,
     };
     yield* containerLayer(this.#docker, this.#container, { ...query, signal });
     await this.#checkRunning("its work was taken out");

@@ -6,16 +6,19 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { readJson } from "../../schema/read-json.ts";
+import type { ArchiveRead } from "./layer-source.ts";
 
 export type Kind = LayerEntry["kind"];
+/** What became of a path. */
+export type ChangedPath = [path: string, kind: Kind];
 
 /** Two hundred thousand paths of the usual length. Paths are what an agent can make without bytes. */
 const mostListedBytes = 64 * 1024 * 1024;
 const kinds: Kind[] = ["modified", "added", "deleted"];
 const Listed = z.array(z.object({ Path: z.string(), Kind: z.number().int().min(0).max(2) })).nullable();
 
-/** Path -> what became of it. Throws `output_too_large` for a list that no work has. */
-export async function changedPaths(docker: Docker, containerId: string): Promise<Map<string, Kind>> {
+/** Throws `output_too_large` for a list that no work has. */
+export async function changedPaths(docker: Docker, containerId: string): Promise<ChangedPath[]> {
   const stream = await listing(docker, containerId);
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -28,7 +31,7 @@ export async function changedPaths(docker: Docker, containerId: string): Promise
     chunks.push(chunk);
   }
   const listed = Listed.parse(readJson(Buffer.concat(chunks).toString("utf8"))) ?? [];
-  return new Map(listed.map(({ Path, Kind }) => [Path, kinds[Kind] as Kind]));
+  return listed.map(({ Path, Kind }) => [Path, kinds[Kind] as Kind]);
 }
 
 function listing(docker: Docker, containerId: string): Promise<IncomingMessage> {
@@ -48,9 +51,6 @@ function toListError(error: unknown): unknown {
   if (!/file name too long/i.test(messageOf(error))) return error;
   return new AlidadeError("output_too_large", "The sandbox's layer holds paths that are too long to be read.", { cause: error });
 }
-
-/** An archive to ask the engine for: one path, or all below it. */
-export type ArchiveRead = { path: string; whole: boolean };
 
 /** A request costs 40 ms, what an unchanged file costs to be read past is less than 1 ms. */
 const mostReads = 24;

@@ -1,0 +1,71 @@
+/** A container's layer as the engine tells it: its list of changes, and archives that it packs. */
+import { posix } from "node:path";
+import { addAbortSignal, PassThrough, type Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type Docker from "dockerode";
+import { extract } from "tar-stream";
+import type { LayerBounds } from "../../files/layer-bounds.ts";
+import { statusOf } from "./client.ts";
+import { changedPaths } from "./layer-paths.ts";
+import type { ArchiveEntry, ArchiveRead, LayerSource } from "./layer-source.ts";
+import { pathStat } from "./path-stat.ts";
+
+/** What an archive brings along and no layer holds must be read past: it is bounded. */
+export type ReadPast = {
+  isPart: (path: string) => boolean;
+  bounds: LayerBounds;
+  /** Bytes that image, layer and places can hold: what is more is holes. */
+  most: number;
+};
+
+export function engineLayer(docker: Docker, container: Docker.Container, past: ReadPast, signal?: AbortSignal): LayerSource {
+  return {
+    async *changed() {
+      yield* await changedPaths(docker, container.id);
+    },
+    stat: (path) => pathStat(container, path),
+    archive: (read) => archive(container, read, past, signal),
+  };
+}
+
+const types = new Map<string, ArchiveEntry["type"]>([
+  ["file", "file"],
+  ["directory", "folder"],
+  ["symlink", "link"],
+  ["link", "hardlink"],
+]);
+
+async function* archive(
+  container: Docker.Container,
+  { path: from, whole }: ArchiveRead,
+  { isPart, bounds, most }: ReadPast,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ArchiveEntry> {
+  const answer = (await container.getArchive({ path: from }).catch((error: unknown) => {
+    if (statusOf(error) === 404) return null;
+    throw error;
+  })) as Readable | null;
+  if (answer === null) return;
+  if (signal) addAbortSignal(signal, answer);
+  const archive = extract();
+  // A small pipe between, so that leaving early destroys the source and with it the engine's work.
+  const feeding = pipeline(answer, new PassThrough(), archive);
+  feeding.catch(() => {}); // thrown by the loop below
+  try {
+    for await (const entry of archive) {
+      const { name, mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = entry.header;
+      const path = posix.join(posix.dirname(from), name).replace(/(.)\/$/s, "$1");
+      const type = types.get(entry.header.type ?? "file") ?? null;
+      const target = type === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : type === "link" ? (linkname ?? "") : null;
+      if (!isPart(path)) bounds.passes(path, size, most);
+      const content = type === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
+      yield { path, type, mode: mode & 0o7777, owner: { uid, gid }, mtime, size, target, content };
+      entry.resume();
+      if (!whole) return;
+    }
+    await feeding;
+  } finally {
+    answer.destroy();
+    archive.destroy();
+  }
+}
