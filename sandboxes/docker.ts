@@ -13,12 +13,13 @@ import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
-import { dockerClient, engineWork, forgetUnreachable } from "./docker/client.ts";
-import { containerOptions, labels, memoryPlaces, userId } from "./docker/container.ts";
+import { dockerClient, engineWork, forgetUnreachable, kernelFilter } from "./docker/client.ts";
+import { containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
 import { localPid } from "./docker/container-door.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
 import { type ImageFacts, imageFacts } from "./docker/image.ts";
 import { ownedImage } from "./docker/owned-image.ts";
+import { seccompProfile } from "./docker/seccomp-profile.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
 import { environmentImage } from "./images/environment-image.ts";
@@ -110,7 +111,9 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
   const owned = await ownedImage(docker, image.id, spec.workdir, userId(spec), signal);
   const name = `alidade-${randomBytes(8).toString("hex")}`;
   const mounts = { [doorInside]: await doorPack(), ...etcMounts(image.etc) };
-  const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes }, await hostId());
+  const filter = await kernelFilter(docker);
+  const seccomp = filter === "own" ? seccompProfile({ watches: spec.inotify === true }) : null;
+  const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
   try {
     const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", signal);
     const { container } = started;
@@ -131,6 +134,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
         user: spec.user ?? "agent",
         writable: closed ? "workdir" : "root",
         disk_limit: started.disk_limit,
+        seccomp: filter,
       },
       path: image.path,
       imageBytes: image.bytes,
@@ -148,7 +152,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
 }
 
 function etcMounts(folder: string): Record<string, string> {
-  return Object.fromEntries(["passwd", "group", "hosts"].map((name) => [`/etc/${name}`, join(folder, name)]));
+  return Object.fromEntries(etcFiles.map((name) => [`/etc/${name}`, join(folder, name)]));
 }
 
 /** Throws `sandbox_unavailable` naming the field of the task that this image cannot meet. */

@@ -22,6 +22,8 @@ export type SandboxSpec = {
   user?: Environment["user"];
   /** Default: `workdir`. */
   writable?: Environment["writable"];
+  /** Whether processes may watch files; default: no. The process backend does not hold to it. */
+  inotify?: boolean;
   /** `linux/amd64`; default: the image's. */
   platform?: string | null;
 };
@@ -75,6 +77,8 @@ export type SandboxFacts = {
    * every few seconds, and one that is larger ends it. `none`: nothing.
    */
   disk_limit: "overlay" | "watchdog" | "none";
+  /** Which system calls it has. `own`: those of Alidade's profile; `engine`: those of the engine's; `none`: all. */
+  seccomp: "own" | "engine" | "none";
 };
 
 /** The sandbox's one way out: connections to `url` inside it arrive at `onConnection`, already known as this sandbox's. */

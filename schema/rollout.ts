@@ -46,7 +46,7 @@ export const RolloutRecord = z.strictObject({
   sandbox: z
     .record(z.string(), z.unknown())
     .nullable()
-    .describe("backend, isolation, image digest, packages, user, what is writable, what limits the disk"),
+    .describe("backend, isolation, image digest, packages, user, what is writable, what limits the disk, whose profile of system calls"),
   work: z
     .strictObject({ sha256: z.string(), bytes: z.number().int(), paths: z.number().int() })
     .nullable()

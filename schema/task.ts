@@ -57,6 +57,10 @@ export const Environment = z
       .union([z.enum(["workdir", "layer"]), z.array(AbsolutePath).min(1).max(100)])
       .default("workdir")
       .describe("what crosses to the grader: the workdir with everything in it, all that changed, or what changed below these paths"),
+    inotify: z
+      .boolean()
+      .default(false)
+      .describe("processes may watch files; all sandboxes of an engine share its instances, so one of them can take them all"),
     platform: z
       .string()
       .regex(/^linux\/[a-z0-9]+$/, "linux/ and the CPU, as in linux/amd64")

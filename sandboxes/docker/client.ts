@@ -69,6 +69,27 @@ async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
   await (docker.ping as unknown as (options: { abortSignal: AbortSignal }) => Promise<unknown>).call(docker, options);
 }
 
+/** Which profile of system calls an engine holds its containers to; see `SandboxFacts.seccomp`. */
+export type KernelFilter = "own" | "engine" | "none";
+
+const filters = new WeakMap<Docker, Promise<KernelFilter>>();
+
+/** Asked once: an engine that changes is started anew, and its client with it. */
+export function kernelFilter(docker: Docker): Promise<KernelFilter> {
+  const found = filters.get(docker) ?? askForFilter(docker);
+  filters.set(docker, found);
+  found.catch(() => filters.delete(docker));
+  return found;
+}
+
+async function askForFilter(docker: Docker): Promise<KernelFilter> {
+  const { SecurityOptions } = (await docker.info()) as { SecurityOptions?: string[] };
+  if (!SecurityOptions?.some((option) => option.startsWith("name=seccomp"))) return "none";
+  const { Components } = (await docker.version()) as { Components?: { Name: string }[] };
+  // Podman takes the profile for the name of a file, and keeps its own.
+  return Components?.some(({ Name }) => /podman/i.test(Name)) ? "engine" : "own";
+}
+
 /** The HTTP status of a failed call to the engine; null when it did not come that far. */
 export function statusOf(error: unknown): number | null {
   const status = (error as { statusCode?: unknown } | null)?.statusCode;

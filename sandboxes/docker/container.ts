@@ -2,6 +2,7 @@
 import type Docker from "dockerode";
 import { leaseDeadline } from "../check-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
+import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
 
 export const labels = {
   run: "alidade.run",
@@ -16,6 +17,8 @@ export const agentId = 1000;
 /** The door's forwarder: a user that the agent can neither signal nor trace. */
 export const doorId = 65534;
 export const home = "/home/agent";
+/** An engine's default is random, and would find its way into transcripts. */
+export const hostname = "sandbox";
 
 /** The uid that the agent has. */
 export function userId(spec: Pick<SandboxSpec, "user">): number {
@@ -71,14 +74,30 @@ function otherPlaces(memory_mb: number): Record<string, number> {
 /** Shared memory segments of System V in megabytes: they stay, and are charged, when their process is gone. */
 const sharedMegabytes = 16;
 
+/**
+ * Files of ours below /etc, mounted read-only. An engine's own `hostname` and `resolv.conf` are files of the host's disk that
+ * root inside may write to, past every limit.
+ */
+export const etcFiles = ["passwd", "group", "hosts", "hostname", "resolv.conf"] as const;
+
 /** Where the engine mounts something of its own or of ours: no part of a layer. */
-export const engineOwn = ["/dev", "/proc", "/sys", "/run", "/var/tmp", "/etc/passwd", "/etc/group", "/etc/hosts", "/.dockerenv"];
+export const engineOwn = ["/dev", "/proc", "/sys", "/run", "/var/tmp", ...etcFiles.map((name) => `/etc/${name}`), "/.dockerenv"];
 
 export type ContainerFiles = {
   /** Path inside -> path on the host, of ours. */
   mounts: Record<string, string>;
   imageVolumes: string[];
+  /** null: the engine's own. */
+  seccomp: string | null;
 };
+
+/**
+ * What one process may have. `nofile` is below every engine's own limit, and low enough that a program which closes all
+ * descriptors goes on. A core file may go to a program of the host, by the host's settings. The bytes of message queues are
+ * counted for the user across all sandboxes, and so are the processes of `nproc`, which is not set: the container's own
+ * limit of pids holds.
+ */
+const processLimits = { nofile: 16_384, core: 0, msgqueue: 0 };
 
 /** The whole request to the engine for one sandbox. */
 export function containerOptions(
@@ -99,14 +118,16 @@ export function containerOptions(
     Cmd: [],
     User: `${keeper}:${keeper}`,
     WorkingDir: "/",
-    Hostname: "sandbox", // the engine's default is random, and would find its way into transcripts
+    Hostname: hostname,
     NetworkDisabled: true,
     Healthcheck: { Test: ["NONE"] },
     Labels: ownLabels,
     HostConfig: {
       NetworkMode: "none", // Podman does not know NetworkDisabled
       CapDrop: ["ALL"],
-      SecurityOpt: ["no-new-privileges"],
+      SecurityOpt: securityOptions(files.seccomp),
+      MaskedPaths: [...maskedPaths],
+      ReadonlyPaths: [...readOnlyPaths],
       PidsLimit: limits.pids,
       Memory: memory,
       MemorySwap: memory,
@@ -120,10 +141,15 @@ export function containerOptions(
       ),
       Sysctls: { "kernel.shmall": String(Math.min(sharedMegabytes, Math.ceil(limits.memory_mb / 16)) * 256) }, // in pages of 4 KiB
       LogConfig: { Type: "none", Config: {} },
-      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+      Ulimits: Object.entries(processLimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit })),
       RestartPolicy: { Name: "no" },
     },
   };
+}
+
+/** `seccomp`: a profile as JSON; null: the engine's own. */
+export function securityOptions(seccomp: string | null): string[] {
+  return ["no-new-privileges", ...(seccomp === null ? [] : [`seccomp=${seccomp}`])];
 }
 
 export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limits">, host: string): Record<string, string> {

@@ -12,7 +12,7 @@ import { currentOwner, hostId } from "../../host/owner.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { Limits } from "../../schema/task.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
-import { agentId, home, sandboxLabels } from "./container.ts";
+import { agentId, etcFiles, home, hostname, sandboxLabels } from "./container.ts";
 
 export type ImageFacts = {
   /** The engine's content id (`sha256:…`): the same id is the same image. */
@@ -27,7 +27,7 @@ export type ImageFacts = {
   platform: string;
   /** `name@sha256:…`, by which a registry knows it; null where it came from none. */
   repo_digest: string | null;
-  /** Host folder with `passwd`, `group` and `hosts`: the image's own lines and ours. */
+  /** Host folder with `etcFiles`: the image's own lines and ours. */
   etc: string;
 };
 
@@ -37,10 +37,10 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 const maxFileBytes = 64 * 1024 * 1024;
 
 /** Raised when other files are kept of the same image. */
-const layout = 1;
+const layout = 2;
 
 /** Without a network the engine writes no hosts file, and `localhost` would not resolve. IPv4 only: there may be no other. */
-const hosts = "127.0.0.1\tlocalhost sandbox\n";
+const hosts = `127.0.0.1\tlocalhost ${hostname}\n`;
 
 /** All but what may change for the same content. */
 type OwnFacts = Omit<ImageFacts, "repo_digest">;
@@ -90,9 +90,8 @@ async function readImage(docker: Docker, id: string, folder: string): Promise<vo
   const group = (await text("/etc/group")) ?? "root:x:0:\n";
   const status = await text("/var/lib/dpkg/status");
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, "passwd"), withUser(passwd), { mode: 0o644 });
-  await writeFile(join(folder, "group"), withGroup(group), { mode: 0o644 });
-  await writeFile(join(folder, "hosts"), hosts, { mode: 0o644 });
+  const etc = { passwd: withUser(passwd), group: withGroup(group), hosts, hostname: `${hostname}\n`, "resolv.conf": "" };
+  for (const name of etcFiles) await writeFile(join(folder, name), etc[name], { mode: 0o644 });
   await writeFile(join(folder, "image.json"), `${JSON.stringify({ packages: status === null ? null : dpkgPackages(status) })}\n`);
 }
 

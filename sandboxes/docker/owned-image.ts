@@ -7,9 +7,11 @@ import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
 import { hasImage } from "./base-image.ts";
-import { engineWork, isNotFound } from "./client.ts";
+import { engineWork, isNotFound, kernelFilter } from "./client.ts";
+import { securityOptions } from "./container.ts";
 import { unstarted } from "./image.ts";
 import { pathStat } from "./path-stat.ts";
+import { seccompProfile } from "./seccomp-profile.ts";
 
 export type OwnedImage = {
   /** To make containers from. */
@@ -17,6 +19,9 @@ export type OwnedImage = {
   /** The image has no such folder: it is made in each container. */
   hasWorkdir: boolean;
 };
+
+/** Bytes; a chown of a million files takes a few megabytes, and the pages of the copied files are given back. */
+const chownMemory = 512 * 1024 * 1024;
 
 const known = new Map<string, OwnedImage>();
 const making = new Map<string, SharedWork<OwnedImage>>();
@@ -49,11 +54,17 @@ async function isFolder(docker: Docker, image: string, workdir: string): Promise
   throw refused(`The workdir ${workdir} of the image is a link or a file: name a folder`);
 }
 
-/** The image's own chown, without a network, before any agent: with no more than the right to give files away. */
+/**
+ * The image's own chown, without a network, before any agent: with no more than the right to give files away. It is the
+ * image's program, and with the right to search all folders an engine's own profile lets it open any file of the host by its handle.
+ */
 async function giveAway(docker: Docker, image: string, workdir: string, user: number, tag: string): Promise<void> {
   const chown = { Entrypoint: ["chown", "-Rh", `${user}:${user}`, workdir], User: "0:0", WorkingDir: "/" };
-  const capabilities = { CapDrop: ["ALL"], CapAdd: ["CHOWN", "DAC_READ_SEARCH"], SecurityOpt: ["no-new-privileges"] };
-  await using maker = await unstarted(docker, image, { ...chown, HostConfig: { ...capabilities, NetworkMode: "none" } });
+  const isHeld = (await kernelFilter(docker)) === "own";
+  const SecurityOpt = securityOptions(isHeld ? seccompProfile({ watches: false }) : null);
+  const capabilities = { CapDrop: ["ALL"], CapAdd: ["CHOWN", ...(isHeld ? ["DAC_READ_SEARCH"] : [])], SecurityOpt };
+  const HostConfig = { ...capabilities, NetworkMode: "none", PidsLimit: 16, Memory: chownMemory, MemorySwap: chownMemory };
+  await using maker = await unstarted(docker, image, { ...chown, HostConfig });
   try {
     await engineWork.run(undefined, () => maker.container.start());
     const { StatusCode } = (await maker.container.wait()) as { StatusCode: number };

@@ -40,6 +40,7 @@ export class ProcessSandbox implements Sandbox {
     user: "agent",
     writable: "root",
     disk_limit: "none",
+    seccomp: "none",
   };
   readonly #folder: string;
   readonly #files: string;
