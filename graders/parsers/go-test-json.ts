@@ -1,6 +1,6 @@
 /** The events of `go test -json`: what a test prints is in an event of its own and ends no test. */
 import { z } from "zod";
-import { addTest } from "./go-test.ts";
+import { addTest, checkPackage } from "./go-test.ts";
 import type { ReportParser, TestOutcome } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";
 
@@ -28,6 +28,8 @@ const outcomes = new Map<string, TestOutcome>([
 function read(text: string, list: TestList): void {
   /** Package -> its tests that have begun and not ended. */
   const open = new Map<string, Set<string>>();
+  const failed = new Set<string>();
+  const ended = new Set<string>();
   let packages = 0;
   for (const line of text.split("\n")) {
     if (!line.startsWith("{")) continue;
@@ -44,10 +46,13 @@ function read(text: string, list: TestList): void {
       open.set(path, test === undefined ? tests : tests.add(test));
     } else if (outcome !== undefined && test !== undefined) {
       if (!open.get(path)?.delete(test)) list.complain(`the test ${test.slice(0, 200)} ended and had not begun`);
+      ended.add(path);
+      if (outcome === "failed") failed.add(path);
       addTest(list, path, test, outcome);
     } else if (outcome !== undefined) {
       packages++;
       open.delete(path);
+      if (ended.has(path)) checkPackage(list, path, outcome === "failed", failed.has(path));
     }
   }
   if (packages === 0) list.expectOne("result of a package", 0);

@@ -46,7 +46,23 @@ function addPackage(list: TestList, path: string, failed: boolean, { begun, ende
     waiting.set(name, left);
     addTest(list, path, name, outcome);
   }
-  if (!failed && ended.some(({ outcome }) => outcome === "failed")) list.complain(`a test of ${path} failed, and the package did not`);
+  // A test that began twice and ended once has not passed twice.
+  for (const { name } of ended) if ((waiting.get(name) ?? 0) > 0) addTest(list, path, name, "failed");
+  if (ended.length > 0)
+    checkPackage(
+      list,
+      path,
+      failed,
+      ended.some(({ outcome }) => outcome === "failed"),
+    );
+}
+
+/** A package fails by a test of its own. Where none of them failed, one may have printed a pass and ended the process. */
+export function checkPackage(list: TestList, path: string, failed: boolean, byTest: boolean): void {
+  if (failed !== byTest)
+    list.complain(
+      `${failed ? "the package" : "a test of"} ${path.slice(0, 200)} failed, and ${failed ? "none of its tests did" : "the package did not"}`,
+    );
 }
 
 export function addTest(list: TestList, path: string, name: string, outcome: TestOutcome): void {

@@ -125,6 +125,14 @@ FAIL
   });
 });
 
+test("go test: a test that prints its pass and ends the process has not passed", () => {
+  const text = "=== RUN   TestA\n--- PASS: TestA (0.00s)\nexit status 1\nFAIL\texample.com/s\t0.022s\nFAIL\n";
+  assert.match(problem("go-test", text), /the package example\.com\/s failed, and none of its tests did/);
+  const event = (Action: string, Test?: string) => JSON.stringify({ Action, Package: "example.com/s", Test });
+  const events = [event("start"), event("run", "TestA"), event("pass", "TestA"), event("fail")].join("\n");
+  assert.match(problem("go-test-json", events), /the package example\.com\/s failed, and none of its tests did/);
+});
+
 test("cargo: documentation tests, panics that should be, and what is ignored with a reason", () => {
   const log = `running 3 tests
 test tests::adds ... ok

@@ -82,10 +82,14 @@ test("a log that was cut off anywhere, or begins at any of its lines, gives no p
   );
 });
 
-test("a log that lost lines or has them twice gives no pass that was not there", () => {
+test("a log without lies that lost lines or has them twice gives no pass that was not there", () => {
   const change = fc.tuple(fc.constantFrom("drop", "repeat"), fc.nat(), fc.nat());
+  const lies = new Set(
+    scenarios.filter(({ files }) => files.some(({ tests }) => tests.some(({ kind }) => kind === "lies"))).map(({ name }) => name),
+  );
+  const honest = logs.filter(({ scenario }) => !lies.has(scenario));
   fc.assert(
-    fc.property(anyLog, fc.array(change, { minLength: 1, maxLength: 4 }), (log, changes) => {
+    fc.property(fc.constantFrom(...honest), fc.array(change, { minLength: 1, maxLength: 4 }), (log, changes) => {
       const lines = log.log.split("\n");
       for (const [kind, one, other] of changes) {
         const [a, b] = [one % lines.length, other % lines.length];
