@@ -37,6 +37,7 @@ export const errorCodes = {
   policy_gone: "infrastructure",
   drain_timeout: "infrastructure",
   sandbox_unavailable: "infrastructure",
+  sandbox_unhealthy: "infrastructure",
   sandbox_died: "infrastructure",
   sandbox_error: "infrastructure",
   image_pull_failed: "infrastructure",

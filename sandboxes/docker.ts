@@ -14,14 +14,16 @@ import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
 import { dockerClient, engineWork, forgetUnreachable, kernelFilter } from "./docker/client.ts";
-import { containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
+import { commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
 import { localPid } from "./docker/container-door.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
+import { startEntrypoint, startsNothing } from "./docker/entrypoint.ts";
 import { type ImageFacts, imageFacts } from "./docker/image.ts";
 import { ownedImage } from "./docker/owned-image.ts";
 import { seccompProfile } from "./docker/seccomp-profile.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
+import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { environmentImage } from "./images/environment-image.ts";
 import { prepareImages } from "./images/prepare-images.ts";
 import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
@@ -119,7 +121,7 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
     const { container } = started;
     if (!owned.hasWorkdir) await makeFolder(container, spec.workdir, userId(spec));
     const closed = spec.writable !== "root" && started.pid !== null && (await closeRoot(started.pid, spec.workdir));
-    return new DockerSandbox({
+    const sandbox = new DockerSandbox({
       docker,
       id: container.id,
       name,
@@ -142,12 +144,27 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
       door: options.door ?? doorFromEnvironment(),
       layer: options.layer ?? "overlay",
     });
+    await begin(sandbox, docker, spec, image, signal);
+    return sandbox;
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.
     await removeContainer(docker.getContainer(name)).catch(() => {});
     await removeVolumes(docker, [`${labels.sandbox}=${name}`]).catch(() => {});
     if (signal.aborted) throw new AlidadeError("cancelled", "Making a sandbox was cancelled.", { cause: error });
     throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${asked}: `);
+  }
+}
+
+/** Starts what the image starts by itself, and waits until it is ready. */
+async function begin(sandbox: DockerSandbox, docker: Docker, spec: SandboxSpec, image: ImageFacts, signal: AbortSignal): Promise<void> {
+  try {
+    const where = { user: `${userId(spec)}:${userId(spec)}`, cwd: image.cwd, env: commandEnv(spec, image.path) };
+    const starts = !startsNothing(image.entrypoint);
+    const start = starts ? await startEntrypoint(docker, sandbox.id, image.entrypoint, where, signal) : null;
+    if (spec.healthcheck !== "none") await untilReady(sandbox, checkOfTask(spec.healthcheck) ?? image.healthcheck, start, signal);
+  } catch (error) {
+    await sandbox[Symbol.asyncDispose]().catch(() => {});
+    throw error;
   }
 }
 

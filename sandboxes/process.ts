@@ -2,13 +2,15 @@
  * Sandboxes without Docker: a folder, a clean environment, and processes that can all be found again. They isolate nothing:
  * a command has the rights of Alidade's user, and every record says so (`isolation: none`).
  */
-import { lstat, mkdir, rm, symlink } from "node:fs/promises";
+import { lstat, mkdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { asAlidadeError } from "../errors.ts";
+import { removeSandboxFolder } from "../host/process-folder.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "../host/temporary-folder.ts";
 import { checkEnvironments, checkSpec, leaseDeadline } from "./check-spec.ts";
+import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { ProcessSandbox } from "./process/process-sandbox.ts";
 import { samePlace } from "./process/same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
@@ -40,9 +42,10 @@ async function create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> 
       await symlink(source, sandbox.outside(inside));
     }
     signal.throwIfAborted();
+    await untilReady(sandbox, checkOfTask(spec.healthcheck), null, signal);
     return sandbox;
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await removeSandboxFolder(folder, []);
     throw asAlidadeError(error, signal.aborted ? "cancelled" : "sandbox_unavailable", "Making a process sandbox: ");
   }
 }

@@ -22,6 +22,8 @@ export type SandboxSpec = {
   user?: Environment["user"];
   /** Default: `workdir`. */
   writable?: Environment["writable"];
+  /** Default: the image's own. */
+  healthcheck?: Environment["healthcheck"];
   /** Whether processes may watch files; default: no. The process backend does not hold to it. */
   inotify?: boolean;
   /** `linux/amd64`; default: the image's. */

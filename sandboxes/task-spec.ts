@@ -17,6 +17,7 @@ export function specOf(
     workdir: task.environment.workdir,
     user: task.environment.user,
     writable: task.environment.writable,
+    healthcheck: task.environment.healthcheck,
     inotify: task.environment.inotify,
     platform: task.environment.platform,
     mounts: { ...task.environment.mounts, ...more.mounts },

@@ -28,6 +28,17 @@ const AbsolutePath = z
     message: "an absolute, normal path without a slash at its end",
   });
 
+export const Healthcheck = z.strictObject({
+  command: z
+    .union([z.string().min(1), z.array(z.string()).min(1)])
+    .describe("a line for sh, or a program and its arguments; it ends with 0 when the sandbox is ready"),
+  interval_seconds: z.number().positive().max(longestSeconds).default(30),
+  timeout_seconds: z.number().positive().max(longestSeconds).default(30).describe("of each try"),
+  retries: z.number().int().positive().default(3).describe("intervals in which it may fail, after the start period"),
+  start_period_seconds: z.number().nonnegative().max(longestSeconds).default(0),
+});
+export type Healthcheck = z.infer<typeof Healthcheck>;
+
 export const Build = z.strictObject({
   context: z.string().min(1).describe("folder of the files that the build may read, beside the task file"),
   dockerfile: z.string().min(1).default("Dockerfile").describe("the Dockerfile's path in the context"),
@@ -57,6 +68,11 @@ export const Environment = z
       .union([z.enum(["workdir", "layer"]), z.array(AbsolutePath).min(1).max(100)])
       .default("workdir")
       .describe("what crosses to the grader: the workdir with everything in it, all that changed, or what changed below these paths"),
+    healthcheck: z
+      .union([z.literal("none"), Healthcheck])
+      .nullable()
+      .default(null)
+      .describe("when the sandbox is ready; null: as the image's HEALTHCHECK says; none: at once"),
     inotify: z
       .boolean()
       .default(false)

@@ -25,6 +25,11 @@ export function userId(spec: Pick<SandboxSpec, "user">): number {
   return spec.user === "root" ? 0 : agentId;
 }
 
+/** The variables of a command inside. `path`: the image's PATH. */
+export function commandEnv(spec: Pick<SandboxSpec, "env">, path: string): Record<string, string> {
+  return { HOME: home, PATH: path, LANG: "C.UTF-8", ...spec.env };
+}
+
 /**
  * The uid of the process that keeps the container and of our own looks into it. Without capabilities a process can
  * neither signal nor trace another user's, root or not: so it is never the agent's.

@@ -10,7 +10,7 @@ import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
-import { engineOwn, home, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
+import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./container-layer.ts";
@@ -148,7 +148,7 @@ export class DockerSandbox implements Sandbox {
       argv,
       user,
       cwd: options.cwd ?? this.#spec.workdir,
-      env: { HOME: home, PATH: this.#path, LANG: "C.UTF-8", ...this.#spec.env, ...options.env, [treeVariable]: mark },
+      env: { ...commandEnv(this.#spec, this.#path), ...options.env, [treeVariable]: mark },
       stdin: options.stdin,
       timeout_ms: options.timeout_ms,
       deadline: options.deadline,

@@ -10,7 +10,8 @@ import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { cached } from "../../host/cache-folder.ts";
 import { currentOwner, hostId } from "../../host/owner.ts";
 import { readJson } from "../../schema/read-json.ts";
-import { Limits } from "../../schema/task.ts";
+import { Healthcheck, Limits } from "../../schema/task.ts";
+import { type ReadyCheck, readyCheck } from "../healthcheck.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { agentId, etcFiles, home, hostname, sandboxLabels } from "./container.ts";
 
@@ -27,6 +28,12 @@ export type ImageFacts = {
   platform: string;
   /** `name@sha256:…`, by which a registry knows it; null where it came from none. */
   repo_digest: string | null;
+  /** [] for none. */
+  entrypoint: string[];
+  /** null: the image names none. */
+  healthcheck: ReadyCheck | null;
+  /** Where the image's own programs are started. */
+  cwd: string;
   /** Host folder with `etcFiles`: the image's own lines and ours. */
   etc: string;
 };
@@ -80,7 +87,30 @@ async function look(docker: Docker, image: Docker.ImageInspectInfo): Promise<Own
   const path = image.Config.Env?.find((line) => line.startsWith("PATH="))?.slice(5);
   const platform = `${image.Os}/${image.Architecture}`;
   const volumes = Object.keys(image.Config.Volumes ?? {});
-  return { id: image.Id, packages, path: path || defaultPath, volumes, bytes: image.Size, platform, etc };
+  const cwd = image.Config.WorkingDir || "/";
+  const entrypoint = [image.Config.Entrypoint ?? []].flat();
+  const healthcheck = ownCheck(image.Config as ImageConfig, cwd);
+  return { id: image.Id, packages, path: path || defaultPath, volumes, bytes: image.Size, platform, etc, entrypoint, healthcheck, cwd };
+}
+
+/** Not in the types of dockerode. Times in nanoseconds; 0 and nothing are the default. */
+type ImageConfig = {
+  Healthcheck?: { Test?: string[]; Interval?: number; Timeout?: number; StartPeriod?: number; Retries?: number };
+  Shell?: string[];
+};
+
+function ownCheck({ Healthcheck: own = {}, Shell }: ImageConfig, cwd: string): ReadyCheck | null {
+  const [kind, ...words] = own.Test ?? [];
+  if (words.length === 0 || (kind !== "CMD" && kind !== "CMD-SHELL")) return null;
+  const seconds = (nanoseconds?: number) => (nanoseconds ? nanoseconds / 1e9 : undefined);
+  const asked = Healthcheck.parse({
+    command: kind === "CMD" ? words : [...(Shell ?? ["/bin/sh", "-c"]), ...words],
+    interval_seconds: seconds(own.Interval),
+    timeout_seconds: seconds(own.Timeout),
+    start_period_seconds: seconds(own.StartPeriod),
+    retries: own.Retries || undefined,
+  });
+  return { ...readyCheck(asked), cwd };
 }
 
 async function readImage(docker: Docker, id: string, folder: string): Promise<void> {
