@@ -47,8 +47,9 @@ export function check(program: Command): void {
       ).flat();
       fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
       const environments = tasks.map(({ environment }) => environment);
-      await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`) });
       const owner = { run_id: newId("run"), owner: await currentOwner() };
+      const user = { run_id: owner.run_id, tasks: tasks.map(({ task_id }) => task_id) };
+      await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`), user });
       const results: CheckResult[] = [];
       for (const task of tasks)
         results.push(

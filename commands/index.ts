@@ -68,6 +68,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./export.ts")).exportCommand,
   },
   {
+    name: "images",
+    summary: "prepare, list and prune the images that sandboxes are made from",
+    load: async () => (await import("./images/images.ts")).images,
+  },
+  {
     name: "reap",
     summary: "remove sandboxes that dead processes left behind",
     load: async () => (await import("./reap.ts")).reap,

@@ -61,7 +61,8 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   const environments = tasks.map(({ environment }) => environment);
-  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }) });
+  const user = { run_id: setup.run_id, tasks: tasks.map(({ task_id }) => task_id) };
+  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user });
   await packOf(setup, harness, signal);
 }
 

@@ -25,8 +25,10 @@ import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
 import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { environmentImage } from "./images/environment-image.ts";
-import { prepareImages } from "./images/prepare-images.ts";
-import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import { listImages } from "./images/list-images.ts";
+import { type PreparedImage, prepareImages } from "./images/prepare-images.ts";
+import { pruneImages } from "./images/prune-images.ts";
+import type { Capabilities, ImageStore, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 const capabilities: Capabilities = {
   isolation: "container",
@@ -56,11 +58,17 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
     takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
     room,
     create: (spec, signal) => create(spec, options, signal),
+    images,
     reap,
   };
 }
 
+/** An image that cannot be had fails its own rollouts, when they want it. */
 async function prepare(environments: Environment[], options: PrepareOptions): Promise<void> {
+  await imagesOf(environments, options);
+}
+
+async function imagesOf(environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
   checkEnvironments(environments, "Docker", capabilities);
   const docker = await dockerClient(options.signal);
   const images = await prepareImages(docker, environments, options);
@@ -69,7 +77,14 @@ async function prepare(environments: Environment[], options: PrepareOptions): Pr
     // What a build makes is known afterwards: it fails its own rollouts.
     if (image !== null && asked !== null) checkImage({ workdir, platform }, asked, await imageFacts(docker, asked));
   }
+  return images;
 }
+
+const images: ImageStore = {
+  prepare: imagesOf,
+  list: async (signal) => listImages(await dockerClient(signal), signal),
+  prune: async (options, signal) => pruneImages(await dockerClient(signal), options, signal),
+};
 
 export const docker = dockerBackend();
 

@@ -21,6 +21,7 @@ export const backendRegistry = registryOf<SandboxBackend>({
     takes: "function",
     room: "function",
     create: "function",
+    images: "object?",
     reap: "function",
   },
 });

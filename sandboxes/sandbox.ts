@@ -4,6 +4,9 @@ import type { TreeFile } from "../files/file-tree.ts";
 import type { LayerEntry } from "../files/layer.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
 import type { Environment, Limits } from "../schema/task.ts";
+import type { StoredImage } from "./images/list-images.ts";
+import type { PreparedImage } from "./images/prepare-images.ts";
+import type { Pruned, PruneOptions } from "./images/prune-images.ts";
 
 export type SandboxSpec = {
   /** Labels that a reaper finds it by. */
@@ -143,7 +146,19 @@ export type PrepareOptions = {
   signal: AbortSignal;
   /** Gets one short sentence at a time, for people. */
   progress?: (line: string) => void;
+  /** For whom: kept beside the images. `tasks`: the task of each environment. */
+  user?: { run_id: string; tasks: string[] };
 };
+
+/** What sandboxes are made from, where a backend keeps it. */
+export interface ImageStore {
+  /** For each environment its image, or what it failed with. Throws `task_invalid` for an environment that cannot be. */
+  prepare(environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]>;
+  /** Last used first. */
+  list(signal: AbortSignal): Promise<StoredImage[]>;
+  /** Least recently used first, and nothing that is in use. */
+  prune(options: PruneOptions, signal: AbortSignal): Promise<Pruned>;
+}
 
 export interface SandboxBackend {
   readonly name: string;
@@ -158,6 +173,7 @@ export interface SandboxBackend {
   /** What the machine has for all sandboxes together. */
   room(signal: AbortSignal): Promise<Room>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
+  readonly images?: ImageStore;
   /** Removes what dead processes left behind, as far as it can. */
   reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped>;
 }

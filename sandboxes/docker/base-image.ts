@@ -37,7 +37,7 @@ const from = `debian:${defaultSuite}-slim`;
 const changes = ["ENV LANG=C.UTF-8", "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 'CMD ["bash"]'];
 
 /** Changes with the definition above, so that a new Alidade never runs on an old base. */
-const baseImage = `alidade/base:${createHash("sha256")
+export const baseImage = `alidade/base:${createHash("sha256")
   .update(JSON.stringify([packages, left_out, from, changes]))
   .digest("hex")
   .slice(0, 12)}`;

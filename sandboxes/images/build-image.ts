@@ -58,7 +58,7 @@ async function runBuild(
   { image, context, args, platform }: BuildOrder,
   builder: Builder,
   tail: OutputTail,
-  { signal, progress }: Required<PrepareOptions>,
+  { signal, progress }: Required<Omit<PrepareOptions, "user">>,
 ): Promise<void> {
   const archive = packContext(context);
   // What goes wrong with the context ends the request, and is the better reason.

@@ -9,6 +9,7 @@ import type { PrepareOptions } from "../sandbox.ts";
 import { readContext } from "./build-context.ts";
 import { buildImage } from "./build-image.ts";
 import { imagesOf } from "./dockerfile.ts";
+import { noteUse } from "./image-uses.ts";
 import { pullImage } from "./pull-image.ts";
 
 export type ImageOrder = Pick<Environment, "image"> & { build?: Build | null; platform?: string | null };
@@ -68,7 +69,10 @@ async function builtImage(docker: Docker, build: Build, platform: string | null,
 }
 
 async function ensurePulled(docker: Docker, image: string, platform: string | null, options: PrepareOptions): Promise<void> {
-  await once(docker, image, options, (own) => pullImage(docker, image, platform, own));
+  await once(docker, image, options, async (own) => {
+    await pullImage(docker, image, platform, own);
+    await noteUse((await docker.getImage(image).inspect()).Id, { pulled: image });
+  });
 }
 
 const running = new Map<string, SharedWork<void>>();

@@ -4,11 +4,15 @@ import { type AlidadeError, asAlidadeError } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Environment } from "../../schema/task.ts";
+import { imageFacts } from "../docker/image.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { environmentImage, readBuilds } from "./environment-image.ts";
+import { noteUse } from "./image-uses.ts";
 
 /** One of these for each environment. */
-export type PreparedImage = { image: string; error: null } | { image: null; error: AlidadeError };
+export type PreparedImage =
+  | { image: string; error: null; id: string; repo_digest: string | null; bytes: number }
+  | { image: null; error: AlidadeError };
 
 /** Builds share the engine's processors, and pulls its network: more at once only share them further. */
 const atOnce = 3;
@@ -21,14 +25,18 @@ const atOnce = 3;
 export async function prepareImages(docker: Docker, environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
   await readBuilds(environments);
   const limiter = new Limiter(atOnce);
-  const preparing = new Map<string, Promise<PreparedImage>>();
-  const prepared = environments.map((environment) => {
-    const key = orderKey(environment);
-    const known = preparing.get(key) ?? limiter.run(options.signal, () => prepareOne(docker, environment, options));
-    preparing.set(key, known);
-    return known;
+  const orders = Map.groupBy(environments.keys(), (index) => orderKey(environments[index] as Environment));
+  const prepared: PreparedImage[] = [];
+  const prepareAll = [...orders.values()].map(async (indexes) => {
+    const environment = environments[indexes[0] ?? 0] as Environment;
+    const image = await limiter.run(options.signal, () => prepareOne(docker, environment, options));
+    const tasks = indexes.flatMap((index) => options.user?.tasks[index] ?? []);
+    // At once: another image may take minutes, and what is wanted must not be pruned meanwhile.
+    if (options.user && image.error === null) await noteUse(image.id, { run_id: options.user.run_id, tasks: [...new Set(tasks)] });
+    for (const index of indexes) prepared[index] = image;
   });
-  return Promise.all(prepared);
+  await Promise.all(prepareAll);
+  return prepared;
 }
 
 function orderKey({ image, build, platform }: Environment): string {
@@ -37,7 +45,9 @@ function orderKey({ image, build, platform }: Environment): string {
 
 async function prepareOne(docker: Docker, environment: Environment, options: PrepareOptions): Promise<PreparedImage> {
   try {
-    return { image: await environmentImage(docker, environment, options), error: null };
+    const image = await environmentImage(docker, environment, options);
+    const { id, repo_digest, bytes } = await imageFacts(docker, image);
+    return { image, error: null, id, repo_digest, bytes };
   } catch (cause) {
     options.signal.throwIfAborted();
     const isOurs = environment.image === null && environment.build === null;

@@ -20,6 +20,7 @@ const verbs = [
   "fidelity",
   "audit",
   "export",
+  "images",
   "reap",
   "config",
   "plugin",

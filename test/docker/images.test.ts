@@ -75,8 +75,10 @@ test("fifty that want one unknown image make one pull, and its facts have the re
   const facts = await imageFacts(client, image);
   assert.equal(facts.repo_digest, `${image.slice(0, -2)}@${registry.digest}`);
   const before = registry.seen.manifests;
-  await environmentImage(client, environment, { signal });
+  await docker.prepare([environment, environment], { signal, user: { run_id: "r1", tasks: ["a", "b"] } });
   assert.equal(registry.seen.manifests, before, "a local image comes before the registry");
+  const listed = (await docker.images?.list(signal))?.find(({ names }) => names.includes(image));
+  assert.deepEqual([listed?.kind, listed?.runs, listed?.tasks, listed?.in_use], ["pulled", ["r1"], ["a", "b"], "run r1"]);
 });
 
 test("a pull waits longer and longer at a rate limit, and not where the registry refuses", { timeout: 60_000 }, async (t) => {
