@@ -95,7 +95,31 @@ export const Config = z.strictObject({
         command: z
           .array(z.string())
           .min(1)
-          .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home} and {workdir} are filled in"),
+          .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home}, {workdir} and {files} are filled in"),
+        files: z
+          .array(z.string().min(1, "give a path"))
+          .default([])
+          .describe(
+            "its files and folders, relative to the run file: they are packed once and mounted read-only; a word of the command that names one becomes its path there",
+          ),
+        python: z
+          .string()
+          .min(1, "give a path")
+          .optional()
+          .describe("a requirements.txt, relative to the run file: it is installed into the pack"),
+        python_version: z
+          .string()
+          .regex(/^3\.\d{1,2}$/, "give a version such as 3.11")
+          .default("3.11")
+          .describe("the Python of the containers' image, for which it is installed; the base image has 3.11"),
+        node: z
+          .string()
+          .min(1, "give a path")
+          .optional()
+          .describe(
+            "a package.json, relative to the run file: its dependencies are installed into the pack, by the lock beside it where there is one",
+          ),
+        folder: z.string().optional().describe("the folder that these paths are relative to; default: that of the run file"),
         env: z.record(z.string(), z.string()).default({}),
         makes: z
           .array(RequestClass)
@@ -269,10 +293,14 @@ function withPlugInsFrom(folder: string, layer: Record<string, unknown>): Record
   const withKind = (engine: unknown): unknown =>
     isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
   const { engine, engines } = layer;
+  const { harness } = layer;
   const own = ["harness", "sandbox", "graders", "task_formats"].filter((key) => Object.hasOwn(layer, key));
   return {
     ...layer,
     ...Object.fromEntries(own.map((key) => [key, absolute(layer[key])])),
+    ...(isPlain(harness) && {
+      harness: { ...harness, folder: typeof harness.folder === "string" ? resolve(folder, harness.folder) : folder },
+    }),
     ...(engine === undefined ? {} : { engine: withKind(engine) }),
     ...(engines === undefined ? {} : { engines: Array.isArray(engines) ? engines.map(withKind) : engines }),
   };

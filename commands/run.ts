@@ -69,7 +69,7 @@ export function run(program: Command): void {
     .option("--json", "print one JSON object with the run's folder and its rollouts")
     .addHelpText(
       "after",
-      '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run --resume runs/run1abc',
+      '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"], files: [agent.py] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run --resume runs/run1abc',
     )
     .action(async (tasks: string[], flags: RunFlags) => {
       const signal = terminal().stopSignal();
@@ -278,15 +278,11 @@ async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (e
   return backend;
 }
 
-async function harnessOf(config: Config): Promise<Harness> {
-  return typeof config.harness === "string"
-    ? harnessRegistry.load(config.harness)
-    : commandHarness({
-        argv: config.harness.command,
-        env: config.harness.env,
-        makes: config.harness.makes,
-        dialects: config.harness.dialects,
-      });
+async function harnessOf({ harness }: Config): Promise<Harness> {
+  if (typeof harness === "string") return harnessRegistry.load(harness);
+  const { command: argv, env, makes, dialects, files, python = null, python_version, node = null, folder = process.cwd() } = harness;
+  const isPacked = files.length > 0 || python !== null || node !== null;
+  return commandHarness({ argv, env, makes, dialects, ...(isPacked && { own: { folder, files, python, python_version, node } }) });
 }
 
 export function printProgress(event: ProgressEvent): void {

@@ -1,16 +1,19 @@
 /** One's own command line as a harness: nothing is installed, and every API shape's variables point at the proxy. */
+import { existsSync } from "node:fs";
+import { isAbsolute, join, normalize } from "node:path";
 import type { RequestClass } from "../schema/session-spec.ts";
-import type { Harness, HarnessContext } from "./harness.ts";
+import type { Harness, HarnessContext, OwnFiles } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
 import { usualVariables } from "./usual-variables.ts";
 
-export const placeholders = ["instruction", "base_url", "api_key", "model", "home", "workdir"] as const;
+export const placeholders = ["instruction", "base_url", "api_key", "model", "home", "workdir", "files"] as const;
 type Placeholder = (typeof placeholders)[number];
 
 /**
  * A harness made of a command line, for run files. Both `argv` and the values of `env` may hold `{instruction}`,
- * `{base_url}` (without `/v1`), `{api_key}`, `{model}`, `{home}` and `{workdir}`; other braces stay as they are.
+ * `{base_url}` (without `/v1`), `{api_key}`, `{model}`, `{home}`, `{workdir}` and `{files}` (where the files of its
+ * pack lie); other braces stay as they are. An argument that names one of these files becomes its path there.
  *
  *     commandHarness({ argv: ["python3", "agent.py", "--model", "{model}", "{instruction}"] })
  */
@@ -21,8 +24,11 @@ export function commandHarness(options: {
   makes?: readonly RequestClass[];
   /** null: all that there are. */
   dialects?: readonly string[] | null;
+  own?: OwnFiles;
 }): Harness {
+  const { own } = options;
   return {
+    ...(own && { own }),
     name: options.name ?? "command",
     title: "One's own command",
     dialects: options.dialects ?? null,
@@ -34,7 +40,12 @@ export function commandHarness(options: {
     launch(context) {
       const values = valuesOf(context);
       return {
-        argv: options.argv.map((argument) => filled(argument, values)),
+        argv: [
+          ...(own ? [`${context.pack}/bin/command`] : []),
+          ...options.argv.map((argument) =>
+            own && isPacked(own, argument) ? `${values.files}/${normalize(argument)}` : filled(argument, values),
+          ),
+        ],
         env: {
           ...usualVariables(context.baseUrl, context.apiKey),
           HOME: context.home,
@@ -62,7 +73,17 @@ function valuesOf(context: HarnessContext): Record<Placeholder, string> {
     model: context.model,
     home: context.home,
     workdir: context.workdir,
+    files: `${context.pack}/files`,
   };
+}
+
+/** Whether an argument is the path of a file that is packed. */
+function isPacked({ folder, files }: OwnFiles, argument: string): boolean {
+  const path = normalize(argument);
+  const isBelow = files
+    .map(normalize)
+    .some((file) => file === "." || path === file || path.startsWith(file.endsWith("/") ? file : `${file}/`));
+  return isBelow && !isAbsolute(argument) && !path.startsWith("..") && existsSync(join(folder, path));
 }
 
 const pattern = new RegExp(`\\{(${placeholders.join("|")})\\}`, "g");

@@ -33,6 +33,18 @@ export type HarnessLaunch = {
 /** What the harness says of its own end, beside the exit code. */
 export type HarnessEnd = { failed: boolean; message: string | null };
 
+/** What the pack of one's own command is built of (own-pack.ts). Paths are relative to `folder`. */
+export type OwnFiles = {
+  folder: string;
+  files: readonly string[];
+  /** A requirements.txt. */
+  python: string | null;
+  /** The Python of the sandbox's image, such as 3.11. */
+  python_version: string;
+  /** A package.json. */
+  node: string | null;
+};
+
 export interface Harness {
   readonly name: string;
   readonly title: string;
@@ -43,6 +55,8 @@ export interface Harness {
   readonly version: string | null;
   /** Its program below the pack; a `.js` one runs on the pack's Node. Absent where there is nothing to install. */
   program?(platform: PackPlatform): string;
+  /** Its pack is built of these files, and not of `packages`. */
+  readonly own?: OwnFiles;
   /** Folders below the pack that no headless run needs: they are left out of it. */
   unneeded?(platform: PackPlatform): readonly string[];
   /** The file below HOME that its pack hands to it as standard input. Absent: an empty one, for harnesses append it to the prompt. */

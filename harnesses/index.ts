@@ -17,6 +17,7 @@ export const harnessRegistry = registryOf<Harness>({
     title: "text",
     dialects: "list or null",
     packages: "object",
+    own: "object?",
     version: "text or null",
     program: "function?",
     unneeded: "function?",

@@ -1,7 +1,8 @@
 /** Installs pinned npm packages into a folder, for a platform that need not be this machine's, and runs none of their scripts. */
 import { spawn } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { existsSync } from "node:fs";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { basename, delimiter, dirname, join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { readJson } from "../schema/read-json.ts";
 import type { PackPlatform } from "./harness.ts";
@@ -20,10 +21,23 @@ export type NpmInstall = {
 export async function npmInstall({ folder, packages, platform, signal }: NpmInstall): Promise<void> {
   // As optional dependencies: for others npm refuses a platform that is not the machine's. The caller checks what came.
   await writeFile(join(folder, "package.json"), `${JSON.stringify({ private: true, optionalDependencies: packages }, null, 2)}\n`);
+  await checkInstalled(folder, packages, await installIn({ folder, platform, signal }));
+}
+
+/** The same for a package.json of the user's, with the lock beside it where there is one. */
+export async function npmInstallFrom({ manifest, ...place }: Omit<NpmInstall, "packages"> & { manifest: string }): Promise<void> {
+  await copyFile(manifest, join(place.folder, "package.json"));
+  await copyFile(join(dirname(manifest), "package-lock.json"), join(place.folder, "package-lock.json")).catch(() => undefined);
+  await installIn(place);
+}
+
+/** The end of npm's output. */
+async function installIn({ folder, platform, signal }: Omit<NpmInstall, "packages">): Promise<string> {
   const [os = "", cpu = ""] = platform.split("-");
   const { code, output } = await run(
     [
       "install",
+      "--omit=dev",
       // Nothing that a package brings runs on the host; what its scripts would do, program() and pack.ts do.
       "--ignore-scripts",
       `--os=${os}`,
@@ -44,7 +58,7 @@ export async function npmInstall({ folder, packages, platform, signal }: NpmInst
   if (code !== 0) {
     throw new Error(`npm ended with ${code === null ? "a signal" : `exit code ${code}`}:\n${output.trim()}`);
   }
-  await checkInstalled(folder, packages, output);
+  return output;
 }
 
 /** npm passes over an optional dependency that it cannot get, so each is looked for. */
@@ -87,11 +101,15 @@ function run(args: string[], cwd: string, signal: AbortSignal): Promise<{ code: 
 function npmCommand(): [string, ...string[]] {
   const path = process.env.npm_execpath;
   if (path !== undefined && basename(path) === "npm-cli.js") return [process.execPath, path];
-  return ["npm"];
+  const places = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, "npm"));
+  return [places.find((place) => existsSync(place)) ?? "npm"];
 }
 
-/** The user's own settings stay (registry, proxy, certificates); those of the `npm run` around us speak of its folder. */
+/**
+ * The user's own settings stay (registry, proxy, certificates); those of the `npm run` around us speak of its folder. npm
+ * finds the Node that runs us first: the one on the PATH may be too old for the packages, and npm then passes over them.
+ */
 function environment(): NodeJS.ProcessEnv {
   const { npm_config_local_prefix: _, npm_config_prefix: __, npm_config_global: ___, ...env } = process.env;
-  return env;
+  return { ...env, PATH: [dirname(process.execPath), env.PATH].join(delimiter) };
 }

@@ -238,7 +238,7 @@ async function writePackFile(folder: string, harness: Harness, pack: Pack, lockH
 }
 
 /** Inside a sandbox another user reads it, so this user's umask must not apply. */
-async function makeReadable(folder: string): Promise<void> {
+export async function makeReadable(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     if (entry.isSymbolicLink()) continue;
     const path = join(entry.parentPath, entry.name);

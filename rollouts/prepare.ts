@@ -3,6 +3,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { deliveredFiles } from "../graders/grade.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/harness.ts";
+import { ensureOwnPack } from "../harnesses/own-pack.ts";
 import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
@@ -134,9 +135,10 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, sandboxes: Sand
 
 /** The harness's pack, installed where it is not there yet. Throws `pack_failed`. */
 export async function packOf({ backend, onProgress }: RunSetup, harness: Harness, signal: AbortSignal): Promise<Pack | null> {
-  if (Object.keys(harness.packages).length === 0) return null;
   const platform = backend.capabilities.isolation === "container" ? containerPlatform() : hostPlatform();
-  return ensurePack(harness, { signal, progress: (text) => onProgress({ type: "note", text }), platform });
+  const options = { signal, progress: (text: string) => onProgress({ type: "note", text }), platform };
+  if (harness.own) return ensureOwnPack(harness.own, options);
+  return Object.keys(harness.packages).length === 0 ? null : ensurePack(harness, options);
 }
 
 function packInside(harness: Harness): string {

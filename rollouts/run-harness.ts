@@ -114,20 +114,25 @@ function meaningOf(
   const { lastError, stopReason } = session.state;
   if (stopReason !== null) return { stop_reason: stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
+  const detail = end.message ? `: ${end.message}` : "";
+  // Without a call nothing is the policy's doing, however it ended.
+  if (session.callCount === 0)
+    return stopped("no_call_seen", `${harness.name} made no call to the LLM and ${endedHow(plan, result)}${detail}`);
   if (result.timed_out)
     return stopped("harness_timeout", `${harness.name} was still running after its ${plan.task.limits.agent_seconds} s and was killed`);
   if (result.out_of_memory)
     return stopped("sandbox_out_of_memory", `a process of the sandbox was killed for memory (limit ${plan.task.limits.memory_mb} MiB)`);
   if (failed) return { stop_reason: failed.record.code, infrastructure: null, failure: failed.record };
   if (end.failed && lastError?.code === "context_length_exceeded") return stopped("context_length_exceeded", lastError.message);
-  const detail = end.message ? `: ${end.message}` : "";
   if (end.failed) return stopped("harness_failed", `${harness.name} failed with exit code ${result.exit_code}${detail}`);
-  if (session.callCount === 0)
-    return stopped(
-      "no_call_seen",
-      `${harness.name} ended with exit code ${result.exit_code} and made no call to the LLM: it must call $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL), as it stands in its environment${detail}`,
-    );
   return { stop_reason: "exited", infrastructure: null, failure: null };
+}
+
+function endedHow({ task }: RolloutPlan, { exit_code, timed_out, out_of_memory }: ExecResult): string {
+  if (timed_out) return `was killed after its ${task.limits.agent_seconds} s`;
+  if (out_of_memory) return `was killed for memory (limit ${task.limits.memory_mb} MiB)`;
+  const where = "; it must call $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL), as it stands in its environment";
+  return `ended with exit code ${exit_code}${exit_code === 0 ? where : ""}`;
 }
 
 /** Milliseconds during which at least one call was being sampled. */

@@ -126,7 +126,10 @@ async function inSandbox(
     if (!run.infrastructure) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
     await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
     attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
-    return run.infrastructure ? null : await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
+    // What a harness leaves without a call is not the policy's work: there is nothing to grade.
+    return run.infrastructure || prepared.session.callCount === 0
+      ? null
+      : await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
   });
 }
 

@@ -10,7 +10,7 @@ import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { packOf } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
-import { brokenBy, type Rollouts, rolloutsOn } from "./rollouts.ts";
+import { brokenBy, rolloutsOn } from "./rollouts.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { attemptKey, readRollouts } from "./run-records.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -46,7 +46,8 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
     begun.filter((record) => record.state !== "done"),
   );
   try {
-    await submitAll(rolloutsOn(setup), plans, signal);
+    const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
+    await submitAll(setup, plans, hasCalled, signal);
   } finally {
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
@@ -66,17 +67,27 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   await packOf(setup, harness, signal);
 }
 
-/** Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one could not be recorded. */
-async function submitAll(rollouts: Rollouts, plans: Iterator<RolloutPlan>, signal: AbortSignal): Promise<void> {
-  let failed = false;
+/**
+ * Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one
+ * could not be recorded, nor once one ended without a call before any made one: the others would end like it.
+ */
+async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalled: boolean, signal: AbortSignal): Promise<void> {
+  const rollouts = rolloutsOn(setup);
+  let stopped = false;
+  const look = ({ error, summary }: RolloutRecord): void => {
+    hasCalled ||= (summary?.turns ?? 0) > 0;
+    if (hasCalled || stopped || error?.code !== "no_call_seen") return;
+    stopped = true;
+    setup.onProgress({ type: "note", text: `THE RUN STOPS: ${error.message}. Mend the harness, then go on with --resume` });
+  };
   const claimOneByOne = async (): Promise<void> => {
-    while (!failed && !signal.aborted) {
+    while (!stopped && !signal.aborted) {
       const { value: plan, done } = plans.next();
       if (done) return;
       try {
-        await rollouts.submit(plan, signal);
+        look((await rollouts.submit(plan, signal)).record);
       } catch (error) {
-        failed = true;
+        stopped = true;
         throw error;
       }
     }
@@ -128,8 +139,8 @@ function* eachPlan(
       const group_id = `${runId}-${task.task_id}`;
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
-      // Rollouts that the infrastructure broke are run again: a continued run assumes that it is repaired.
-      const isOver = before?.state === "done" && brokenBy(before) === null;
+      // Rollouts that the infrastructure broke, or whose harness made no call, are run again: a continued run assumes that this is repaired.
+      const isOver = before?.state === "done" && brokenBy(before) === null && before.error?.code !== "no_call_seen";
       // A trajectory is written before its record, so only damage takes it away.
       if (isOver && (before.summary === null || kept.has(attemptKey(before)))) continue;
       yield {

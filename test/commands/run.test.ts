@@ -217,24 +217,77 @@ test("what a harness does wrong is a typed record, and its siblings go on", { ti
     {
       name: "crashes at once",
       command: ["sh", "-c", "echo no such module >&2; exit 3"],
-      code: "harness_failed",
-      message: /exit code 3: no such module/,
+      message: /made no call to the LLM and ended with exit code 3: no such module/,
     },
-    { name: "is not there", command: ["no-such-harness"], code: "harness_failed", message: /exit code 127.*no-such-harness/ },
-    { name: "never calls", command: ["true"], code: "no_call_seen", message: /made no call to the LLM.*OPENAI_BASE_URL/ },
+    { name: "is not there", command: ["no-such-harness"], message: /exit code 127.*no-such-harness/ },
+    { name: "never calls", command: ["true"], message: /made no call to the LLM.*OPENAI_BASE_URL/ },
   ];
-  for (const { name, command, code, message } of cases) {
+  for (const { name, command, message } of cases) {
     const { result } = await run(engine, { command, flags: ["-n", "2"] });
     const { rollouts, run: path } = jsonOf<Ran>(result);
     assert.equal(rollouts.length, 2, name);
     for (const one of rollouts) {
-      assert.deepEqual([one.error?.code, one.state, one.attempt], [code, "done", 1], name);
+      assert.deepEqual([one.error?.code, one.state, one.attempt, one.verdict], ["no_call_seen", "done", 1, null], name);
       assert.match(one.error?.message ?? "", message);
     }
     for (const one of await linesOf(join(path, "trajectories.jsonl"), Trajectory))
       assert.deepEqual([one.in_loss, one.in_baseline, one.mask_reason], [false, false, "no_call_seen"], name);
   }
 });
+
+test("one's own files are packed once and the command finds them; after a rollout without a call the run stops, and goes on mended", async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  await mkdir(join(folder, "lib"));
+  await writeFile(join(folder, "lib", "asking.py"), asking);
+  const program = join(folder, "agent.py");
+  await writeFile(program, "import sys\nsys.exit('not ready')\n");
+  const file = join(folder, "run.yaml");
+  const harness = `harness: { command: [python3, agent.py, "{instruction}"], files: [agent.py, lib/] }`;
+  const text = runFile({ engine: engine.url, tasks: ["small"], more: "concurrency: { run: 1, init: 1, post: 1 }\n" });
+  await writeFile(file, text.replace(/^harness: .*$/m, harness));
+  const out = ["-o", join(folder, "runs")];
+  const stopped = await cli(["run", "-c", file, ...out, "-n", "40"]);
+  assert.equal(stopped.code, 1);
+  assert.match(stopped.stderr, /THE RUN STOPS: command made no call to the LLM and ended with exit code 1: not ready/);
+  const [run = ""] = execFileSync("sh", ["-c", `ls -d ${folder}/runs/*`], { encoding: "utf8" })
+    .trim()
+    .split("\n");
+  const before = await linesOf(join(run, "rollouts.jsonl"), RolloutRecord);
+  assert.ok(new Set(before.map((one) => one.rollout_id)).size < 10, "most of the 40 were not begun");
+  assert.equal(engine.requests.length, 0);
+
+  await writeFile(program, "import sys\nfrom lib.asking import ask\nask(sys.argv[1])\n");
+  await writeFile(join(run, "run.json"), (await readFile(join(run, "run.json"), "utf8")).replace('"samples": 40', '"samples": 2'));
+  const mended = jsonOf<Ran>(await cli(["run", "--resume", run, "--json"]));
+  assert.deepEqual(
+    mended.rollouts.filter((one) => one.sample_index < 2).map((one) => [one.attempt, one.verdict?.reward, one.error]),
+    [
+      [2, 1, null],
+      [2, 1, null],
+    ],
+  );
+  const away = await cli(["run", "-c", await withFiles(folder, "[../x]"), ...out, "--json"]);
+  assert.match(jsonOf<{ error: { message: string } }>(away).error.message, /harness\.files has "\.\.\/x": give paths below/);
+});
+
+/** Asks once and does what the model calls, with what every Python has. */
+const asking = `import json, os, subprocess, urllib.request
+def ask(instruction):
+    body = {"model": os.environ["ALIDADE_MODEL"], "messages": [{"role": "user", "content": instruction}],
+            "tools": [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}]}
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+        {"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
+    message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+    subprocess.run(json.loads(message["tool_calls"][0]["function"]["arguments"])["command"], shell=True, check=True)
+`;
+
+async function withFiles(folder: string, files: string): Promise<string> {
+  const file = join(folder, "other.yaml");
+  await writeFile(file, (await readFile(join(folder, "run.yaml"), "utf8")).replace(/files: \[.*\]/, `files: ${files}`));
+  return file;
+}
 
 test("a harness that hangs past its budget is killed with its children, and is graded as it stands", { timeout: 120_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
