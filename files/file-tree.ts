@@ -90,9 +90,14 @@ export function foldersAbove(path: string): string[] {
 }
 
 /** Globs know `*`, `?` and `**`. Dot files match too: Node's own matchesGlob skips them, and a protected folder has no blind spot. */
-export function matchesAny(path: string, globs: string[]): boolean {
-  return globs.some((glob) => new RegExp(`^${globPattern(glob)}$`, "s").test(path));
+export function matchesAny(path: string, globs: readonly string[]): boolean {
+  const pattern = patterns.get(globs) ?? new RegExp(`^(?:${globs.map(globPattern).join("|")})$`, "s");
+  patterns.set(globs, pattern);
+  return globs.length > 0 && pattern.test(path);
 }
+
+/** A list of a thousand globs is held against each of a hundred thousand paths: it is compiled once. Lists do not change. */
+const patterns = new WeakMap<readonly string[], RegExp>();
 
 /** Whether one of the globs names the path or a folder above it. One look at the path for each glob, however deep it is. */
 export function isInside(path: string, globs: string[]): boolean {

@@ -21,6 +21,7 @@ import type { Task } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { parserNamed, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
+import { steeringFiles } from "./parsers/steering-files.ts";
 import { addedPaths, placeWork, workEvidence } from "./work.ts";
 
 /** Also what other task forms say of their tests. */
@@ -38,8 +39,11 @@ export const TestsSpec = z.strictObject({
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
   fail_to_pass: z.array(z.string()),
   pass_to_pass: z.array(z.string()),
-  /** Paths (globs from the workdir) that are put back from the base before grading, so that edits there do not count. */
-  protected: z.array(z.string()).default([]),
+  /**
+   * Paths (globs from the workdir) that are put back from the base before grading, so that edits there do not count. Left
+   * out: the files that steer the parser's framework (parsers/steering-files.ts). [] where such files are the work itself.
+   */
+  protected: z.array(z.string()).optional(),
 });
 
 type Spec = z.infer<typeof TestsSpec>;
@@ -63,13 +67,15 @@ export const tests: Grader<Spec> = {
     const parser = parserNamed(spec.parser);
     const hidden = await readFolder(spec.tests);
     await using sandbox = await context.fresh();
-    await placeWork(sandbox, context.task, context.work, { protected: spec.protected, over: hidden }, context.signal);
+    const added = addedPaths(context.work, context.task.environment.workdir);
+    const kept = spec.protected ?? steeringFiles(parser, added);
+    await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
     // On top: they win.
     await sandbox.writeFiles(hidden);
     const key = randomBytes(32).toString("hex");
     const tests = new Set(hidden.map(({ path }) => path));
-    const added = addedPaths(context.work, context.task.environment.workdir).filter((path) => !tests.has(path));
-    const input = parser.sealed ? `${key}\n${JSON.stringify(added)}\n` : "";
+    const others = added.filter((path) => !tests.has(path));
+    const input = parser.sealed ? `${key}\n${JSON.stringify(others)}\n` : "";
     const result = await runTests(spec, parser, input, sandbox, context);
     const report = await readReport(parser, key, sandbox, result);
     const facts = {

@@ -1,6 +1,6 @@
 /** The events of `go test -json`: what a test prints is in an event of its own and ends no test. */
 import { z } from "zod";
-import { addTest, checkPackage } from "./go-test.ts";
+import { addTest, checkPackage, goSteering } from "./go-test.ts";
 import type { ReportParser, TestOutcome } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";
 
@@ -10,6 +10,7 @@ export const goTestJson: ReportParser = {
   runner: null,
   source: "stdout",
   sealed: false,
+  steeredBy: goSteering,
   parse(text) {
     const list = new TestList();
     read(text, list);

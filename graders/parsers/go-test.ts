@@ -7,7 +7,10 @@ import { logParser } from "./log-parser.ts";
 import { fullName, type TestOutcome } from "./report-parser.ts";
 import type { TestList } from "./test-list.ts";
 
-export const goTest = logParser({ name: "go-test", title: "the log of go test -v", read });
+/** A test file that the work added may hold a TestMain, which decides what runs and what is printed. */
+export const goSteering = ["**/*_test.go"];
+
+export const goTest = logParser({ name: "go-test", title: "the log of go test -v", steeredBy: goSteering, read });
 
 const outcomes = new Map<string, TestOutcome>([
   ["PASS", "passed"],

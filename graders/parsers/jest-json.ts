@@ -1,6 +1,7 @@
 /** The one line of JSON that `jest --json` and `vitest --reporter=json` print. A name is `suite > test`. */
 import { z } from "zod";
 import { fullName, type ReportParser, type TestOutcome } from "./report-parser.ts";
+import { jsSteering } from "./steering-files.ts";
 import { TestList } from "./test-list.ts";
 
 export const jestJson: ReportParser = {
@@ -9,6 +10,7 @@ export const jestJson: ReportParser = {
   runner: null,
   source: "stdout",
   sealed: false,
+  steeredBy: jsSteering,
   parse(text) {
     const list = new TestList();
     read(text, list);

@@ -2,7 +2,9 @@
  * JUnit XML, written by the command to the file `{report}`. A small subset of XML is read: elements, attributes,
  * comments, CDATA and the predefined entities. A document type is refused, for it could define others.
  */
+import { pythonModules } from "./python-modules.ts";
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
+import { jsSteering, pythonSteering } from "./steering-files.ts";
 
 export const junit: ReportParser = {
   name: "junit",
@@ -10,6 +12,8 @@ export const junit: ReportParser = {
   runner: null,
   source: "file",
   sealed: false,
+  steeredBy: [...pythonSteering, ...jsSteering],
+  modules: pythonModules,
   parse: parseJunit,
 };
 

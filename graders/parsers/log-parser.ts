@@ -7,7 +7,7 @@ import { stripVTControlCharacters } from "node:util";
 import type { ReportParser } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";
 
-type LogParser = Pick<ReportParser, "name" | "title"> & {
+type LogParser = Pick<ReportParser, "name" | "title" | "steeredBy" | "modules"> & {
   /** How this framework writes names; `normalName` where left out. */
   nameOf?: (name: string) => string;
   /** Adds what the lines tell, without colours. */

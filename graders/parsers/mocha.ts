@@ -4,9 +4,10 @@
  */
 import { logParser, normalName } from "./log-parser.ts";
 import { fullName } from "./report-parser.ts";
+import { jsSteering } from "./steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
-export const mocha = logParser({ name: "mocha", title: "the log of mocha's spec reporter", read });
+export const mocha = logParser({ name: "mocha", title: "the log of mocha's spec reporter", steeredBy: jsSteering, read });
 
 /** Deeper than any real suite; bounds what an indented line can make us keep. */
 const deepest = 50;

@@ -3,10 +3,18 @@
  * pytest says. A folded `SKIPPED [2] file:line` names no test.
  */
 import { logParser, normalName } from "./log-parser.ts";
+import { pythonModules } from "./python-modules.ts";
 import type { TestOutcome } from "./report-parser.ts";
+import { pythonSteering } from "./steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
-export const pytest = logParser({ name: "pytest", title: "pytest's log, run with -rA or -v", read });
+export const pytest = logParser({
+  name: "pytest",
+  title: "pytest's log, run with -rA or -v",
+  steeredBy: pythonSteering,
+  modules: pythonModules,
+  read,
+});
 
 const outcomes = new Map<string, TestOutcome>([
   ["PASSED", "passed"],

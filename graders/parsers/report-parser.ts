@@ -23,6 +23,13 @@ export interface ReportParser {
   readonly source: "stdout" | "output" | "file";
   /** Rows carry a seal that the work does not know: printing test results does not make any. */
   readonly sealed: boolean;
+  /**
+   * Globs of the files by which a work could steer the framework: its configuration and plug-ins. They stay as they were
+   * delivered where a task does not say what is protected. Absent: none.
+   */
+  readonly steeredBy?: readonly string[];
+  /** Modules that the framework loads by name from the workdir: a work adds none of them there, unless a task says otherwise. */
+  readonly modules?: readonly string[];
   /** A name as this parser's reports have it, for one that a task requires. Absent: names are taken as they are. */
   nameOf?(name: string): string;
   /** `key` is the seal's secret. */

@@ -3,10 +3,19 @@
  * and later put behind the class is left out. A test with a docstring is also known by its first line.
  */
 import { logParser } from "./log-parser.ts";
+import { pythonModules } from "./python-modules.ts";
 import type { TestOutcome } from "./report-parser.ts";
+import { pythonSteering } from "./steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
-export const unittest = logParser({ name: "unittest", title: "unittest's log, run with -v", nameOf: shortName, read });
+export const unittest = logParser({
+  name: "unittest",
+  title: "unittest's log, run with -v",
+  steeredBy: pythonSteering,
+  modules: pythonModules,
+  nameOf: shortName,
+  read,
+});
 
 const words = new Map<string, TestOutcome>([
   ["ok", "passed"],

@@ -203,6 +203,33 @@ test("a log on stderr is read, under the name of any Python, and not where a par
   assert.match(String(verdict.evidence.report_problem), /limits\.output_bytes/);
 });
 
+test("what steers the framework stays as it was delivered, and its modules have no stand-in, unless the task says otherwise", async () => {
+  const hostile = ["conftest.py", "src/conftest.py", "pytest.ini", "x.egg-info/entry_points.txt", "difflib.py", "pytest/__init__.py"];
+  const honest = ["src/new.py", "html/page.txt", "src/difflib.py"];
+  const work = overlay(
+    gold,
+    [...hostile, ...honest].map((path) => file(path, "")),
+  );
+  // Reports each file that is there as a test that passed.
+  const code = `const there = process.argv.slice(1).filter((path) => require("fs").existsSync(path));
+    console.log(there.map((path) => "=== RUN   " + path + "\\n--- PASS: " + path + " (0.00s)\\n").join("") + "ok  \\tm\\t0.1s");
+    console.log("== short test summary info ==\\n" + there.map((path) => "PASSED " + path + "\\n").join("") + "== " + there.length + " passed in 0.1s ==");`;
+  const present = async (change: object) => {
+    const grader = {
+      protected: undefined,
+      parser: "pytest" as const,
+      command: ["node", "-e", code, ...hostile, ...honest],
+      fail_to_pass: [...hostile, ...honest],
+      pass_to_pass: [],
+    };
+    const { evidence } = await gradeWork(work, { task: withGrader({ ...grader, ...change }) });
+    return (evidence.failed as { name: string }[]).map(({ name }) => name);
+  };
+  assert.deepEqual(await present({}), hostile);
+  assert.deepEqual(await present({ protected: [] }), []);
+  assert.deepEqual(await present({ parser: "go-test" }), []);
+});
+
 test("of output beside a report in a file the end is kept", async () => {
   const command = ["node", "-e", "console.log('x'.repeat(5_000)); console.log('last')", "{report}"];
   const verdict = await gradeWork(gold, { task: withGrader({ parser: "junit", command }, { output_bytes: 1_000 }) });
