@@ -1,5 +1,6 @@
 /** The events of `go test -json`: what a test prints is in an event of its own and ends no test. */
 import { z } from "zod";
+import { readJson } from "../../schema/read-json.ts";
 import { addTest, checkPackage, goSteering } from "./go-test.ts";
 import type { ReportParser, TestOutcome } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";
@@ -62,7 +63,7 @@ function read(text: string, list: TestList): void {
 
 function eventOf(line: string): z.infer<typeof Event> | null {
   try {
-    return Event.safeParse(JSON.parse(line)).data ?? null;
+    return Event.safeParse(readJson(line)).data ?? null;
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 /** The one line of JSON that `jest --json` and `vitest --reporter=json` print. A name is `suite > test`. */
 import { z } from "zod";
+import { readJson } from "../../schema/read-json.ts";
 import { fullName, type ReportParser, type TestOutcome } from "./report-parser.ts";
 import { jsSteering } from "./steering-files.ts";
 import { TestList } from "./test-list.ts";
@@ -47,7 +48,7 @@ function outcomeOf(status: string): TestOutcome {
 
 function reportOf(line: string): z.infer<typeof JestReport> | null {
   try {
-    return JestReport.safeParse(JSON.parse(line)).data ?? null;
+    return JestReport.safeParse(readJson(line)).data ?? null;
   } catch {
     return null;
   }
