@@ -62,9 +62,8 @@ async function runBuild(
 ): Promise<void> {
   const archive = packContext(context);
   // What goes wrong with the context ends the request, and is the better reason.
-  const broken = Promise.withResolvers<never>();
-  broken.promise.catch(() => {});
-  archive.on("error", (error: Error) => broken.reject(error));
+  const broken = new AbortController();
+  archive.on("error", (error: Error) => broken.abort(error));
   const options = {
     t: image,
     dockerfile: context.dockerfile.path,
@@ -74,16 +73,20 @@ async function runBuild(
     ...(platform !== null && { platform }),
     // As a number: for the text dockerode opens a session beside the build, which a build that is aborted leaves open.
     ...(builder === "buildkit" && { version: 2 as unknown as "2" }),
-    abortSignal: signal,
+    abortSignal: AbortSignal.any([signal, broken.signal]),
   };
-  const building = docker.buildImage(archive as unknown as NodeJS.ReadableStream, options);
-  building.catch(() => {});
-  const output = (await Promise.race([building, broken.promise])) as NodeJS.ReadableStream;
-  for await (const event of engineEvents(output as AsyncIterable<Buffer>)) {
-    const text = textOf(event);
-    tail.add(text);
-    for (const line of text.split("\n")) if (isStep(line)) progress(`  ${line.trim().slice(0, mostShown)}`);
-    if (event.error !== undefined) throw new Error(event.error);
+  try {
+    const output = await docker.buildImage(archive as unknown as NodeJS.ReadableStream, options);
+    for await (const event of engineEvents(output as AsyncIterable<Buffer>)) {
+      const text = textOf(event);
+      tail.add(text);
+      for (const line of text.split("\n")) if (isStep(line)) progress(`  ${line.trim().slice(0, mostShown)}`);
+      if (event.error !== undefined) throw new Error(event.error);
+    }
+  } catch (error) {
+    throw broken.signal.aborted ? broken.signal.reason : error;
+  } finally {
+    archive.destroy();
   }
 }
 

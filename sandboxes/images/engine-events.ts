@@ -19,8 +19,10 @@ const maxLine = 4 * 1024 * 1024;
 /** Throws a plain error for what is no such line, or a very long one. */
 export async function* engineEvents(output: AsyncIterable<Buffer | string>): AsyncGenerator<EngineEvent> {
   let rest = "";
+  // A character may be cut in two by the end of a chunk.
+  const decoder = new TextDecoder();
   for await (const chunk of output) {
-    rest += String(chunk);
+    rest += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
     const lines = rest.split("\n");
     rest = lines.pop() ?? "";
     if (rest.length > maxLine) throw new Error(`the engine sent a line of more than ${maxLine} characters`);

@@ -1,21 +1,27 @@
 /** What becomes of a task's image before its sandboxes are made, at a real engine. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
-import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { ensureBaseImage, hasImage } from "../../sandboxes/docker/base-image.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { imageFacts } from "../../sandboxes/docker/image.ts";
 import { docker } from "../../sandboxes/docker.ts";
+import { readContext } from "../../sandboxes/images/build-context.ts";
+import { buildImage } from "../../sandboxes/images/build-image.ts";
 import { environmentImage } from "../../sandboxes/images/environment-image.ts";
 import { type PullOptions, pullImage } from "../../sandboxes/images/pull-image.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
+import type { RolloutRecord } from "../../schema/rollout.ts";
 import { Environment, Limits } from "../../schema/task.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
 import { ScriptedRegistry } from "../fakes/registries/scripted-registry.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(240_000);
@@ -61,6 +67,49 @@ test("a task's build is made once by content hash; one that fails is typed, with
   const again: string[] = [];
   await docker.prepare([good], { signal, progress: (line) => again.push(line) });
   assert.deepEqual(again, []);
+});
+
+test("a context that changes while it is sent fails its build, and no image has the name", { timeout: 60_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const { build } = await buildOf("changing", "COPY . /made/");
+  assert.ok(build);
+  const context = { ...(await readContext(build)), sha256: "of other content" };
+  const image = `alidade/built:never-${process.pid}`;
+  const client = await dockerClient();
+  const building = buildImage(client, { image, context, args: {}, platform: null }, { signal });
+  await assert.rejects(building, { code: "task_invalid", message: /changed while it was read/ });
+  assert.equal(await hasImage(client, image), false);
+});
+
+test("in a run, the rollouts of a build that fails say so, those of the others are graded, and records have the image's ids", {
+  timeout: 180_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using engine = await ScriptedEngine.start(solve);
+  const base = await ensureBaseImage({ signal });
+  for (const [id, line] of [
+    ["bad", "RUN echo no compiler; exit 3"],
+    ["good", `LABEL made.by=${process.pid}-run`],
+  ] as const) {
+    const place = await writeTask(scratch, id);
+    await mkdir(join(place, "image"));
+    await writeFile(join(place, "image", "Dockerfile"), `FROM ${base}\n${line}\n`);
+    await copyFile(chatHarness, join(place, "files", "chat-harness.ts"));
+    const task = await readFile(join(place, "task.yaml"), "utf8");
+    await writeFile(join(place, "task.yaml"), task.replace("{ files: files }", "{ files: files, build: { context: image } }"));
+  }
+  const command = ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}"];
+  const text = runFile({ engine: engine.url, tasks: ["bad", "good"], command, more: "retries: 0\n" });
+  const file = join(scratch, "run.yaml");
+  await writeFile(file, text.replace("sandbox: process\nunsafe_host: true", "sandbox: docker").replace("samples: 2", "samples: 1"));
+  const ended = await cli(["run", "-c", file, "--out", join(scratch, "runs"), "--json"]);
+  const [bad, good] = jsonOf<{ rollouts: RolloutRecord[] }>(ended).rollouts;
+  assert.deepEqual([bad?.error?.code, bad?.mask_reason, bad?.verdict], ["image_build_failed", "image_build_failed", null], ended.stderr);
+  assert.match(bad?.error?.message ?? "", /The end of its output:\n.*no compiler/s);
+  assert.deepEqual([good?.error, good?.verdict?.reward], [null, 1], JSON.stringify(good));
+  made.add(String(good?.sandbox?.image));
+  assert.match(String(good?.sandbox?.image_digest), /^sha256:/);
+  assert.equal(good?.sandbox?.image_repo_digest, null);
 });
 
 test("fifty that want one unknown image make one pull, and its facts have the registry's digest", { timeout: 60_000 }, async (t) => {
