@@ -6,7 +6,7 @@
  *     using expected = warm.expect(spec);
  *     await using sandbox = await expected.create(spec, signal);
  *
- * Nothing ran in a warm sandbox, and one that was handed out never comes back: its lease ends it. It carries owner and
+ * Nothing of a rollout ran in a warm sandbox, and one that was handed out never comes back: its lease ends it. It carries owner and
  * lease from its making on, so the reaper finds those of a killed process.
  */
 import { availableParallelism } from "node:os";
@@ -28,8 +28,7 @@ export type ExpectedSandbox = Pick<SandboxBackend, "create"> & Disposable;
 export type Urgency = "soon" | "later";
 
 type WantedSandbox = { key: string; spec: SandboxSpec };
-/** null: it could not be made, or was removed. */
-type Warm = { key: string; made: Promise<Sandbox | null>; state: "making" | "ready"; timer: NodeJS.Timeout };
+type Warm = { key: string; made: Promise<Sandbox>; state: "making" | "ready"; timer: NodeJS.Timeout };
 
 /** Making one is CPU work of the engine, which the sandboxes that are asked for right now need more. */
 const makingAtOnce = Math.max(1, Math.floor(availableParallelism() / 2));
@@ -41,7 +40,7 @@ export class WarmPool implements AsyncDisposable {
   /** The oldest first. */
   readonly #warm = new Set<Warm>();
   readonly #removals = new Set<Promise<void>>();
-  /** Kinds whose last making failed. The error belongs to the rollout that makes one itself. */
+  /** Kinds whose last making failed with no rollout waiting for it: the next one meets the error itself. */
   readonly #failed = new Set<string>();
   readonly #stop = new AbortController();
 
@@ -116,11 +115,13 @@ export class WarmPool implements AsyncDisposable {
     this.#warm.delete(warm);
   }
 
-  /** null where it is no longer what a new one would be: it died, or its image has changed. */
+  /**
+   * null where it is no longer what a new one would be: it died, or its image has changed. One that is waited for and cannot
+   * be made fails like one that is made then, for another try would take as long again.
+   */
   async #handOut(warm: Warm, signal: AbortSignal): Promise<Sandbox | null> {
     try {
       const sandbox = await untilAborted(warm.made, signal);
-      if (sandbox === null) return null;
       if (await untilAborted(sandbox.isAsNew?.() ?? Promise.resolve(true), signal)) return sandbox;
     } catch (error) {
       this.#remove(warm);
@@ -148,24 +149,24 @@ export class WarmPool implements AsyncDisposable {
       this.#remove(warm);
       this.#balance();
     };
-    const made = this.#backend.create(spec, this.#stop.signal).catch(() => null);
+    const made = (async () => this.#backend.create(spec, this.#stop.signal))();
     const warm: Warm = { key, made, state: "making", timer: setTimeout(tooOld, this.#options.seconds * 1000).unref() };
     this.#warm.add(warm);
-    void made.then((sandbox) => {
+    const ready = (): void => {
       warm.state = "ready";
-      if (sandbox === null) {
-        this.#failed.add(key);
-        this.#drop(warm);
-      }
-      this.#balance();
-    });
+    };
+    const failed = (): void => {
+      this.#failed.add(key);
+      this.#drop(warm);
+    };
+    void made.then(ready, failed).then(() => this.#balance());
   }
 
   #remove(warm: Warm): void {
     this.#drop(warm);
     // What cannot be released is left to the reaper.
     const removal: Promise<void> = warm.made
-      .then((sandbox) => sandbox?.[Symbol.asyncDispose]())
+      .then((sandbox) => sandbox[Symbol.asyncDispose]())
       .catch(() => undefined)
       .finally(() => this.#removals.delete(removal));
     this.#removals.add(removal);

@@ -156,6 +156,20 @@ test("one that cannot be made is no error of the pool: the rollout that makes it
   await assert.rejects(expected.create(specOf(), signal), { code: "sandbox_unavailable" });
 });
 
+test("one that is waited for and cannot be made is the error of the rollout that waits, and is not tried again", async () => {
+  const made = new Made();
+  let go = (): void => undefined;
+  made.hold = new Promise((resolve) => {
+    go = resolve;
+  });
+  made.fails = true;
+  await using pool = new WarmPool(made, { sandboxes: 1, seconds: 60 });
+  const waiting = pool.expect(specOf()).create(specOf(), signal);
+  go();
+  await assert.rejects(waiting, { code: "sandbox_unavailable" });
+  assert.equal(made.specs.length, 1);
+});
+
 test("the end of the pool removes all that were not handed out, and nothing is made after it", async () => {
   const made = new Made();
   const pool = new WarmPool(made, { sandboxes: 3, seconds: 60 });
