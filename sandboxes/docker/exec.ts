@@ -2,6 +2,11 @@
  * One command in a container, through the engine's exec. Its traps, and what is done about them: a stream that ended is
  * not a command that finished (only an exit code says so); closing the stream does not end the command (it is killed by
  * name); a command that never started is no error of the API but an exit code and a text on stdout (its pid stays 0).
+ *
+ * A process inside that takes commands over one attached stream would answer in a millisecond, and is not used: its end
+ * and exit code would be its own word instead of the engine's. The agent can trace and end a process of its own user and
+ * answer in its place. A process of another user has no capabilities, so it can neither end the agent's processes nor
+ * write its files. Before the agent or a work's tests run, no commands are left to be worth it: ARCHITECTURE counts them.
  */
 
 import type { Duplex } from "node:stream";

@@ -1,0 +1,57 @@
+/** Rollouts in Docker whose harness and grader do nothing, in a process of their own: it may be killed in the middle. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { engineNamed } from "../../engines/index.ts";
+import { commandHarness } from "../../harnesses/command.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { HarnessProxy } from "../../proxy/index.ts";
+import { makeSlots, RunFolder, runTasks } from "../../rollouts/index.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { WarmPool } from "../../sandboxes/warm-pool.ts";
+import { Task } from "../../schema/task.ts";
+import { DiskStore } from "../../store/index.ts";
+import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
+import { answerParent } from "../child.ts";
+
+export type NoOps = { run_id: string; rollouts: number; concurrency: number; warm: number };
+
+const task = Task.parse({
+  task_id: "no-op",
+  instruction: "i",
+  limits: { memory_mb: 256, disk_mb: 64, agent_seconds: 120, grade_seconds: 120 },
+  grader: { kind: "script", command: ["echo", '{"reward":1}'] },
+});
+let done = 0;
+
+/** Milliseconds for all of them. */
+async function run({ run_id, rollouts, concurrency, warm }: NoOps): Promise<number> {
+  done = 0;
+  const place = await mkdtemp(join(tmpdir(), "alidade-bench-"));
+  await using engine = await ScriptedEngine.start(() => ({ text: "done" }));
+  const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
+  const signal = AbortSignal.timeout(3_600_000);
+  const started = performance.now();
+  {
+    await using folder = await RunFolder.open(join(place, "run"));
+    const store = new DiskStore(RunFolder.sessions(folder.path));
+    await using proxy = await HarnessProxy.start({ engine: adapter, store, version: "bench" });
+    await using pool = new WarmPool(docker, { sandboxes: warm, seconds: 600 });
+    const slots = makeSlots({ init: Math.ceil(concurrency / 2), run: concurrency, post: Math.ceil(concurrency / 2) });
+    const onProgress = ({ type }: { type: string }): void => {
+      if (type === "done") done += 1;
+    };
+    const setup = { run_id, owner: await currentOwner(), backend: docker, proxy, folder, slots, onProgress };
+    const harness = commandHarness({ argv: ["true"] });
+    const batch = { tasks: [task], samples: rollouts, retries: 0, harness, session: {} };
+    const records = await runTasks({ ...setup, ...(warm > 0 && { warm: pool }) }, batch, signal);
+    const bad = records.find(({ verdict }) => verdict?.reward !== 1);
+    if (bad) throw new Error(`a rollout failed: ${JSON.stringify(bad.error ?? bad.verdict)}`);
+  }
+  const took = performance.now() - started;
+  await adapter.close();
+  await rm(place, { recursive: true });
+  return took;
+}
+
+answerParent({ run: (options: NoOps) => run(options), done: () => done });
