@@ -179,6 +179,10 @@ export const Config = z.strictObject({
     .boolean()
     .default(false)
     .describe("run also where all sandboxes together may take more memory or disk than the machine has"),
+  allow_public_network: z
+    .boolean()
+    .default(false)
+    .describe("run also tasks that ask for the whole public network; named hosts (`allow`) need no word of yours"),
   ...SessionOptions.shape,
   // An open session trains nothing by default; a run is made for training.
   purpose: SessionOptions.shape.purpose.default("train"),

@@ -5,6 +5,7 @@ import { AlidadeError } from "../errors.ts";
 import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
 import { currentOwner } from "../host/owner.ts";
 import { fitOneByOne } from "../rollouts/index.ts";
+import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
@@ -23,6 +24,7 @@ export function check(program: Command): void {
     .addOption(graderOption())
     .addOption(taskFormatOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
+    .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
     .action(async (paths: string[], flags: CheckFlags) => {
@@ -45,6 +47,7 @@ export function check(program: Command): void {
           ),
         )
       ).flat();
+      checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
       fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
       const environments = tasks.map(({ environment }) => environment);
       const owner = { run_id: newId("run"), owner: await currentOwner() };
@@ -80,6 +83,7 @@ type CheckFlags = {
   grader?: string[];
   taskFormat?: string[];
   overcommit?: boolean;
+  allowPublicNetwork?: boolean;
   json?: boolean;
 };
 

@@ -23,7 +23,9 @@ import {
   tallyOf,
 } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
+import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { pickBackend } from "../sandboxes/index.ts";
+import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import { samePlace } from "../sandboxes/process/same-place.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
@@ -64,6 +66,7 @@ export function run(program: Command): void {
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
+    .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
     .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
     .option("--json", "print one JSON object with the run's folder and its rollouts")
@@ -110,6 +113,7 @@ type RunFlags = SessionFlags &
     concurrency?: number;
     warm?: number;
     overcommit?: boolean;
+    allowPublicNetwork?: boolean;
     out?: string;
     resume?: string;
     json?: boolean;
@@ -135,6 +139,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       concurrency: { run: flags.concurrency },
       warm: { sandboxes: flags.warm },
       overcommit: flags.overcommit,
+      allow_public_network: flags.allowPublicNetwork,
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
     },
@@ -208,6 +213,7 @@ export async function executeRun(options: {
       config.tasks.map((place) => loadTasks(place, { ...plugIns, signal, progress: (text: string) => onProgress({ type: "note", text }) })),
     )
   ).flat();
+  checkPublicNetwork(tasks, config.allow_public_network);
   const { concurrency, note } = fitMachine(
     tasks,
     config.samples,
@@ -243,6 +249,7 @@ export async function executeRun(options: {
       folder,
       slots: makeSlots(concurrency),
       graders: plugIns.graders,
+      network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
       onProgress,
     },
     {
@@ -258,6 +265,10 @@ export async function executeRun(options: {
   // Reports weights that changed during the run, because its rollouts carry the name of the first ones.
   await proxy.pool.recheck(signal);
   return records;
+}
+
+function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
+  return { connections: network_connections, bytes: network_bytes };
 }
 
 /** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */

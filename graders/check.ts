@@ -4,6 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import { temporaryLayers, type WorkLayer } from "../files/layer.ts";
+import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
@@ -22,6 +23,8 @@ export type CheckOptions = {
   /** Labels of the sandboxes, for the reaper. */
   run_id: string;
   owner: string;
+  /** What the task's set-up and grading may reach; plain rules where left out. */
+  rules?: NetworkRules;
   progress?: (run: CheckRun) => void;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];

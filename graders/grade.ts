@@ -3,7 +3,9 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { readFolder, type TreeFile } from "../files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import { untilAborted } from "../host/until-aborted.ts";
+import { type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
+import { setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
@@ -87,6 +89,9 @@ export function gradeLimits(limits: Limits): Limits {
   return { ...limits, disk_mb: diskShare * limits.disk_mb };
 }
 
+/** Labels of a sandbox, for the reaper, and what its task may reach of the network; plain rules where left out. */
+export type SandboxOwner = { run_id: string; owner: string; rules?: NetworkRules };
+
 /**
  * A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. One
  * that cannot be released is left to it: the verdict is what it is.
@@ -94,13 +99,23 @@ export function gradeLimits(limits: Limits): Limits {
 export function freshSandbox(
   context: Pick<GradeContext, "task" | "signal">,
   sandboxes: Pick<SandboxBackend, "create">,
-  owner: { run_id: string; owner: string },
+  owner: SandboxOwner,
 ) {
   const task = gradingTask(context.task);
   return async () => {
-    const sandbox = await deliveredSandbox(task, sandboxes, owner, context.signal);
-    const release = sandbox[Symbol.asyncDispose].bind(sandbox);
+    const rules = owner.rules ?? plainRules();
+    const sandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules }, context.signal);
+    const [exec, release] = [sandbox.exec.bind(sandbox), sandbox[Symbol.asyncDispose].bind(sandbox)];
     sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
+    await using scope = new AsyncDisposableStack();
+    scope.use(sandbox);
+    const network = scope.use(await openNetwork(sandbox, "grading", task.environment.grading_network, rules));
+    scope.move();
+    sandbox.exec = (argv, options = {}) => exec(argv, { ...options, env: { ...network.env, ...options.env } });
+    sandbox[Symbol.asyncDispose] = async () => {
+      await Promise.resolve(network[Symbol.asyncDispose]()).catch(() => undefined);
+      await Promise.resolve(release()).catch(() => undefined);
+    };
     return sandbox;
   };
 }
@@ -114,16 +129,17 @@ function gradingTask(task: Task): Task {
   return { ...task, limits: gradeLimits(task.limits) };
 }
 
-/** A sandbox of a task with the task's files in it. */
+/** A sandbox of a task with the task's files in it, set up as the task says. */
 export async function deliveredSandbox(
   task: Task,
   sandboxes: Pick<SandboxBackend, "create">,
-  owner: { run_id: string; owner: string },
+  owner: SandboxOwner,
   signal: AbortSignal,
 ): Promise<Sandbox> {
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await sandboxes.create(specOf(task, owner), signal));
   await sandbox.writeFiles(await deliveredFiles(task));
+  await setUp(sandbox, task, owner.rules ?? plainRules(), signal);
   scope.move();
   return sandbox;
 }

@@ -6,6 +6,6 @@ export { type Rollouts, rolloutsOn } from "./rollouts.ts";
 export { RunFolder } from "./run-folder.ts";
 export { attemptKey, eachAttempt, eachTrajectory, readRollouts, readTrajectories } from "./run-records.ts";
 export type { RolloutOutcome } from "./run-rollout.ts";
-export type { ProgressEvent, RunSetup } from "./run-setup.ts";
+export type { NetworkOptions, ProgressEvent, RunSetup } from "./run-setup.ts";
 export { type Batch, runTasks } from "./run-tasks.ts";
 export { type Concurrency, makeSlots } from "./slots.ts";

@@ -7,8 +7,10 @@ import { ensureOwnPack } from "../harnesses/own-pack.ts";
 import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
+import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
+import { setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -17,6 +19,8 @@ export type PreparedRollout = AsyncDisposable & {
   sandbox: Sandbox;
   session: Session;
   door: Door;
+  /** What its commands see of the network that its task allows. */
+  network: OpenNetwork;
   launch: HarnessLaunch;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;
@@ -38,6 +42,7 @@ const dummyKey = "sk-local";
 export async function prepare(
   setup: RunSetup,
   plan: RolloutPlan,
+  rules: NetworkRules,
   signal: AbortSignal,
   sandboxes: SandboxSource = setup.backend,
 ): Promise<PreparedRollout> {
@@ -45,7 +50,7 @@ export async function prepare(
   const limit = AbortSignal.timeout(init_seconds * 1000);
   const within = AbortSignal.any([signal, limit]);
   try {
-    return await soonAfterAbort(prepareWithin(setup, plan, sandboxes, within), within);
+    return await soonAfterAbort(prepareWithin(setup, plan, sandboxes, rules, within), within);
   } catch (error) {
     if (!limit.aborted || signal.aborted) throw asFullDisk(error);
     const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
@@ -79,13 +84,20 @@ async function soonAfterAbort<T>(work: Promise<T>, signal: AbortSignal): Promise
   }
 }
 
-async function prepareWithin(setup: RunSetup, plan: RolloutPlan, sandboxes: SandboxSource, signal: AbortSignal): Promise<PreparedRollout> {
+async function prepareWithin(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  sandboxes: SandboxSource,
+  rules: NetworkRules,
+  signal: AbortSignal,
+): Promise<PreparedRollout> {
   const { task, harness } = plan;
   const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await sandboxes.create(await agentSpec(setup, plan, pack), signal));
   const delivered = await deliveredFiles(task);
   await untilAborted(sandbox.writeFiles(delivered), signal);
+  await setUp(sandbox, task, rules, signal);
 
   const { session } = await setup.proxy.openSession({
     ...plan.session,
@@ -103,6 +115,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, sandboxes: Sand
   });
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
+  const network = scope.use(await openNetwork(sandbox, "agent", task.environment.network, rules));
 
   const launch = harness.launch({
     instruction: task.instruction,
@@ -123,6 +136,7 @@ async function prepareWithin(setup: RunSetup, plan: RolloutPlan, sandboxes: Sand
     sandbox,
     session,
     door,
+    network,
     launch,
     pack,
     delivered,

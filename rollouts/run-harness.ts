@@ -43,7 +43,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   try {
     result = await sandbox.exec(launch.argv, {
       cwd: environment.workdir,
-      env: { ...envInside(environment, sandbox), ...launch.env },
+      env: { ...envInside(environment, sandbox), ...prepared.network.env, ...launch.env },
       deadline: late.signal,
       max_output_bytes: limits.output_bytes,
       // How it ended stands in its last lines.

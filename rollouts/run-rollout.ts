@@ -12,6 +12,9 @@ import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
 import { lossOf, reconstruction, type TrajectoryFacts, untrainedByAgent } from "../reconstruct/index.ts";
+import { usesNetwork } from "../sandboxes/check-spec.ts";
+import { engineAddresses } from "../sandboxes/network/engine-addresses.ts";
+import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxFacts } from "../sandboxes/sandbox.ts";
 import type { ExpectedSandbox } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
@@ -37,6 +40,8 @@ type RunningAttempt = {
   grading: ExpectedSandbox | undefined;
   verdict: Verdict | null;
   error: ErrorRecord | null;
+  /** With the log of what its sandboxes asked for. */
+  rules: NetworkRules;
   times: Record<string, number>;
 };
 
@@ -54,6 +59,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     grading: undefined,
     verdict: null,
     error: null,
+    rules: networkRules(setup),
     times: { queued: Date.now() },
   };
   try {
@@ -72,6 +78,16 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
   return conclude(setup, plan, attempt, signal);
 }
 
+function networkRules({ proxy, network }: RunSetup): NetworkRules {
+  const never = engineAddresses(() => proxy.pool.slots.map(({ engine }) => engine.baseUrl));
+  return {
+    ...plainRules(),
+    never,
+    ...(network?.network && { network: network.network }),
+    ...(network?.bounds && { bounds: network.bounds }),
+  };
+}
+
 async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<void> {
   using expected = await expectAgent(setup, plan, signal);
   const work = await setup.slots.sandbox.run(signal, () => inSandbox(setup, plan, attempt, expected, signal));
@@ -88,7 +104,7 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
       ...context,
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
-      fresh: freshSandbox(context, attempt.grading ?? setup.backend, setup),
+      fresh: freshSandbox(context, attempt.grading ?? setup.backend, { run_id: setup.run_id, owner: setup.owner, rules: attempt.rules }),
     });
   });
 }
@@ -113,7 +129,7 @@ async function inSandbox(
 ): Promise<WorkLayer | null> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
-    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, signal, expected));
+    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, attempt.rules, signal, expected));
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
@@ -237,6 +253,7 @@ function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutReco
     mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },
     work: attempt.work && { sha256: attempt.work.sha256, bytes: attempt.work.bytes, paths: attempt.work.changes.length },
+    network: usesNetwork(plan.task.environment) ? attempt.rules.log.use() : null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,
     summary: trajectory && {

@@ -1,9 +1,11 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
 import type { Grader } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
+import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { WarmPool } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
+import type { Network } from "../wire/network.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
 
@@ -18,12 +20,21 @@ export type RunSetup = {
   warm?: WarmPool;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
+  /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
+  network?: NetworkOptions;
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */
   folder: Pick<RunFolder, "record" | "keep" | "blobs">;
   slots: Slots;
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   onProgress: (event: ProgressEvent) => void;
+};
+
+export type NetworkOptions = {
+  allow_public: boolean;
+  bounds?: Partial<ForwardBounds>;
+  /** How names are resolved and which addresses are connected to; the public internet where left out. */
+  network?: Network;
 };
 
 export type ProgressEvent =

@@ -2,6 +2,7 @@
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { reconstruct } from "../reconstruct/index.ts";
+import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
@@ -61,6 +62,7 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   const { backend, onProgress } = setup;
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
+  checkPublicNetwork(tasks, setup.network?.allow_public ?? false);
   const environments = tasks.map(({ environment }) => environment);
   const user = { run_id: setup.run_id, tasks: tasks.map(({ task_id }) => task_id) };
   await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user });

@@ -1,6 +1,7 @@
 /** Checks that every backend makes of a sandbox's specification. */
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
+import type { NetworkAccess } from "../schema/network.ts";
 import type { Environment, Limits } from "../schema/task.ts";
 import type { Capabilities, SandboxSpec } from "./sandbox.ts";
 
@@ -27,12 +28,48 @@ export function checkSpec(spec: SandboxSpec): void {
 }
 
 /** Throws `task_invalid` for what no sandbox of this backend can be. */
-export function checkEnvironments(environments: Environment[], title: string, { users, images }: Capabilities): void {
-  for (const { user, platform, build } of environments) {
+export function checkEnvironments(environments: Environment[], title: string, { users, images, network }: Capabilities): void {
+  for (const environment of environments) {
+    const { user, platform, build } = environment;
+    for (const { field, access } of networksOf(environment))
+      if (access !== "none" && network !== "none")
+        throw impossible(field, shown(access), `sandboxes in ${title} reach all that this machine reaches`);
     if (!users.includes(user)) throw impossible("user", user, `sandboxes in ${title} have the user ${users.join(" or ")}`);
     if (platform !== null && !images) throw impossible("platform", platform, `sandboxes in ${title} are made from no image`);
     if (build !== null && !images) throw impossible("build", JSON.stringify(build), `sandboxes in ${title} are made from no image`);
   }
+}
+
+type NetworkField = { field: string; access: NetworkAccess };
+
+/** What a task asks of the network, with the fields that say it. */
+function networksOf({ network, setup, grading_network }: Environment): NetworkField[] {
+  const always = [
+    { field: "network", access: network },
+    { field: "grading_network", access: grading_network },
+  ];
+  return setup === null ? always : [...always, { field: "setup.network", access: setup.network }];
+}
+
+export function usesNetwork(environment: Environment): boolean {
+  return networksOf(environment).some(({ access }) => access !== "none");
+}
+
+/** Throws `task_invalid` for a task that wants the public network where the operator did not allow it. */
+export function checkPublicNetwork(tasks: { task_id: string; environment: Environment }[], isAllowed: boolean): void {
+  for (const { task_id, environment } of isAllowed ? [] : tasks) {
+    const field = networksOf(environment).find(({ access }) => access === "public")?.field;
+    if (field !== undefined)
+      throw new AlidadeError(
+        "task_invalid",
+        `environment.${field} of the task ${task_id} is public: pass --allow-public-network, or name hosts with { allow: [...] }.`,
+        { param: `environment.${field}` },
+      );
+  }
+}
+
+function shown(access: NetworkAccess): string {
+  return access === "none" || access === "public" ? access : `{ allow: [${access.allow.join(", ")}] }`;
 }
 
 function impossible(field: string, value: string, why: string): AlidadeError {

@@ -113,7 +113,8 @@ export interface Sandbox extends AsyncDisposable {
   putEntries(entries: AsyncIterable<LayerEntry>): Promise<void>;
   /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */
   readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<TreeFile[]>;
-  openDoor(onConnection: (socket: Duplex) => void): Promise<Door>;
+  /** `port` inside, so that a sandbox has several; default: 4000. A backend that takes another one says it in the door's URL. */
+  openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door>;
   /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
   freeze(): Promise<void>;
   /**

@@ -1,5 +1,6 @@
 /** A rollout's record and its verdict, as they stand in `rollouts.jsonl` (the last line of a rollout_id and attempt wins). */
 import { z } from "zod";
+import { NetworkUse } from "./network.ts";
 import { ErrorRecord, Time } from "./session-log.ts";
 
 export const VerdictStatus = z.enum(["graded", "no_output", "grader_error", "grader_timeout", "infra_error", "cancelled"]);
@@ -52,6 +53,9 @@ export const RolloutRecord = z.strictObject({
     .nullable()
     .default(null)
     .describe("what the agent changed: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
+  network: NetworkUse.nullable()
+    .default(null)
+    .describe("what went out of its sandboxes and what was refused; null where the task has no network"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */
   output_tail: z.string().nullable(),

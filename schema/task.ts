@@ -4,6 +4,7 @@
  */
 import { posix } from "node:path";
 import { z } from "zod";
+import { NetworkAccess } from "./network.ts";
 
 /** A timer of 2^31 ms or more fires at once; the grader's has two minutes on top. */
 const longestSeconds = 2_000_000;
@@ -83,6 +84,19 @@ export const Environment = z
       .nullable()
       .default(null)
       .describe("platform that the image must have"),
+    network: NetworkAccess.default("none").describe(
+      "what the agent's commands reach beside the model: nothing, named hosts, or any public one",
+    ),
+    setup: z
+      .strictObject({
+        command: z.array(z.string()).min(1).describe("run in the workdir, as the sandbox's user, after the task's files were put there"),
+        network: NetworkAccess.default("none").describe(
+          "what this command reaches; cut before the agent starts, and before a work is graded",
+        ),
+      })
+      .nullable()
+      .default(null),
+    grading_network: NetworkAccess.default("none").describe("what the sandbox that grades reaches"),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],

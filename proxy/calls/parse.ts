@@ -1,7 +1,7 @@
 /** The request in neutral form, as far as its client may ask for it. */
 import type { NeutralRequest } from "../../schema/message.ts";
+import type { Network } from "../../wire/network.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Network } from "../sandboxed/fetch-image.ts";
 import { withImagesInside } from "../sandboxed/images-inside.ts";
 import { assertOpenParameters } from "../sandboxed/sandboxed-request.ts";
 import { assertReferencesInside } from "../sandboxed/schema-references.ts";

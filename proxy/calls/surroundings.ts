@@ -1,6 +1,6 @@
+import type { Network } from "../../wire/network.ts";
 import type { Continuity } from "../continuity/continuity.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
-import type { Network } from "../sandboxed/fetch-image.ts";
 
 /** What a call needs of the proxy around it. */
 export type CallSurroundings = {

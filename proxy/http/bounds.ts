@@ -42,6 +42,12 @@ export const Bounds = z.strictObject({
   new_bytes_per_second: count
     .default(mebibyte / 8)
     .describe("the same over time, and as many as `new_bytes` at once; more wait, then 429 (a screenshot of 1 MB every eight seconds)"),
+  network_connections: count
+    .default(64)
+    .describe("connections to hosts that its task allows, open at once; one more is reset (npm opens up to fifty)"),
+  network_bytes: count
+    .default(4 * 1024 * mebibyte)
+    .describe("bytes to and from such hosts over all of a rollout, set-up and grading included; then its connections end"),
 });
 export type Bounds = z.infer<typeof Bounds>;
 
@@ -55,6 +61,8 @@ const ownBounds: Bounds = {
   bytes_in_flight: 1024 * mebibyte,
   new_bytes: 16 * 1024 * mebibyte,
   new_bytes_per_second: 1024 * mebibyte,
+  network_connections: 512,
+  network_bytes: 1024 * 1024 * mebibyte,
 };
 
 export function boundsOf({ sandboxed }: SessionSpec, ofSandboxes: Bounds): Bounds {

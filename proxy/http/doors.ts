@@ -5,9 +5,9 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { Pace } from "../../host/pace.ts";
 import type { Session } from "../session/session.ts";
 import type { Gate } from "./gate.ts";
-import { Pace } from "./pace.ts";
 import { discard } from "./request-bytes.ts";
 
 /** A harness that opens a connection a request, and tries each four times, is slower. */

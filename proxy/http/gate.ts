@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../errors.ts";
+import { Pace } from "../../host/pace.ts";
 import type { Brought } from "../../wire/growing-json.ts";
 import type { Session } from "../session/session.ts";
 import { type Bounds, boundsOf } from "./bounds.ts";
 import type { Exchange } from "./exchange.ts";
 import { FairShare } from "./fair-share.ts";
-import { Pace } from "./pace.ts";
 
 /** As long as a harness waits for the first byte of an answer without a doubt. */
 const patienceMs = 30_000;

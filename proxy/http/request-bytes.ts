@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../errors.ts";
+import type { Pace } from "../../host/pace.ts";
 import type { BodySeen } from "../../schema/session-log.ts";
-import type { Pace } from "./pace.ts";
 
 export type ReadLimits = {
   limit: number;

@@ -8,8 +8,9 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIPv6 } from "node:net";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import { checkedAddresses, type Network } from "../../wire/network.ts";
+import { isPublicAddress } from "../../wire/public-address.ts";
 import { globMatches } from "../pool/routes.ts";
-import { isPublicAddress } from "./public-address.ts";
 import { imageOutside } from "./sandboxed-request.ts";
 
 /** What an image may weigh at the vendors' own APIs, or more. */
@@ -17,9 +18,6 @@ const maxBytes = 20 * 1024 * 1024;
 /** For all hops together: a call waits for it. */
 const withinMs = 30_000;
 const maxRedirects = 3;
-
-/** How names become addresses, and which of those may be connected to. */
-export type Network = { resolve(host: string): Promise<string[]>; mayConnect(address: string): boolean };
 
 const publicNetwork: Network = {
   resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
@@ -61,11 +59,8 @@ function allowed(text: string, origins: readonly string[]): URL {
 
 async function open(url: URL, network: Network, signal: AbortSignal): Promise<IncomingMessage> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const addresses = await network.resolve(host);
-  const address = addresses[0];
-  // One that is not public makes all of them suspect: which one would be taken is the name server's choice.
-  if (address === undefined || !addresses.every((each) => network.mayConnect(each)))
-    throw new Error(`${url.host} is not an address of the public internet`);
+  const [address] = (await checkedAddresses(host, network)) ?? [];
+  if (address === undefined) throw new Error(`${url.host} is not an address of the public internet`);
   const family = isIPv6(address) ? 6 : 4;
   const request = url.protocol === "https:" ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {

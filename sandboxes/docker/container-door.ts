@@ -10,17 +10,23 @@ import { engineWork } from "./client.ts";
 import { doorId } from "./container.ts";
 import { attach } from "./exec.ts";
 
-export async function openContainerDoor(docker: Docker, containerId: string, kind: DoorKind, onConnection: OnConnection): Promise<Door> {
+export async function openContainerDoor(
+  docker: Docker,
+  containerId: string,
+  kind: DoorKind,
+  onConnection: OnConnection,
+  port?: number,
+): Promise<Door> {
   const pid = kind === "forwarder" ? null : await localPid(docker, containerId);
   if (pid === null && kind === "namespace") throw doorError(new Error("it needs root and a Docker engine on this Linux machine"));
   if (pid !== null) {
     try {
-      return await openNamespaceDoor(pid, onConnection);
+      return await openNamespaceDoor(pid, onConnection, port);
     } catch (error) {
       if (kind === "namespace") throw doorError(error);
     }
   }
-  return ForwarderDoor.open(startIn(docker, containerId), onConnection);
+  return ForwarderDoor.open(startIn(docker, containerId), onConnection, port);
 }
 
 /** The container's process as this machine knows it; null where the engine's pids are not ours (virtual machine, remote). */

@@ -217,8 +217,8 @@ export class DockerSandbox implements Sandbox {
     return places.some(({ target }) => isBelow(folder, target)) ? beside : beside + this.#layerBytes + this.#imageBytes;
   }
 
-  async openDoor(onConnection: (socket: Duplex) => void): Promise<Door> {
-    const door = await openContainerDoor(this.#docker, this.id, this.#doorKind, onConnection);
+  async openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door> {
+    const door = await openContainerDoor(this.#docker, this.id, this.#doorKind, onConnection, port);
     this.#doors.add(door);
     return {
       url: door.url,

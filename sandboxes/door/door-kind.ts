@@ -4,7 +4,8 @@ import { AlidadeError, messageOf } from "../../errors.ts";
 
 /** Fixed, so that nothing random can find its way into a transcript. */
 export const doorPort = 4000;
-export const doorUrl = `http://127.0.0.1:${doorPort}`;
+/** Where the network of a task that may reach hosts is: the usual port of such proxies. */
+export const networkPort = 3128;
 /** Where the forwarder's pack lies inside. */
 export const doorInside = "/opt/alidade/door";
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../errors.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
 import type { Door } from "../sandbox.ts";
-import { doorError, doorInside, doorPort, doorUrl, type OnConnection, openMs } from "./door-kind.ts";
+import { doorError, doorInside, doorPort, type OnConnection, openMs } from "./door-kind.ts";
 import { forwarderFile } from "./door-pack.ts";
 import { Multiplexer } from "./multiplexer.ts";
 
@@ -22,7 +22,7 @@ export type AttachedProcess = {
 /** Starts the forwarder as another user, so that the agent can neither signal nor trace it. */
 export type StartForwarder = (argv: string[], env: Record<string, string>, signal: AbortSignal) => Promise<AttachedProcess>;
 
-const argv = [`${doorInside}/node`, "--disable-warning=ExperimentalWarning", `${doorInside}/${forwarderFile}`, String(doorPort)];
+const argv = [`${doorInside}/node`, "--disable-warning=ExperimentalWarning", `${doorInside}/${forwarderFile}`];
 /** An image may set these; the forwarder is ours. */
 const env = { NODE_OPTIONS: "", LD_PRELOAD: "", LD_LIBRARY_PATH: "", HOME: "/" };
 
@@ -30,20 +30,23 @@ const env = { NODE_OPTIONS: "", LD_PRELOAD: "", LD_LIBRARY_PATH: "", HOME: "/" }
 const maxRestarts = 5;
 
 export class ForwarderDoor implements Door {
-  readonly url = doorUrl;
+  readonly url: string;
+  readonly #port: number;
   readonly #startProcess: StartForwarder;
   readonly #onConnection: OnConnection;
   readonly #closed = new AbortController();
   #stream: Duplex | null = null;
   #carrying: Promise<void> = Promise.resolve();
 
-  private constructor(start: StartForwarder, onConnection: OnConnection) {
+  private constructor(start: StartForwarder, onConnection: OnConnection, port: number) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#port = port;
     this.#startProcess = start;
     this.#onConnection = onConnection;
   }
 
-  static async open(start: StartForwarder, onConnection: OnConnection): Promise<ForwarderDoor> {
-    const door = new ForwarderDoor(start, onConnection);
+  static async open(start: StartForwarder, onConnection: OnConnection, port = doorPort): Promise<ForwarderDoor> {
+    const door = new ForwarderDoor(start, onConnection, port);
     try {
       await door.#start(0);
       return door;
@@ -62,7 +65,7 @@ export class ForwarderDoor implements Door {
 
   /** Resolves when the forwarder listens. */
   async #start(restarts: number): Promise<void> {
-    const attached = await this.#startProcess(argv, env, this.#closed.signal);
+    const attached = await this.#startProcess([...argv, String(this.#port)], env, this.#closed.signal);
     const { stream } = attached;
     this.#stream = stream;
     stream.on("error", () => {});

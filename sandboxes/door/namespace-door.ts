@@ -7,7 +7,7 @@ import { access, readFile, readlink } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
 import { BoundedOutput } from "../../host/bounded-output.ts";
 import type { Door } from "../sandbox.ts";
-import { doorPort, doorUrl, type OnConnection, openMs } from "./door-kind.ts";
+import { doorPort, type OnConnection, openMs } from "./door-kind.ts";
 import { maxStreams } from "./multiplexer.ts";
 
 /**
@@ -33,8 +33,8 @@ const listenAndHandOver = `const server = require("net").createServer();
 server.listen({ port: Number(process.argv[1]), host: "127.0.0.1", backlog: 1024 }, () =>
   process.send("server", server, () => { process.disconnect(); process.exit(0); }));`;
 
-export async function openNamespaceDoor(pid: number, onConnection: OnConnection): Promise<Door> {
-  const server = await listenIn(pid);
+export async function openNamespaceDoor(pid: number, onConnection: OnConnection, port = doorPort): Promise<Door> {
+  const server = await listenIn(pid, port);
   // As many as the forwarder carries: each is a file of this process, and others need some too.
   server.maxConnections = maxStreams;
   const sockets = new Set<Socket>();
@@ -46,7 +46,7 @@ export async function openNamespaceDoor(pid: number, onConnection: OnConnection)
     onConnection(socket);
   });
   return {
-    url: doorUrl,
+    url: `http://127.0.0.1:${port}`,
     [Symbol.asyncDispose]: async () => {
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
@@ -55,9 +55,9 @@ export async function openNamespaceDoor(pid: number, onConnection: OnConnection)
   };
 }
 
-function listenIn(pid: number): Promise<Server> {
+function listenIn(pid: number, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const enter = ["-t", String(pid), "-n", process.execPath, "-e", listenAndHandOver, String(doorPort)];
+    const enter = ["-t", String(pid), "-n", process.execPath, "-e", listenAndHandOver, String(port)];
     const child = spawn("nsenter", enter, { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { PATH: process.env.PATH }, timeout: openMs });
     const problems = new BoundedOutput(2_000);
     child.stderr?.on("data", (chunk: Buffer) => problems.push(chunk));

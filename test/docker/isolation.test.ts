@@ -1,13 +1,17 @@
 /** From inside a container nothing answers but the door. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { createServer as createTcpServer, type Server } from "node:net";
-import { networkInterfaces } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
+import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
@@ -31,6 +35,26 @@ const door = () => new Promise((resolve) => http.get("http://127.0.0.1:4000/", (
   console.log(JSON.stringify(Object.fromEntries([await door(), ...(await Promise.all([...addresses.map(tcp), ...names.map(name)]))])));
 })();`;
 
+/** Prints the body of each address, on a line of its own; Node's own client finds the proxy by its variables. */
+const fetchAll = `
+process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+process.removeAllListeners("warning");
+(async () => { for (const url of process.argv.slice(1)) console.log(await fetch(url).then((r) => r.text(), () => "failed")); })();`;
+
+/** TLS with a certificate of its own. */
+async function secureWebsite() {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-website-"));
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const request = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=a.org"];
+  await run("openssl", [...request, "-keyout", key, "-out", cert]);
+  const options = { key: await readFile(key), cert: await readFile(cert) };
+  await rm(folder, { recursive: true });
+  const server = createSecureServer(options, (_request, response) => response.end("the website"));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return Object.assign(server, { port: typeof address === "object" && address !== null ? address.port : 0 });
+}
+
 async function listening(host: string): Promise<Server & AsyncDisposable & { port: number }> {
   const server = createTcpServer((socket) => socket.on("error", () => {}).end("reached"));
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
@@ -39,7 +63,9 @@ async function listening(host: string): Promise<Server & AsyncDisposable & { por
 }
 
 for (const kind of ["forwarder", "namespace"] as const) {
-  test(`${kind} door: nothing but the door answers from inside`, { timeout: 120_000 }, async (t) => {
+  test(`${kind} door: nothing but the door answers from inside, and the network that was opened, as long as it is`, {
+    timeout: 120_000,
+  }, async (t) => {
     if (!(await need(t, "docker"))) return;
     if (kind === "namespace" && process.geteuid?.() !== 0) return t.skip("the namespace door needs root");
     // Stand-ins for an engine (bound to all addresses) and for the control listener (bound to loopback).
@@ -59,6 +85,12 @@ for (const kind of ["forwarder", "namespace"] as const) {
     );
     const server = createServer((_request, response) => response.end("the door"));
     await using _door = await sandbox.openDoor((socket) => void server.emit("connection", socket));
+    await using website = await secureWebsite();
+    const rules = {
+      ...plainRules(),
+      network: { resolve: async () => ["127.0.0.1"], mayConnect: (address: string) => address === "127.0.0.1" },
+    };
+    const network = await openNetwork(sandbox, "agent", { allow: [`a.org:${website.port}`] }, rules);
 
     const hostAddresses = Object.values(networkInterfaces()).flatMap((list) =>
       (list ?? []).filter(({ family }) => family === "IPv4").map(({ address }) => address),
@@ -71,6 +103,17 @@ for (const kind of ["forwarder", "namespace"] as const) {
     const outcomes = JSON.parse(stdout || `{"error": ${JSON.stringify(stderr)}}`) as Record<string, string>;
 
     assert.equal(outcomes.door, "the door");
+    const addressesInside = ["https://a.org", "https://b.org", "https://127.0.0.1", "http://127.0.0.1"].map(
+      (url) => `${url}:${website.port}/`,
+    );
+    const fetched = async () => (await sandbox.exec([node, "-e", fetchAll, ...addressesInside], { env: network.env })).stdout;
+    assert.equal(await fetched(), "the website\nfailed\nfailed\nfailed\n");
+    assert.deepEqual(
+      rules.log.use().destinations.map(({ host }) => host),
+      ["a.org"],
+    );
+    await network[Symbol.asyncDispose]();
+    assert.equal(await fetched(), "failed\nfailed\nfailed\nfailed\n");
     for (const address of addresses) assert.match(outcomes[address] ?? "", /^(ENETUNREACH|ECONNREFUSED|EHOSTUNREACH)$/, address);
     for (const name of names) assert.match(outcomes[name] ?? "", /^(EAI_AGAIN|ENOTFOUND)$/, name);
     // The same knocks from outside are answered: a way out would have been seen.

@@ -8,6 +8,7 @@ import type { PreparedRollout } from "../../rollouts/prepare.ts";
 import type { RolloutPlan } from "../../rollouts/rollout-plan.ts";
 import { runHarness } from "../../rollouts/run-harness.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
+import type { OpenNetwork } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
@@ -95,7 +96,8 @@ async function begin(
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
   const plan = { harness, task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
   // In an object: an async function would wait for it.
-  return { session, running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch } as PreparedRollout, signal) };
+  const network: OpenNetwork = { env: {}, [Symbol.asyncDispose]: async () => undefined };
+  return { session, running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch, network } as PreparedRollout, signal) };
 }
 
 /** Asks for an answer and ends before it comes. */
