@@ -42,7 +42,8 @@ async function buildOf(name: string, lines: string, files: Record<string, string
   const base = await ensureBaseImage({ signal });
   for (const [path, content] of Object.entries({ Dockerfile: `FROM ${base}\n${lines}\n`, ...files }))
     await writeFile(join(context, path), content);
-  return Environment.parse({ build: { context, args: { GREETING: "hello" } }, workdir: "/made" });
+  // As root: no second image is made of it, whose workdir is the agent's, and nothing is left behind.
+  return Environment.parse({ build: { context, args: { GREETING: "hello" } }, workdir: "/made", user: "root" });
 }
 
 test("a task's build is made once by content hash; one that fails is typed, with the end of its output, and others go on", {
