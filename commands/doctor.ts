@@ -1,9 +1,10 @@
-/** `alidade doctor`: what an inference server gives, what it does not, and what to do about each gap. */
+/** `alidade doctor`: what an inference server gives, what it does not, what this machine has, and what to do about each gap. */
 import type { Command } from "commander";
-import { loadConfig } from "../config.ts";
+import { type Config, loadConfig } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
-import type { EngineFacts } from "../engines/index.ts";
+import { type EngineFacts, engineRegistry } from "../engines/index.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
+import { examineMachine } from "../sandboxes/examine-machine.ts";
 import { print, say, table } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
@@ -14,33 +15,53 @@ import { terminal } from "./terminal.ts";
 export function doctor(program: Command): void {
   addEngineFlags(program.command("doctor"))
     .description(
-      "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Ends with 1 where nothing can be trained on what it returns.",
+      "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Then looks at this machine: what dead runs left behind, what is kept, and whether memory and disk run short; without an engine at that alone. Ends with 1 where nothing can be trained on what it returns.",
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
     .option("--json", "print one JSON object: facts and findings")
     .addHelpText(
       "after",
-      "\nExamples:\n  alidade doctor --engine http://127.0.0.1:8000\n  alidade doctor --engine http://127.0.0.1:30000 --kind sglang --json",
+      "\nExamples:\n  alidade doctor\n  alidade doctor --engine http://127.0.0.1:8000\n  alidade doctor --engine http://127.0.0.1:30000 --kind sglang --json",
     )
     .action(async (flags: DoctorFlags) => {
       const signal = terminal().stopSignal();
       const config = await loadConfig({ env: terminal().env, file: flags.config, overrides: enginesOf(flags) });
       sayUnknownVariables(config);
-      await using opened = await openEngines(config, signal);
-      const looked: Looked[] = [];
-      for (const { name, engine } of opened.engines) {
-        const facts = await probeEngine(engine, signal);
-        looked.push({ name, trainable: facts.missing === null, facts, findings: await examine(engine, facts, signal) });
+      const looked = (await namesEngine(config)) ? await lookAtEngines(config, signal) : [];
+      const machine = await examineMachine(signal);
+      const trainable = looked.length === 0 ? null : looked.every((one) => one.trainable);
+      if (flags.json) print(JSON.stringify({ trainable, engines: looked, machine }));
+      else {
+        for (const one of looked) printLooked(one);
+        printFindings(machine);
       }
-      if (flags.json) print(JSON.stringify({ trainable: looked.every((one) => one.trainable), engines: looked }));
-      else for (const one of looked) printLooked(one);
       if (looked.some((one) => !one.trainable)) terminal().exitCode = 1;
     });
+}
+
+/** Without one, the machine is looked at alone. */
+async function namesEngine({ engine, engines }: Config): Promise<boolean> {
+  return engines !== undefined || engine.url !== undefined || (await engineRegistry.load(engine.kind)).defaultUrl !== undefined;
+}
+
+async function lookAtEngines(config: Config, signal: AbortSignal): Promise<Looked[]> {
+  await using opened = await openEngines(config, signal);
+  const looked: Looked[] = [];
+  for (const { name, engine } of opened.engines) {
+    const facts = await probeEngine(engine, signal);
+    looked.push({ name, trainable: facts.missing === null, facts, findings: await examine(engine, facts, signal) });
+  }
+  return looked;
 }
 
 type Looked = { name: string; trainable: boolean; facts: EngineFacts; findings: Finding[] };
 
 function printLooked({ name, facts, findings }: Looked): void {
+  printFindings(findings);
+  say(facts.missing === null ? `\n${name} can be trained on.\n` : `\nNothing can be trained on what ${name} returns: ${facts.missing}\n`);
+}
+
+function printFindings(findings: Finding[]): void {
   print(
     table(
       ["", "what", "found"],
@@ -48,7 +69,6 @@ function printLooked({ name, facts, findings }: Looked): void {
     ),
   );
   for (const { what, todo } of findings.filter(hasTodo)) print(`\n${visibleText(`${what}: ${todo}`)}`);
-  say(facts.missing === null ? `\n${name} can be trained on.\n` : `\nNothing can be trained on what ${name} returns: ${facts.missing}\n`);
 }
 
 const marks: Record<Finding["status"], string> = { ok: "ok", gap: "gap", unknown: "?" };

@@ -10,9 +10,14 @@ export type Reaped = {
 };
 
 /** Notes the result of one removal; a failure does not stop the others. */
-export async function removeInto(reaped: Reaped, what: string, remove: () => Promise<void>): Promise<void> {
+export async function removeInto(
+  reaped: Reaped,
+  what: string,
+  { only_look = false }: Pick<ReapOptions, "only_look">,
+  remove: () => Promise<void>,
+): Promise<void> {
   try {
-    await remove();
+    if (!only_look) await remove();
     reaped.removed.push(what);
   } catch (error) {
     reaped.failed.push(`${what}: ${messageOf(error)}`);
@@ -20,6 +25,10 @@ export async function removeInto(reaped: Reaped, what: string, remove: () => Pro
 }
 
 export type ReapOptions = {
+  /** Nothing is removed; `removed` says what would be. */
+  only_look?: boolean;
+  /** What is younger is left alone: a run that was killed a moment ago may be gone on with, and removes what it left itself. */
+  min_age_ms?: number;
   /** Also what living processes of this host own. */
   all?: boolean;
   /**
@@ -37,13 +46,20 @@ export type Belongings = {
   host: string;
   /** Milliseconds since 1970. */
   lease: number;
+  /** The same, of its making; left out where that is unknown. */
+  made?: number;
 };
 
 /**
  * Why it may be removed, in words; null: leave it. What another host made is left alone until its lease is over, for
  * from here nothing shows whether its owner lives.
  */
-export async function reasonToRemove(found: Belongings, host: string, { all = false, run }: ReapOptions): Promise<string | null> {
+export async function reasonToRemove(
+  found: Belongings,
+  host: string,
+  { all = false, run, min_age_ms = 0 }: ReapOptions,
+): Promise<string | null> {
+  if (found.made !== undefined && Date.now() - found.made < min_age_ms) return null;
   if (found.lease < Date.now()) return "its lease is over";
   if (found.host !== host) return found.run_id === run ? "its run goes on in another process" : null;
   if (!(await isOwnerAlive(found.owner))) return `its owner, process ${found.owner.split(":")[0]}, is gone`;

@@ -30,7 +30,7 @@ const Owner = z.strictObject({ run_id: z.string(), owner: z.string(), host: z.st
 const abandonedMs = 24 * 3600_000;
 
 /** Makes a folder and writes its owner down. The path is the real one, because programs compare it with the path that they were given. */
-export async function ownedFolder(prefix: string, belongings: Omit<Belongings, "host">): Promise<string> {
+export async function ownedFolder(prefix: string, belongings: Omit<Belongings, "host" | "made">): Promise<string> {
   const folder = await mkdtemp(join(await realpath(tmpdir()), prefix));
   try {
     await writeFile(join(folder, ownerFile), JSON.stringify({ ...belongings, host: await hostId() }));
@@ -51,7 +51,7 @@ export async function reapTemporaryFolders(options: ReapOptions, signal: AbortSi
     const reason = owner === null ? await ageReason(folder) : await reasonToRemove(owner, host, options);
     if (reason === null) continue;
     const what = `folder ${folder}${owner === null ? "" : ` of run ${owner.run_id}`} (${reason})`;
-    await removeInto(reaped, what, () => removeSandboxFolder(folder, []));
+    await removeInto(reaped, what, options, () => removeSandboxFolder(folder, []));
   }
   return reaped;
 }
@@ -73,7 +73,8 @@ async function isOwnFolder(path: string): Promise<boolean> {
 /** null: there is none, or its process was killed while it wrote it. */
 async function readOwner(folder: string): Promise<Belongings | null> {
   try {
-    return Owner.parse(readJson(await readFile(join(folder, ownerFile), "utf8")));
+    const owner = Owner.parse(readJson(await readFile(join(folder, ownerFile), "utf8")));
+    return { ...owner, made: (await lstat(folder)).birthtimeMs };
   } catch {
     return null;
   }

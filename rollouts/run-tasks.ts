@@ -10,6 +10,7 @@ import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { packOf } from "./prepare.ts";
+import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { brokenBy, rolloutsOn } from "./rollouts.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -41,7 +42,10 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
   const begun = await readRollouts(setup.folder.path, alreadyReported);
   const plans = plansOf(setup.run_id, batch, begun, found);
   await makeReady(setup, batch, signal);
-  if (setup.folder.isResumed) await clearAway(setup, signal);
+  // Sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy.
+  const ofThisRun = { run: setup.run_id };
+  if (setup.folder.isResumed) await clearAway(setup, ofThisRun, signal);
+  await using _reaper = reapMeanwhile(setup);
   await closeInterrupted(
     setup,
     begun.filter((record) => record.state !== "done"),
@@ -51,7 +55,7 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
     await submitAll(setup, plans, hasCalled, signal);
   } finally {
     // What a container engine was still making when its client was killed is there by now.
-    if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, signal);
+    if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, ofThisRun, signal);
   }
   const latest = lastOf(await readRollouts(setup.folder.path, alreadyReported));
   const byTask = Map.groupBy(latest.values(), ({ task_id }) => task_id);
@@ -162,18 +166,6 @@ function* eachPlan(
 
 function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
   return new Map(records.map((record) => [record.rollout_id, record]));
-}
-
-/** The sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy. */
-async function clearAway({ backend, run_id, onProgress }: RunSetup, signal: AbortSignal): Promise<void> {
-  const note = (text: string): void => onProgress({ type: "note", text });
-  try {
-    const { removed, failed } = await backend.reap({ run: run_id }, signal);
-    for (const text of removed) note(`removed ${text}`);
-    for (const text of failed) note(`could not remove ${text}`);
-  } catch (error) {
-    note(`what was left behind could not be removed: ${messageOf(error)}`);
-  }
 }
 
 /** Attempts of a dead process: the record of their sessions becomes a trajectory that is not trained. */

@@ -237,18 +237,19 @@ async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> 
   const host = await hostId();
   const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
   const reaped: Reaped = { removed: [], failed: [] };
-  for (const { Id, Labels, Names } of containers) {
+  for (const { Id, Labels, Names, Created } of containers) {
     signal.throwIfAborted();
-    const reason = await reasonToRemove(belongingsOf(Labels), host, options);
+    const reason = await reasonToRemove({ ...belongingsOf(Labels), made: Created * 1000 }, host, options);
     if (reason === null) continue;
     const what = `container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`;
-    await removeInto(reaped, what, () => removeContainer(client.getContainer(Id)));
+    await removeInto(reaped, what, options, () => removeContainer(client.getContainer(Id)));
   }
   // Another process removed this container meanwhile.
   const { removed, failed } = await removeVolumes(
     client,
     [labels.run],
     async (found) => (await reasonToRemove(belongingsOf(found), host, options)) !== null,
+    options.only_look,
   ).catch((error: unknown) => ({ removed: [], failed: [`volumes: ${messageOf(error)}`] }));
   const runs = new Set(removed.map((found) => found[labels.run]));
   for (const run of runs) reaped.removed.push(`${removed.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);

@@ -376,6 +376,7 @@ export async function removeVolumes(
   docker: Docker,
   label: string[],
   wanted: (labels: Record<string, string>) => Promise<boolean> = async () => true,
+  onlyLook = false,
 ): Promise<{ removed: Record<string, string>[]; failed: string[] }> {
   const { Volumes } = await docker.listVolumes({ filters: { label, dangling: ["true"] } });
   const removed: Record<string, string>[] = [];
@@ -383,7 +384,7 @@ export async function removeVolumes(
   for (const { Name, Labels } of Volumes ?? []) {
     if (!(await wanted(Labels ?? {}))) continue;
     try {
-      await docker.getVolume(Name).remove();
+      if (!onlyLook) await docker.getVolume(Name).remove();
       removed.push(Labels ?? {});
     } catch (error) {
       if (!isNotOurs(error)) failed.push(`volume ${Name} of run ${Labels?.[labels.run]}: ${messageOf(error)}`);

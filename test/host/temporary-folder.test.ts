@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Finding } from "../../engines/examine.ts";
 import { currentOwner, hostId } from "../../host/owner.ts";
 import { reasonToRemove } from "../../host/reap.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
@@ -40,6 +41,17 @@ test("reap removes a folder that names no owner when it is a day old, and neithe
   await folderOf(join(temporary, "others"), 25);
   await symlink(join(temporary, "others"), join(temporary, "alidade-sandbox-link"));
   const env = { TMPDIR: temporary, ALIDADE_CACHE: cache, DOCKER_HOST: `unix://${scratch}/none.sock` };
+  const before = (await readdir(temporary)).sort();
+  const looked = await cliProcess(["doctor", "--json"], { env });
+  const { trainable, machine } = JSON.parse(looked.stdout) as { trainable: null; machine: Finding[] };
+  const left = machine.find(({ what }) => what === "left behind");
+  assert.deepEqual([looked.code, trainable, left?.status, left?.todo], [0, null, "gap", "alidade reap"], looked.stderr);
+  assert.match(left?.found ?? "", /alidade-sandbox-old \(it names no owner and is 25 hours old\).*; and 2 more$/s);
+  assert.deepEqual(
+    machine.map(({ what }) => what),
+    ["Docker", "left behind", "memory", "disk"],
+  );
+  assert.deepEqual((await readdir(temporary)).sort(), before, "doctor removes nothing");
   const { code, stdout, stderr } = await cliProcess(["reap", "--json"], { env });
   assert.equal(code, 0, stderr);
   assert.deepEqual((await readdir(temporary)).sort(), ["alidade-sandbox-link", "alidade-sandbox-new", "alidade-sandbox-used", "others"]);
@@ -57,4 +69,11 @@ test("who goes on with a run removes what another boot or container left of it, 
   assert.match((await reasonToRemove(found, "here", { run: "mine" })) ?? "", /its run goes on/);
   const living = { ...found, host: "here", owner: await currentOwner() };
   assert.equal(await reasonToRemove(living, "here", { run: "mine" }), null, "a living owner on this host keeps it");
+});
+
+test("what died a moment ago is left to who goes on with its run, while others clear away", async () => {
+  const dead = { run_id: "r", owner: `${process.pid}:1`, host: "here", lease: Date.now() + hour * 1000, made: Date.now() - 5_000 };
+  assert.equal(await reasonToRemove(dead, "here", { min_age_ms: 60_000 }), null);
+  assert.match((await reasonToRemove(dead, "here", { min_age_ms: 1_000 })) ?? "", /is gone/);
+  assert.match((await reasonToRemove(dead, "here", {})) ?? "", /is gone/);
 });

@@ -1,0 +1,117 @@
+/** What `alidade doctor` says of the machine that sandboxes run on: what was left behind, what is kept, and what runs short. */
+import { readdir, readFile, stat } from "node:fs/promises";
+import { freemem, hostname, tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import type Docker from "dockerode";
+import type { Finding } from "../engines/examine.ts";
+import { messageOf } from "../errors.ts";
+import { cacheRoot } from "../host/cache-folder.ts";
+import { freeDisk, ownMemory } from "../host/room.ts";
+import { dockerClient } from "./docker/client.ts";
+import { docker } from "./docker.ts";
+import { reapAll } from "./index.ts";
+
+/** MiB: what one sandbox may take by default. */
+const scarce = 2048;
+/** A layer's file has a name for the milliseconds until it is mounted. */
+const layerFileMs = 60_000;
+const layerFile = /^alidade-[0-9a-f]{16}$/;
+const listed = 5;
+
+type MachineFact = Omit<Finding, "what">;
+type MachineLook = [what: string, look: () => Promise<MachineFact>];
+
+export async function examineMachine(signal: AbortSignal): Promise<Finding[]> {
+  const missing = await docker.unavailable(signal);
+  const engine = missing === null ? await dockerClient(signal) : null;
+  const looks: MachineLook[] = [
+    ["left behind", () => leftBehind(signal)],
+    ["memory", memory],
+    ["disk", () => disk(engine)],
+  ];
+  if (engine !== null) looks.push(["layers left behind", () => layersLeft(engine)], ["images kept", () => imagesKept(engine)]);
+  const findings = looks.map(async ([what, look]): Promise<Finding> => ({ what, ...(await look().catch(unknown)) }));
+  const noEngine: Finding[] = missing === null ? [] : [{ what: "Docker", found: missing, status: "unknown", todo: null }];
+  return [...noEngine, ...(await Promise.all(findings))];
+}
+
+function unknown(error: unknown): MachineFact {
+  return { found: messageOf(error), status: "unknown", todo: null };
+}
+
+async function leftBehind(signal: AbortSignal) {
+  const { removed, failed } = await reapAll({ only_look: true }, signal);
+  return found([...removed, ...failed], "alidade reap");
+}
+
+/** `what` in words; a line that says what removes it. */
+function found(what: string[], todo: string): MachineFact {
+  if (what.length === 0) return { found: "nothing", status: "ok", todo: null };
+  const more = what.length > listed ? `; and ${what.length - listed} more` : "";
+  return { found: `${what.slice(0, listed).join("; ")}${more}`, status: "gap", todo };
+}
+
+/** File systems of containers that are gone, and their files: a kill in the middle of a start leaves them. */
+async function layersLeft(engine: Docker): Promise<MachineFact> {
+  const { Name, DockerRootDir = "" } = (await engine.info()) as { Name?: string; DockerRootDir?: string };
+  if (Name !== hostname()) return { found: "the engine is on another machine", status: "unknown", todo: null };
+  const containers = await engine.listContainers({ all: true });
+  const isInUse = (name: string) => containers.some(({ Id }) => name === `alidade-${Id.slice(0, 16)}`);
+  const folder = join(DockerRootDir, "tmp");
+  const devices = (await loopDevices(folder)).filter(({ name }) => !isInUse(name)).map(({ device }) => device);
+  const files = await oldFiles(folder);
+  const cures = [
+    ...devices.map((device) => `umount ${device}; losetup -d ${device}`),
+    ...(files.length === 0 ? [] : [`rm ${files.join(" ")}`]),
+  ];
+  return found([...devices, ...files], cures.join("; "));
+}
+
+/** Those whose file lies, or lay, in the folder. */
+async function loopDevices(folder: string): Promise<{ device: string; name: string }[]> {
+  const blocks = (await readdir("/sys/block").catch(() => [])).filter((block) => block.startsWith("loop"));
+  const found = await Promise.all(
+    blocks.map(async (block) => {
+      const file = await readFile(`/sys/block/${block}/loop/backing_file`, "utf8").catch(() => "");
+      const path = file.replace(/(?: \(deleted\))?\n?$/, "");
+      return { device: `/dev/${block}`, name: dirname(path) === folder ? basename(path) : "" };
+    }),
+  );
+  return found.filter(({ name }) => layerFile.test(name));
+}
+
+async function oldFiles(folder: string): Promise<string[]> {
+  const names = (await readdir(folder).catch(() => [])).filter((name) => layerFile.test(name));
+  const paths = names.map((name) => join(folder, name));
+  const made = await Promise.all(paths.map((path) => stat(path).catch(() => null)));
+  return paths.filter((_, index) => Date.now() - (made[index]?.mtimeMs ?? Date.now()) > layerFileMs);
+}
+
+/** Made from the images of tasks; they are no fault, and take space. */
+async function imagesKept(engine: Docker): Promise<MachineFact> {
+  const images = (await engine.listImages()).filter(({ RepoTags }) => RepoTags?.some((tag) => tag.startsWith("alidade/owned:")));
+  if (images.length === 0) return { found: "no alidade/owned", status: "ok", todo: null };
+  const todo = "a run makes them again: docker image ls -q alidade/owned | xargs docker image rm";
+  return { found: `${images.length} alidade/owned (images with the workdir given to the agent)`, status: "ok", todo };
+}
+
+async function memory(): Promise<MachineFact> {
+  const free = Math.floor(freemem() / 1024 ** 2);
+  const all = ownMemory();
+  const todo = "docker stats --no-stream shows what sandboxes take; fewer of them: concurrency.run, limits.memory_mb";
+  return short(`${free} of ${all} MiB free`, free, todo);
+}
+
+async function disk(engine: Docker | null): Promise<MachineFact> {
+  const info = engine === null ? null : ((await engine.info()) as { Name?: string; DockerRootDir?: string });
+  const root = info?.Name === hostname() ? info.DockerRootDir : undefined;
+  const places = [...(root === undefined ? [] : [root]), tmpdir(), cacheRoot()];
+  const free = await Promise.all(places.map((place) => freeDisk(place).catch(() => null)));
+  const said = places.map((place, index) => `${place}: ${free[index] === null ? "?" : `${free[index]} MiB`} free`);
+  const least = Math.min(...free.filter((one) => one !== null));
+  return short(said.join(", "), least, "docker system df shows what the engine keeps, docker image prune removes images without a name");
+}
+
+function short(found: string, free: number, todo: string): MachineFact {
+  return free < scarce ? { found, status: "gap", todo } : { found, status: "ok", todo: null };
+}
