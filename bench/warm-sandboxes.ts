@@ -1,6 +1,6 @@
 /**
  * Sandboxes that are made ahead: how fast one is handed out, what an idle one costs, what a command costs by the engine's
- * exec and over one stream to a process inside, and what all of it comes to for rollouts that do nothing, against a shell
+ * exec and over one stream to a process inside, and what all of it comes to for rollouts of one call, against a shell
  * loop of `docker run` with as many containers. Then a run is killed in the middle, and what `reap` leaves is counted.
  *
  *     node bench/warm-sandboxes.ts [rollouts] [concurrency] [idle]

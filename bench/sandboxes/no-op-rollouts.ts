@@ -1,4 +1,4 @@
-/** Rollouts in Docker whose harness and grader do nothing, in a process of their own: it may be killed in the middle. */
+/** Rollouts in Docker whose harness makes one call and whose grader does nothing, in a process of their own: it may be killed in the middle. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +22,14 @@ const task = Task.parse({
   limits: { memory_mb: 256, disk_mb: 64, agent_seconds: 120, grade_seconds: 120 },
   grader: { kind: "script", command: ["echo", '{"reward":1}'] },
 });
+
+const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "i" }] });
+/** With the shell alone, so that the harness itself costs nothing. */
+const oneCall = [
+  "exec 3<>/dev/tcp/127.0.0.1/4000",
+  `printf 'POST /v1/chat/completions HTTP/1.1\\r\\nHost: a\\r\\nContent-Type: application/json\\r\\nContent-Length: ${body.length}\\r\\nConnection: close\\r\\n\\r\\n%s' '${body}' >&3`,
+  "cat <&3",
+].join("; ");
 let done = 0;
 
 /** Milliseconds for all of them. */
@@ -42,7 +50,7 @@ async function run({ run_id, rollouts, concurrency, warm }: NoOps): Promise<numb
       if (type === "done") done += 1;
     };
     const setup = { run_id, owner: await currentOwner(), backend: docker, proxy, folder, slots, onProgress };
-    const harness = commandHarness({ argv: ["true"] });
+    const harness = commandHarness({ argv: ["bash", "-c", oneCall] });
     const batch = { tasks: [task], samples: rollouts, retries: 0, harness, session: {} };
     const records = await runTasks({ ...setup, ...(warm > 0 && { warm: pool }) }, batch, signal);
     const bad = records.find(({ verdict }) => verdict?.reward !== 1);
