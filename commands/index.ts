@@ -33,6 +33,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./check.ts")).check,
   },
   {
+    name: "regrade",
+    summary: "grade the works that a run kept again, without a model",
+    load: async () => (await import("./regrade.ts")).regrade,
+  },
+  {
     name: "ls",
     summary: "list runs, rollouts and sessions, by task, reward, end and label",
     load: async () => (await import("./ls.ts")).ls,

@@ -23,7 +23,7 @@ import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flag
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
-import { policyNotes } from "./policy-notes.ts";
+import { policyNotes } from "./run/policy-notes.ts";
 import { terminal } from "./terminal.ts";
 
 /** A person's program keeps its own parameters, unless flags force others. */

@@ -1,8 +1,6 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
-import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { z } from "zod";
 import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
@@ -24,14 +22,10 @@ import {
 } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
-import { pickBackend } from "../sandboxes/index.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
-import { samePlace } from "../sandboxes/process/same-place.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
-import { readJson } from "../schema/read-json.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
@@ -43,7 +37,9 @@ import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./fla
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
-import { policyNotes } from "./policy-notes.ts";
+import { chooseBackend } from "./run/choose-backend.ts";
+import { describedRun } from "./run/described-run.ts";
+import { policyNotes } from "./run/policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
 
@@ -165,28 +161,12 @@ async function resumed(
     throw new AlidadeError("config_invalid", `--resume goes on with the run's own configuration: ${other} cannot be given as well`, {
       param: other,
     });
-  const text = await readFile(join(path, "run.json"), "utf8").catch((error: unknown) => {
-    throw new AlidadeError("config_invalid", `${path} is no folder of a run: it has no run.json`, { cause: error, param: "resume" });
-  });
-  const described = Described.safeParse(tryJson(text));
-  if (!described.success)
-    throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param: "resume" });
-  const { run_id, config } = described.data;
+  const { run_id, config } = await describedRun(path, "resume");
   return {
     runId: run_id,
     path,
     config: await loadConfig({ env: {}, defaults: config, overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit } }),
   };
-}
-
-const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });
-
-function tryJson(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function resolvePath(path: string): string {
@@ -269,24 +249,6 @@ export async function executeRun(options: {
 
 function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
   return { connections: network_connections, bytes: network_bytes };
-}
-
-/** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */
-async function chooseBackend(config: Config, signal: AbortSignal, onProgress: (event: ProgressEvent) => void): Promise<SandboxBackend> {
-  const { backend, reason } = await pickBackend(config.sandbox, signal);
-  if (backend.capabilities.isolation === "none" && !config.unsafe_host)
-    throw new AlidadeError(
-      "unsafe_host_refused",
-      `${reason} The process sandbox isolates nothing: harness and tests would run as you, on this machine. Start Docker, or pass --unsafe-host to accept that.`,
-      { param: "unsafe_host" },
-    );
-  onProgress({ type: "note", text: reason });
-  if (backend.capabilities.isolation === "none" && (await samePlace()) === null)
-    onProgress({
-      type: "note",
-      text: "mounts are not permitted here, so each sandbox has its own path. A harness that prints the path gives each rollout of a group another prompt; nemo-rl and nemo-gym leave such groups out",
-    });
-  return backend;
 }
 
 async function harnessOf({ harness }: Config): Promise<Harness> {

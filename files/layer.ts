@@ -8,13 +8,15 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { PassThrough, Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
+import { buffer, text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { extract, type Header, type Pack, pack } from "tar-stream";
+import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import { temporary } from "../host/temporary-folder.ts";
 import { hashOf } from "../schema/ids.ts";
+import { readJson } from "../schema/read-json.ts";
 import { foldersAbove, isExecutable, type TreeFile } from "./file-tree.ts";
 
 /** One path of a layer, with its content where it has any. */
@@ -75,7 +77,7 @@ export async function keepLayer(
       throw error;
     });
     await written;
-    const sha256 = hashOf(changes.map(({ path, type, mode, target, sha256 }) => [path, type, mode, target, sha256]));
+    const sha256 = hashOfWork(changes);
     const file = join(folder, `${sha256}.tar.gz`);
     await rename(join(draft, "layer"), file);
     return { file, sha256, bytes: (await stat(file)).size, changes };
@@ -110,17 +112,33 @@ async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, d
     if (before !== undefined && isSame(before, entry, content)) continue;
     const kind = before === undefined || entry.type === "deleted" ? entry.kind : "modified";
     const sha256 = await writeEntry(archive, entry, content, unsent);
-    const first = entry.type === "hardlink" ? changes.get(entry.target ?? "") : undefined;
-    const { path, mode, size, target } = entry;
-    const asFile = first !== undefined && { type: first.type, size: first.size, target: null, sha256: first.sha256 };
-    changes.set(path, { path, type: entry.type, kind, mode, size, target, sha256, ...asFile });
+    changes.set(entry.path, changeOf({ ...entry, kind }, sha256, changes));
   }
-  for (const path of missing) changes.set(path, { path, type: "deleted", kind: "deleted", mode: 0, size: 0, target: null, sha256: null });
-  const sorted = [...changes.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  for (const path of missing) changes.set(path, deletionOf(path));
+  const sorted = sortedByPath(changes);
   const deleted = sorted.filter(({ type }) => type === "deleted").map(({ path }) => path);
   archive.entry({ name: deletedName, mode: 0o644, mtime: new Date(0) }, JSON.stringify(deleted));
   archive.finalize();
   return sorted;
+}
+
+/** A second name of a file is told as the file. */
+function changeOf({ path, type, kind, mode, size, target }: LayerEntry, sha256: string | null, before: Map<string, Change>): Change {
+  const first = type === "hardlink" ? before.get(target ?? "") : undefined;
+  const asFile = first !== undefined && { type: first.type, size: first.size, target: null, sha256: first.sha256 };
+  return { path, type, kind, mode, size, target, sha256, ...asFile };
+}
+
+function deletionOf(path: string): Change {
+  return { path, type: "deleted", kind: "deleted", mode: 0, size: 0, target: null, sha256: null };
+}
+
+function sortedByPath(changes: Map<string, Change>): Change[] {
+  return [...changes.values()].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+}
+
+function hashOfWork(changes: Change[]): string {
+  return hashOf(changes.map(({ path, type, mode, target, sha256 }) => [path, type, mode, target, sha256]));
 }
 
 function buffered({ content }: LayerEntry): Promise<Buffer> {
@@ -195,8 +213,43 @@ const ownUser = "agent";
 /** Times outside of these have no place in the tarball's header: it would not be read back. */
 const latest = (2 ** 31 - 1) * 1000;
 
+const Deleted = z.array(z.string());
+
+/**
+ * A work that was kept in `folder`. Its tarball does not tell what became of a path that is there: `kind` is "added" for
+ * each. Throws `not_found` where it is not there, and `store_error` where it is damaged.
+ */
+export async function openLayer(folder: string, sha256: string): Promise<WorkLayer> {
+  const file = join(folder, `${sha256}.tar.gz`);
+  const bytes = await stat(file).then(
+    ({ size }) => size,
+    () => null,
+  );
+  if (bytes === null) throw new AlidadeError("not_found", `there is no ${file}`);
+  const changes = new Map<string, Change>();
+  const onDeleted = (paths: string[]): void => {
+    for (const path of paths) changes.set(path, deletionOf(path));
+  };
+  const damaged = (cause?: unknown) => new AlidadeError("store_error", `${file} is damaged`, { cause });
+  try {
+    for await (const entry of readLayer({ file, changes: [] }, onDeleted)) {
+      const hash = createHash("sha256");
+      for await (const chunk of entry.content ?? []) hash.update(chunk);
+      changes.set(entry.path, changeOf(entry, entry.type === "file" ? hash.digest("hex") : null, changes));
+    }
+  } catch (error) {
+    throw damaged(error);
+  }
+  const sorted = sortedByPath(changes);
+  if (hashOfWork(sorted) !== sha256) throw damaged();
+  return { file, sha256, bytes, changes: sorted };
+}
+
 /** What a layer holds, without what is deleted, in the order of its tarball. */
-export async function* readLayer(layer: WorkLayer): AsyncGenerator<LayerEntry, void, undefined> {
+export async function* readLayer(
+  layer: Pick<WorkLayer, "file" | "changes">,
+  onDeleted?: (paths: string[]) => void,
+): AsyncGenerator<LayerEntry, void, undefined> {
   const kinds = new Map(layer.changes.map(({ path, kind }) => [path, kind]));
   const archive = extract();
   const reading = pipeline(createReadStream(layer.file), createGunzip(), new PassThrough(), archive);
@@ -205,7 +258,8 @@ export async function* readLayer(layer: WorkLayer): AsyncGenerator<LayerEntry, v
     const { name, type, mode = 0, uid = 0, gid = 0, uname, mtime = new Date(0), size = 0, linkname } = entry.header;
     const path = name.slice(prefix.length).replace(/\/$/, "");
     const found = Object.entries(tarTypes).find(([, tar]) => tar === type)?.[0] as LayerEntry["type"] | undefined;
-    if (name.startsWith(`${prefix}/`) && found !== undefined) {
+    if (name === deletedName && onDeleted) onDeleted(Deleted.parse(readJson(await text(entry))));
+    else if (name.startsWith(`${prefix}/`) && found !== undefined) {
       if (posix.normalize(path) !== path)
         throw new AlidadeError("output_unreadable", `The work names ${JSON.stringify(path)}, which is no normal path.`);
       const target = linkname === undefined || linkname === null ? null : found === "hardlink" ? linkname.slice(prefix.length) : linkname;

@@ -15,9 +15,10 @@ import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { removeDrafts } from "../files/layer.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import { Trajectory } from "../schema/trajectory.ts";
-import { Appender, privateFileMode, readJsonLines, toStoreError } from "../store/index.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { Appender, privateFileMode, toStoreError } from "../store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
+import { rewriteTrajectories } from "./rewrite-trajectories.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
 
 export class RunFolder implements AsyncDisposable {
@@ -59,7 +60,7 @@ export class RunFolder implements AsyncDisposable {
     scope.use(await lockFolder(path));
     await removeDrafts(join(path, "blobs"));
     const found = await look(path);
-    if (found.orphans > 0) await dropOrphans(path, found);
+    if (found.orphans > 0) await rewriteTrajectories(path, (one) => (found.done.has(attemptKey(one)) ? one : null));
     const file = join(path, "rollouts.jsonl");
     const isResumed = (await stat(file).catch(() => null)) !== null;
     const rollouts = scope.use(await Appender.open(file));
@@ -122,22 +123,4 @@ async function look(path: string): Promise<Found> {
     if (rollout_id !== null) lastAttempts.set(rollout_id, Math.max(attempt, lastAttempts.get(rollout_id) ?? 0));
   }
   return { done, kept, lastAttempts, orphans, damaged };
-}
-
-/** Lines that cannot be read stay as they are: they are all that is left of a record. */
-async function dropOrphans(path: string, { done }: Found): Promise<void> {
-  const file = join(path, "trajectories.jsonl");
-  // Left by a process that was killed at this point.
-  await rm(`${file}.new`, { force: true });
-  await using copy = await Appender.open(`${file}.new`);
-  const lines = readJsonLines<Trajectory | string>(
-    file,
-    (value) => Trajectory.parse(value),
-    (line) => line,
-  );
-  for await (const line of lines) {
-    if (typeof line === "string") await copy.append(`${line}\n`);
-    else if (done.has(attemptKey(line))) await copy.append(`${JSON.stringify(line)}\n`);
-  }
-  await rename(`${file}.new`, file);
 }

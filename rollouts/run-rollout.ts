@@ -211,18 +211,16 @@ function around(plan: RolloutPlan, attempt: RunningAttempt): TrajectoryFacts {
 }
 
 /** What it came to. */
-function worthOf(attempt: RunningAttempt): TrajectoryFacts {
-  const { verdict, error } = attempt;
+function worthOf({ run, verdict, error, session }: RunningAttempt): TrajectoryFacts {
+  return { ...rewardOf(verdict), ...lossOf(run, verdict, error, session?.callCount ?? 0) };
+}
+
+/** A verdict as a trajectory tells it. */
+export function rewardOf(verdict: Verdict | null): Pick<Trajectory, "reward" | "reward_components"> {
+  const components = Object.entries(verdict?.components ?? {});
   return {
     reward: verdict?.reward ?? null,
-    reward_components: Object.entries(verdict?.components ?? {}).map(([name, { value, weight }]) => ({
-      scope: "rollout" as const,
-      target: null,
-      name,
-      value,
-      weight,
-    })),
-    ...lossOf(attempt.run, verdict, error, attempt.session?.callCount ?? 0),
+    reward_components: components.map(([name, { value, weight }]) => ({ scope: "rollout", target: null, name, value, weight })),
   };
 }
 
@@ -249,6 +247,7 @@ function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutReco
     stop_reason: run?.stop_reason ?? attempt.error?.code ?? null,
     exit_code: run?.exit_code ?? null,
     verdict,
+    revision: 1,
     error: attempt.error,
     mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },

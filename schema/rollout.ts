@@ -41,6 +41,8 @@ export const RolloutRecord = z.strictObject({
   stop_reason: z.string().nullable(),
   exit_code: z.number().int().nullable(),
   verdict: Verdict.nullable(),
+  /** Which grading the verdict is: 1 the run's own, one more for each `alidade regrade`. The last one counts. */
+  revision: z.number().int().positive().default(1),
   error: ErrorRecord.nullable(),
   /** Why it is in neither loss nor baseline; null where it counts, or is not over. */
   mask_reason: z.string().nullable().default(null),

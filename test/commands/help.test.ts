@@ -13,6 +13,7 @@ const verbs = [
   "run",
   "doctor",
   "check",
+  "regrade",
   "ls",
   "stats",
   "show",

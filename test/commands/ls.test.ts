@@ -23,6 +23,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   stop_reason: "exited",
   exit_code: 0,
   verdict: null,
+  revision: 1,
   error: null,
   mask_reason: null,
   sandbox: null,

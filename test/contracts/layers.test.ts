@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryLayers } from "../../files/layer.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
+import { reopenWork } from "../../graders/reopen-work.ts";
 import { placeWork, takeWork, workEvidence } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { backends } from "../../sandboxes/index.ts";
@@ -86,6 +87,8 @@ for (const backend of backends)
       await using fresh = await deliveredSandbox(task, backend, owner, signal);
       await placeWork(fresh, task, work, {}, signal);
       assert.equal(await says(fresh, manifest), left);
+      const reopened = await reopenWork(kept.folder, work.sha256, () => deliveredSandbox(task, backend, owner, signal), signal);
+      assert.deepEqual(reopened, work, "a kept work is opened again as it was taken out");
       const evidence = workEvidence(work, task);
       assert.deepEqual(evidence.modified.includes("delivered/changed"), true);
       assert.deepEqual(evidence.deleted.includes("delivered/removed"), true);

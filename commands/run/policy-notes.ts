@@ -1,6 +1,6 @@
 /** What the engines say of the policy that the configuration names; one that differs was refused before. */
-import type { Config } from "../config.ts";
-import type { HarnessProxy } from "../proxy/index.ts";
+import type { Config } from "../../config.ts";
+import type { HarnessProxy } from "../../proxy/index.ts";
 
 /** One sentence for each engine with named weights. */
 export function policyNotes(config: Pick<Config, "policy" | "engines">, proxy: HarnessProxy): string[] {

@@ -1,0 +1,163 @@
+/** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now, and without a model. */
+import { isAbsolute, resolve } from "node:path";
+import { type Command, InvalidArgumentError } from "commander";
+import { type Config, loadConfig } from "../config.ts";
+import { AlidadeError } from "../errors.ts";
+import { currentOwner } from "../host/owner.ts";
+import { fitOneByOne } from "../rollouts/fit-machine.ts";
+import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
+import { openIndex } from "../rollouts/run-index.ts";
+import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
+import { engineAddresses } from "../sandboxes/network/engine-addresses.ts";
+import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
+import { loadTasks } from "../tasks/index.ts";
+import { print, say, table } from "./command-line.ts";
+import { loadPlugIns } from "./flags/plug-in-flags.ts";
+import { toRollouts } from "./overview/entries.ts";
+import { entriesOf } from "./overview/entries-of.ts";
+import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
+import { chooseBackend } from "./run/choose-backend.ts";
+import { describedRun } from "./run/described-run.ts";
+import { runFolderOf } from "./run-folder-of.ts";
+import { terminal } from "./terminal.ts";
+
+type RegradeFlags = FilterFlags & { concurrency: number; overcommit?: boolean; json?: boolean };
+
+export function regrade(program: Command): void {
+  addFilters(program.command("regrade"))
+    .description(
+      "Grades the works that a run kept (blobs/) again, each in a fresh sandbox, by the run's tasks as they are now, and calls no model.\nA new verdict is a new revision of its rollout, and the last one counts: for `export`, `stats` and all else. Nothing of the run changes\nbefore all are graded; broken off, the same command goes on. Ends with 1 where a rollout has no reward, or no new verdict.",
+    )
+    .argument("<run>", "folder of the run")
+    .argument("[rollouts...]", "of these only: rollout id, or TASK/SAMPLE (default: all of the run)")
+    .option("--concurrency <number>", "gradings at once", wholeNumber, 2)
+    .option("--overcommit", "grade also where one sandbox may take more memory or disk than the machine has")
+    .option("--json", "print one JSON object with the rollouts that were graded again, and those that were not with the reason")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade regrade runs/run1abc\n  alidade regrade runs/run1abc slugify/0 --json\n  alidade regrade runs/run1abc --task 'slug*' --reward none",
+    )
+    .action(async (run: string, names: string[], flags: RegradeFlags) => {
+      const signal = terminal().stopSignal();
+      const path = await runFolderOf(run);
+      const { run_id, config: asked } = await describedRun(path, "run");
+      const config = await loadConfig({ env: {}, defaults: asked, overrides: {} });
+      const note = (text: string) => say(`  ${text}`);
+      const isWanted = await selection(path, names, flags);
+      const backend = await chooseBackend(config, signal, (event) => event.type === "note" && note(event.text));
+      const plugIns = await loadPlugIns(config);
+      const load = (place: string) => loadTasks(isAbsolute(place) ? place : resolve(place), { ...plugIns, signal, progress: note });
+      const tasks = (await Promise.all(config.tasks.map(load))).flat();
+      checkPublicNetwork(tasks, config.allow_public_network);
+      fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
+      const environments = tasks.map(({ environment }) => environment);
+      await backend.prepare(environments, { signal, progress: note, user: { run_id, tasks: tasks.map(({ task_id }) => task_id) } });
+      const owner = { run_id, owner: await currentOwner() };
+      let graded = 0;
+      const regrading = await regradeRun(
+        {
+          ...owner,
+          rules: rulesOf(config),
+          path,
+          tasks: new Map(tasks.map((task) => [task.task_id, task])),
+          backend,
+          graders: plugIns.graders,
+          atOnce: flags.concurrency,
+          isWanted,
+          onGraded: (one) => note(`${++graded}: ${nameOf(one)}: ${shown(one.before)} → ${shown(one.after)}`),
+          onDamage: ({ message }) => note(`left out: ${message}`),
+        },
+        signal,
+      ).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+        say(`  stopped: the run's rewards are as they were; the same command goes on after ${graded} gradings`);
+        return null;
+      });
+      if (regrading === null) {
+        terminal().exitCode = 130;
+        return;
+      }
+      await openIndex(path);
+      print(flags.json ? JSON.stringify({ run: path, ...withChanges(regrading) }) : tableOf(regrading));
+      if (regrading.left.length > 0 || regrading.regraded.some(({ after }) => after === null)) terminal().exitCode = 1;
+    });
+}
+
+/** As in the run, and so its engines are out of reach. */
+function rulesOf({ engine, engines = [], bounds }: Config): NetworkRules {
+  const never = engineAddresses(() => [engine, ...engines].flatMap(({ url }) => url ?? []));
+  return { ...plainRules(), never, bounds: { connections: bounds.network_connections, bytes: bounds.network_bytes } };
+}
+
+/** Throws `not_found` for a name that no rollout has, and where none is left. */
+async function selection(path: string, names: string[], flags: FilterFlags): Promise<(record: RolloutRecord) => boolean> {
+  const rollouts = toRollouts(await entriesOf(path));
+  const unknown = names.find((name) => !rollouts.some((one) => namesOf(one).includes(name)));
+  if (unknown !== undefined) throw new AlidadeError("not_found", `${path} holds no rollout "${unknown}"`, { param: "rollouts" });
+  const meant = rollouts.filter((one) => isMeant(flags, one) && (names.length === 0 || namesOf(one).some((name) => names.includes(name))));
+  const ids = new Set(meant.map(({ rollout_id }) => rollout_id));
+  ids.delete(null);
+  if (ids.size === 0)
+    throw new AlidadeError("not_found", `no rollout of ${path} is meant: \`alidade ls rollouts --run ${path}\` lists them`);
+  return ({ rollout_id }) => ids.has(rollout_id);
+}
+
+function namesOf({
+  rollout_id,
+  task_id,
+  sample_index,
+}: {
+  rollout_id: string | null;
+  task_id: string | null;
+  sample_index: number | null;
+}) {
+  return [rollout_id ?? "", `${task_id}/${sample_index}`];
+}
+
+function nameOf({ task_id, sample_index }: { task_id: string; sample_index: number }): string {
+  return `${task_id}/${sample_index}`;
+}
+
+function withChanges({ regraded, left }: Regrading) {
+  return { regraded: regraded.map((one) => ({ ...one, changed: isChanged(one) })), not_regraded: left };
+}
+
+function isChanged({ before, after }: Regraded): boolean {
+  return before !== after;
+}
+
+function tableOf({ regraded, left }: Regrading): string {
+  const rows = regraded.map((one) => [
+    nameOf(one),
+    one.before,
+    one.after,
+    isChanged(one) ? "CHANGED" : "",
+    one.revision,
+    [one.task_changed ? "the task changed" : "", one.error?.message ?? (one.status === "graded" ? "" : one.status)]
+      .filter(Boolean)
+      .join("; "),
+  ]);
+  const parts = [
+    ...(rows.length > 0 ? [table(["rollout", "reward", "new reward", "changed", "revision", "note"], rows)] : []),
+    ...(left.length > 0
+      ? [
+          table(
+            ["not graded again", "reason"],
+            left.map((one) => [nameOf(one), one.reason]),
+          ),
+        ]
+      : []),
+    `${regraded.filter(isChanged).length} of ${regraded.length} rewards changed`,
+  ];
+  return parts.join("\n\n");
+}
+
+function shown(reward: number | null): string {
+  return reward === null ? "none" : String(reward);
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError("Give a whole number of 1 or more.");
+  return Number(text);
+}

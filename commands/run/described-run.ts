@@ -1,0 +1,27 @@
+/** What a run was asked for, from its run.json. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { AlidadeError } from "../../errors.ts";
+import { readJson } from "../../schema/read-json.ts";
+
+const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });
+
+/** Throws `config_invalid` naming `param`. */
+export async function describedRun(path: string, param: string): Promise<z.infer<typeof Described>> {
+  const text = await readFile(join(path, "run.json"), "utf8").catch((error: unknown) => {
+    throw new AlidadeError("config_invalid", `${path} is no folder of a run: it has no run.json`, { cause: error, param });
+  });
+  const described = Described.safeParse(tryJson(text));
+  if (!described.success)
+    throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param });
+  return described.data;
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return readJson(text);
+  } catch {
+    return undefined;
+  }
+}

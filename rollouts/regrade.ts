@@ -1,0 +1,208 @@
+/**
+ * Grades what a run kept again, without any model: each rollout's work in a fresh sandbox, by its task as the task is now. A
+ * new verdict is a new revision of the rollout's record; the last one counts.
+ */
+import { join } from "node:path";
+import { asAlidadeError } from "../errors.ts";
+import { freshSandbox, grade } from "../graders/grade.ts";
+import type { Grader } from "../graders/grader.ts";
+import { graderOf } from "../graders/index.ts";
+import { reopenWork } from "../graders/reopen-work.ts";
+import { lossOf } from "../reconstruct/index.ts";
+import type { NetworkRules } from "../sandboxes/network/open-network.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { hashOf } from "../schema/ids.ts";
+import type { MaskReason } from "../schema/reasons/left-out.ts";
+import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
+import type { Task } from "../schema/task.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
+import { Appender } from "../store/index.ts";
+import { lockFolder } from "./folder-lock.ts";
+import { type NewVerdict, RegradeJournal } from "./regrade-journal.ts";
+import { rewriteTrajectories } from "./rewrite-trajectories.ts";
+import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
+import { rewardOf } from "./run-rollout.ts";
+
+export type RegradeSetup = {
+  /** The run's folder. No other process may be at work in it. */
+  path: string;
+  /** Labels of the sandboxes, for the reaper. */
+  run_id: string;
+  owner: string;
+  /** What the graders' sandboxes may reach. */
+  rules: NetworkRules;
+  /** By their `task_id`. */
+  tasks: ReadonlyMap<string, Task>;
+  backend: SandboxBackend;
+  graders?: readonly Grader[];
+  /** Gradings at once. */
+  atOnce: number;
+  isWanted: (record: RolloutRecord) => boolean;
+  onGraded: (graded: Regraded) => void;
+  onDamage: OnDamage;
+};
+
+export type Regraded = Pick<RolloutRecord, "rollout_id" | "task_id" | "sample_index" | "attempt"> & {
+  before: number | null;
+  after: number | null;
+  status: Verdict["status"];
+  error: Verdict["error"];
+  revision: number;
+  /** The task is another one than when the rollout ran. */
+  task_changed: boolean;
+};
+
+/** Has no new verdict, for the reason. */
+export type NotRegraded = Pick<RolloutRecord, "rollout_id" | "task_id" | "sample_index" | "attempt"> & { reason: string };
+
+export type Regrading = { regraded: Regraded[]; left: NotRegraded[] };
+
+type NewlyGraded = { record: RolloutRecord; fresh: NewVerdict };
+
+/**
+ * The last attempt of every wanted rollout. Nothing of the run changes before all are graded; a signal that fires before
+ * rejects, and the next call goes on from there.
+ */
+export async function regrade(setup: RegradeSetup, signal: AbortSignal): Promise<Regrading> {
+  await using _lock = await lockFolder(setup.path);
+  await using journal = await RegradeJournal.open(setup.path);
+  const last = new Map((await readRollouts(setup.path, setup.onDamage)).map((record) => [record.rollout_id, record]));
+  const wanted = new Map([...last.values()].filter(setup.isWanted).map((record) => [attemptKey(record), record]));
+  const left: NotRegraded[] = [];
+  const found = new Map<string, NewlyGraded>();
+  const leave = (record: RolloutRecord, reason: string) => left.push({ ...namesOf(record), reason });
+  const one = async (record: RolloutRecord, trajectory: Trajectory): Promise<void> => {
+    const fresh = await newVerdict(setup, journal, record, trajectory, signal);
+    if (typeof fresh === "string") leave(record, fresh);
+    else {
+      found.set(attemptKey(record), { record, fresh });
+      setup.onGraded(toRegraded({ record, fresh }));
+    }
+  };
+  const running = new Set<Promise<void>>();
+  const seen = new Set<string>();
+  try {
+    for await (const trajectory of eachTrajectory(setup.path, setup.onDamage)) {
+      signal.throwIfAborted();
+      const record = wanted.get(attemptKey(trajectory));
+      if (record === undefined || seen.has(attemptKey(record))) continue;
+      seen.add(attemptKey(record));
+      const grading = one(record, trajectory);
+      running.add(grading);
+      grading.then(
+        () => running.delete(grading),
+        () => {}, // stays, and is thrown by a wait
+      );
+      while (running.size >= setup.atOnce) await Promise.race(running);
+    }
+    await Promise.all(running);
+    signal.throwIfAborted();
+  } finally {
+    await Promise.allSettled(running);
+  }
+  for (const [key, record] of wanted)
+    if (!seen.has(key)) leave(record, record.state === "done" ? "no trajectory of it can be read" : "it is not over");
+  await keep(setup.path, found);
+  await journal.remove();
+  return { regraded: [...found.values()].map(toRegraded), left };
+}
+
+/** A verdict of this work by this task, of an earlier process or made now; a sentence where there can be none. */
+async function newVerdict(
+  setup: RegradeSetup,
+  journal: RegradeJournal,
+  record: RolloutRecord,
+  trajectory: Trajectory,
+  signal: AbortSignal,
+): Promise<NewVerdict | string> {
+  const task = setup.tasks.get(record.task_id);
+  const reason = whyNot(record, task, setup.graders);
+  if (reason !== null || task === undefined || record.work === null) return reason ?? "";
+  const { rollout_id, attempt, work: kept } = record;
+  const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: taskHash(task) };
+  const earlier = journal.get(key);
+  if (earlier !== undefined) return earlier;
+  const context = { task, signal, ...(setup.graders && { graders: setup.graders }) };
+  const fresh = freshSandbox(context, setup.backend, setup);
+  try {
+    const work = await reopenWork(join(setup.path, "blobs"), kept.sha256, fresh, signal);
+    const verdict = await grade({ ...context, work, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
+    signal.throwIfAborted();
+    // The infrastructure measured nothing: the reward that is there stays.
+    if (verdict.status === "infra_error" || verdict.status === "cancelled") return verdict.error?.message ?? verdict.status;
+    const made = { ...key, verdict, time: Date.now() };
+    await journal.add(made);
+    return made;
+  } catch (error) {
+    signal.throwIfAborted();
+    return asAlidadeError(error, "sandbox_error").message;
+  }
+}
+
+function whyNot(record: RolloutRecord, task: Task | undefined, graders: readonly Grader[] | undefined): string | null {
+  if (record.state !== "done") return "it is not over";
+  if (record.work === null) {
+    const why = record.error?.message ?? record.verdict?.error?.message;
+    return `its work was not kept${why === undefined ? "" : `: ${why}`}`;
+  }
+  if (task === undefined) return `its task ${record.task_id} is not among the run's tasks any more`;
+  return graderOf(task.grader, graders).asksModels ? `its grader ${task.grader.kind} asks a model` : null;
+}
+
+function taskHash(task: Task): string {
+  return hashOf(task).slice(0, 16);
+}
+
+function namesOf({ rollout_id, task_id, sample_index, attempt }: RolloutRecord) {
+  return { rollout_id, task_id, sample_index, attempt };
+}
+
+function toRegraded({ record, fresh: { verdict, task_hash, time } }: NewlyGraded): Regraded {
+  return {
+    ...namesOf(record),
+    before: record.verdict?.reward ?? null,
+    after: verdict.reward,
+    status: verdict.status,
+    error: verdict.error,
+    revision: isKept(record, time) ? record.revision : record.revision + 1,
+    task_changed: task_hash !== record.task_hash,
+  };
+}
+
+/** By a process that died between the records and the end. */
+function isKept({ times }: RolloutRecord, time: number): boolean {
+  return times.regraded === time;
+}
+
+/** Records first: a process that dies before the trajectories finds all verdicts in the journal and does both again. */
+async function keep(path: string, found: Map<string, NewlyGraded>): Promise<void> {
+  if (found.size === 0) return;
+  const worths = new Map([...found].map(([key, one]) => [key, worthOf(one)]));
+  {
+    await using records = await Appender.open(join(path, "rollouts.jsonl"));
+    for (const [key, { record, fresh }] of found) {
+      if (isKept(record, fresh.time)) continue;
+      const { mask_reason } = worths.get(key) ?? record;
+      const times = { ...record.times, regraded: fresh.time };
+      const next = { ...record, verdict: fresh.verdict, revision: record.revision + 1, mask_reason, times };
+      await records.append(`${JSON.stringify(next satisfies RolloutRecord)}\n`);
+    }
+  }
+  await rewriteTrajectories(path, (trajectory) => {
+    const worth = worths.get(attemptKey(trajectory));
+    if (worth === undefined) return trajectory;
+    const others = trajectory.reward_components.filter(({ scope }) => scope !== "rollout");
+    return { ...trajectory, ...worth, reward_components: [...worth.reward_components, ...others] };
+  });
+}
+
+const slowEngine = "cut_by_the_clock_while_the_engine_was_slow" satisfies MaskReason;
+
+/** What the rollout comes to with its new verdict. */
+function worthOf({ record, fresh: { verdict } }: NewlyGraded) {
+  const { stop_reason, error, summary } = record;
+  // Where nothing was measured the record does not say whether the clock or the engine was at fault: then it stays out.
+  const isUntold = stop_reason === "harness_timeout" && record.verdict?.reward === null;
+  const run = stop_reason === null ? null : { stop_reason, slow_engine: isUntold || record.mask_reason === slowEngine };
+  return { ...rewardOf(verdict), ...lossOf(run, verdict, error, summary?.turns ?? 0) };
+}
