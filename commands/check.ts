@@ -11,6 +11,8 @@ import { newId } from "../schema/ids.ts";
 import { loadTasks } from "../tasks/index.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
 import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import { describeVerdict } from "./show/describe-verdict.ts";
+import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
@@ -65,15 +67,30 @@ export function check(program: Command): void {
           }),
         );
       if (flags.json) print(JSON.stringify({ checks: results }));
-      else
+      else {
         print(
           table(
             ["task", "gold", "no change", "verdict"],
             results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
           ),
         );
+        for (const one of results) for (const text of whyNot(one)) print(visibleText(text));
+      }
       if (results.some((one) => !one.passed)) terminal().exitCode = 1;
     });
+}
+
+/** The first grading of each kind that came out otherwise than it must, with its evidence. */
+function whyNot({ task_id, runs }: CheckResult): string[] {
+  const wrong = runs.filter(({ verdict, expected }) => verdict.reward !== expected);
+  const first = [...Map.groupBy(wrong, ({ attempt }) => attempt).values()].flatMap(([one]) => one ?? []);
+  return first.map(({ attempt, time, expected, verdict }) => {
+    const work = attempt === "gold" ? "the gold solution" : "no change";
+    const rows = describeVerdict(verdict).map(([name, value]) => `  ${name.padEnd(12)}  ${value.replaceAll("\n", `\n${" ".repeat(16)}`)}`);
+    return [`\n${task_id}: ${work} must earn ${expected} and earned ${verdict.reward ?? "no reward"} (grading ${time})`, ...rows].join(
+      "\n",
+    );
+  });
 }
 
 type CheckFlags = {

@@ -4,6 +4,7 @@ import { AlidadeError } from "../errors.ts";
 import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../rollouts/index-file.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { readJson } from "../schema/read-json.ts";
+import { RolloutRecord } from "../schema/rollout.ts";
 import { Trajectory } from "../schema/trajectory.ts";
 import { DiskStore } from "../store/disk.ts";
 import { hasTornEnd, readLine } from "../store/json-lines.ts";
@@ -32,6 +33,14 @@ export async function findTrajectory(folder: string, name: string, onDamage: OnL
   const known = new Set(index.trajectories.map(({ figures }) => figures.rollout_id ?? figures.session_id));
   const there = { alike: [...alike, ...begun], known: [...known, ...sessions], damaged: index.damaged.trajectories.length };
   throw new AlidadeError("not_found", await whyNone(folder, name, there), { param: "rollout" });
+}
+
+/** The last record of the trajectory's rollout and attempt; null where there is none that can be read. */
+export async function findRecord(folder: string, { rollout_id, attempt }: Trajectory): Promise<RolloutRecord | null> {
+  const { records } = await openIndex(folder);
+  const found = records.findLast(({ figures }) => figures.rollout_id === rollout_id && figures.attempt === attempt);
+  if (found === undefined) return null;
+  return RolloutRecord.parse(readJson((await readLine(join(folder, indexedFiles.rollouts), found.place)).toString("utf8")));
 }
 
 function namesOf({ rollout_id, session_id, trajectory_id, task_id, sample_index }: TrajectoryFigures): string[] {

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { AlidadeError } from "../errors.ts";
 
 /**
- * The run folder itself, or the newest below `runs/` with a record. A run that was refused at its start (no engine, no
+ * The run folder itself, what `serve --out` recorded below it, or the newest below `runs/` with a record. A run that was refused at its start (no engine, no
  * task) leaves an empty folder, which is skipped. Throws `not_found`.
  */
 export async function runFolderOf(folder: string | undefined): Promise<string> {
   if (folder !== undefined) {
-    if (await isRun(folder)) return folder;
+    for (const place of [folder, join(folder, "serve")]) if (await isRun(place)) return place;
     const exists = await stat(folder).catch(() => null);
     throw new AlidadeError("not_found", exists ? `${folder} holds no run: it has no sessions/` : `there is no folder ${folder}`, {
       param: "run",

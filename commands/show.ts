@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { privateFileMode } from "../store/private.ts";
 import { toStoreError } from "../store/store-error.ts";
 import { print, say } from "./command-line.ts";
-import { findTrajectory } from "./find-trajectory.ts";
+import { findRecord, findTrajectory } from "./find-trajectory.ts";
 import { runFolderOf } from "./run-folder-of.ts";
 import { renderHtml } from "./show/render-html.ts";
 import { renderText } from "./show/render-text.ts";
@@ -23,15 +23,18 @@ export function show(program: Command): void {
     .option("--full", "do not shorten tool results and prompts")
     .addHelpText("after", "\nExamples:\n  alidade show slugify-accents/0\n  alidade show ses1a2b… --run runs/run1abc --html session.html")
     .action(async (name: string, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
-      const trajectory = await findTrajectory(await runFolderOf(flags.run), name, (message) => say(`alidade: ${message}`));
-      if (flags.html === "-") print(renderHtml(trajectory));
+      const folder = await runFolderOf(flags.run);
+      const trajectory = await findTrajectory(folder, name, (message) => say(`alidade: ${message}`));
+      const record = flags.json ? null : await findRecord(folder, trajectory);
+      if (flags.html === "-") print(renderHtml(trajectory, record));
       else if (flags.html !== undefined) {
         const { html } = flags;
-        await writeFile(html, renderHtml(trajectory), { mode: privateFileMode }).catch((error: unknown) => {
+        await writeFile(html, renderHtml(trajectory, record), { mode: privateFileMode }).catch((error: unknown) => {
           throw toStoreError(html, error);
         });
         say(`alidade: wrote ${html}`);
-      } else print(flags.json ? JSON.stringify(trajectory) : renderText(trajectory, { full: flags.full === true, color: hasColors() }));
+      } else
+        print(flags.json ? JSON.stringify(trajectory) : renderText(trajectory, { record, full: flags.full === true, color: hasColors() }));
     });
 }
 

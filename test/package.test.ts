@@ -52,8 +52,21 @@ test("the published package holds what it needs and nothing else", async () => {
   const listed = await run("npm", ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=error"], { cwd: root });
   const parsed: unknown = JSON.parse(listed.stdout);
   const paths = filesOf(parsed);
-  for (const file of ["package.json", "LICENSE", "bin/alidade.js"]) assert.ok(paths.includes(file), `${file} is in the package`);
-  const strangers = paths.filter((path) => !/^(dist\/|bin\/|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(path));
+  for (const file of [
+    "package.json",
+    "LICENSE",
+    "bin/alidade.js",
+    "docs/tasks.md",
+    "exporters/README.md",
+    "clients/python/alidade_read.py",
+  ])
+    assert.ok(paths.includes(file), `${file} is in the package`);
+  const strangers = paths.filter(
+    (path) =>
+      !/^(dist\/|bin\/|docs\/|clients\/python\/|(?:exporters|dialects)\/README\.md$|ARCHITECTURE\.md$|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(
+        path,
+      ),
+  );
   assert.deepEqual(strangers, []);
   // TypeScript in a package is only readable, not runnable: Node strips no types below node_modules.
   assert.deepEqual(
@@ -65,13 +78,20 @@ test("the published package holds what it needs and nothing else", async () => {
 test("an old Node gets one clear line", async () => {
   const folder = join(scratch, "old");
   await mkdir(join(folder, "bin"), { recursive: true });
-  for (const file of ["package.json", "bin/alidade.js"]) await copyFile(join(root, file), join(folder, file));
+  for (const file of ["package.json", "bin/alidade.js", "bin/require-node.mjs"]) await copyFile(join(root, file), join(folder, file));
   // A Node that says that it is 14, since none can be assumed here; the syntax is checked by the last test.
   const pretend = join(folder, "pretend.cjs");
   await writeFile(pretend, `Object.defineProperty(process.versions, "node", { value: "14.21.3" });`);
-  const { code, output } = await run(process.execPath, ["--require", pretend, join(folder, "bin/alidade.js"), "--help"]);
-  assert.equal(code, 1);
-  assert.match(output, /^alidade needs Node 24 or newer, and this is Node 14\.21\.3\. .+\n$/);
+  // Where it is called, and where it is installed.
+  for (const script of ["bin/alidade.js", "bin/require-node.mjs"]) {
+    const { code, output } = await run(process.execPath, ["--require", pretend, join(folder, script), "--help"]);
+    assert.equal(code, 1);
+    assert.match(output, /^alidade needs Node 24 or newer, and this is Node 14\.21\.3\. .+\n$/);
+  }
+  const inCheckout = await run(process.execPath, ["--require", pretend, join(root, "bin/require-node.mjs")]);
+  assert.deepEqual([inCheckout.code, inCheckout.output], [0, ""]);
+  const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  assert.equal(scripts.preinstall, "node bin/require-node.mjs");
 });
 
 test("the version is told without the program", async () => {
@@ -86,7 +106,7 @@ test("the version is told without the program", async () => {
 });
 
 test("what runs before Node's version is known is plain JavaScript of 2020", async () => {
-  for (const file of ["bin/alidade.js", "bin/bootstrap.mjs"]) {
+  for (const file of ["bin/alidade.js", "bin/bootstrap.mjs", "bin/require-node.mjs"]) {
     const source = await readFile(join(root, file), "utf8");
     const newer = source.match(/\?\.|\?\?=|\|\|=|&&=|#\w+\s*[=(;]|\bawait\b|\.at\(|\.replaceAll\(|import\.meta\.dirname|with \{ type/g);
     assert.equal(newer, null, `${file} uses ${newer?.join(" ")}`);

@@ -2,6 +2,7 @@
  * A session as one static page: no script, nothing loaded, everything escaped. A content security policy stands in
  * the page as well, so that even a mistake here could load and run nothing.
  */
+import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import {
   blockLabels,
@@ -16,10 +17,11 @@ import {
   spanWidth,
   spanWords,
 } from "./describe.ts";
+import { describeRecord } from "./describe-verdict.ts";
 import { type BlockView, type BranchView, type TraceView, type TurnView, toSessionView } from "./session-view.ts";
 import { visibleText } from "./visible-text.ts";
 
-export function renderHtml(trajectory: Trajectory): string {
+export function renderHtml(trajectory: Trajectory, record: RolloutRecord | null = null): string {
   const view = toSessionView(trajectory);
   const title = `Alidade session ${trajectory.session_id}`;
   return `<!doctype html>
@@ -35,6 +37,7 @@ export function renderHtml(trajectory: Trajectory): string {
 <main>
 <h1>${escaped(trajectory.task.id ?? trajectory.session_id)} <span class="${rewardClass(trajectory.reward)}">${reward(trajectory)}</span></h1>
 ${table(describeSession(view))}
+${record === null ? "" : `<h2>Why</h2>\n${table(describeRecord(record))}`}
 <h2>Traces</h2>
 ${legend}
 ${view.traces.map(trace).join("\n") || "<p>No token ids were recorded, so there are no traces.</p>"}
@@ -137,7 +140,7 @@ main{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 4rem}
 h1{font-size:1.5rem;overflow-wrap:anywhere}h2{margin:2.25rem 0 .5rem;font-size:1.15rem}h3{margin:0 0 .25rem;font-size:1rem}
 a{color:var(--link)}p{margin:.25rem 0}em{color:var(--faint)}
 table{border-collapse:collapse}th{padding:.1rem 1.5rem .1rem 0;font-weight:400;text-align:left;color:var(--faint);white-space:nowrap;vertical-align:top}
-td{overflow-wrap:anywhere}
+td{overflow-wrap:anywhere;white-space:pre-wrap}
 .pill{padding:.1rem .5rem;border:1px solid var(--line);border-radius:1rem;font-size:.8rem;font-weight:400}
 .good{border-color:var(--trainable);color:var(--trainable)}.bad,.error .label{border-color:var(--excluded);color:var(--excluded)}
 .quiet{color:var(--faint)}.alert{color:var(--excluded)}

@@ -1,4 +1,5 @@
 /** A session for the terminal. */
+import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import {
   blockLabels,
@@ -13,6 +14,7 @@ import {
   spanWidth,
   spanWords,
 } from "./describe.ts";
+import { describeRecord } from "./describe-verdict.ts";
 import {
   type BlockView,
   type BranchView,
@@ -27,6 +29,8 @@ import { shortened, visibleText } from "./visible-text.ts";
 export type TextOptions = {
   /** Do not shorten prompts and tool results. */
   full?: boolean;
+  /** The rollout's record; null where there is none. */
+  record?: RolloutRecord | null;
   /** ANSI colours, for a terminal. */
   color?: boolean;
 };
@@ -36,6 +40,7 @@ export function renderText(trajectory: Trajectory, options: TextOptions = {}): s
   const ink = options.color ? inked : plain;
   const sections = [
     table(describeSession(view), ink),
+    options.record ? `${ink.title("Why")}\n${table(describeRecord(options.record), ink)}` : "",
     ...view.turns.map((turn) => renderTurn(turn, options, ink)),
     `${ink.title("Tree")}\n${view.branches.map((branch) => renderBranch(branch, ink)).join("\n")}`,
     renderTraces(view, ink),

@@ -28,6 +28,10 @@ test("check proves a demo task in the process sandbox, and says when a task does
   const failed = await cli(["check", broken, "--times", "1", "--sandbox", "process", "--unsafe-host"]);
   assert.equal(failed.code, 1);
   assert.match(failed.stdout, /merge-ranges +0 +0 +DOES NOT HOLD/);
+  assert.match(
+    failed.stdout,
+    /the gold solution must earn 1 and earned 0 \(grading 1\)\n {2}verdict .*\n {2}tests +\d+ of \d+ required ones did not pass\n {2}not passed +.+: failed\n(?:.*\n)*? {2}work +~ src\/merge-ranges\.js\n/,
+  );
 });
 
 test("a file or folder without a task is a mistake, not a proof that everything holds", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { findTrajectory } from "../../commands/find-trajectory.ts";
+import { runFolderOf } from "../../commands/run-folder-of.ts";
 import { cliProcess } from "../fakes/processes/cli.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
@@ -31,6 +32,14 @@ test("where no run is named the newest one that recorded anything is taken, not 
   const named = await cliProcess(["export", "--run", "runs/refused"], { cwd });
   assert.equal(named.code, 1, "a folder that is named is the one that is meant");
   assert.match(named.stderr, /0 rows of 0 trajectories\nalidade: NOTHING TO TRAIN/);
+});
+
+test("the folder that was given to serve --out is the one that --run takes", async (t) => {
+  const out = await mkdtemp(join(tmpdir(), "alidade-served-"));
+  t.after(() => rm(out, { recursive: true }));
+  await assert.rejects(runFolderOf(out), { code: "not_found" });
+  await mkdir(join(out, "serve", "sessions"), { recursive: true });
+  assert.equal(await runFolderOf(out), join(out, "serve"));
 });
 
 test("the beginning of a name finds a session of serve too, lists what it may be, and what a killed process cut off is told", async (t) => {

@@ -78,7 +78,10 @@ test("a run file with one's own tasks and harness leaves rollouts, sessions and 
   assert.match(shown.stdout, /echo yes > done\.txt/);
   const page = join(path, "page.html");
   assert.equal((await cli(["show", "small-b/0", "--run", path, "--html", page])).code, 0);
-  assert.match(await readFile(page, "utf8"), /I would rather not/);
+  const whyZero = await readFile(page, "utf8");
+  assert.match(whyZero, /I would rather not/);
+  assert.match(whyZero, /<h2>Why<\/h2>.*verdict<\/th><td>graded, by script .*harness&#39;s exit code<\/th><td>0/s);
+  assert.match((await cli(["show", "small-b/0", "--run", path])).stdout, /\nWhy\n +verdict +graded, by script at T\d\n/);
   assert.equal(jsonOf<Trajectory>(await cli(["show", "small-a/0", "--run", path, "--json"])).rollout_id, rollouts[0]?.rollout_id);
   const unknown = await cli(["show", "small-c/0", "--run", path]);
   assert.equal(unknown.code, 2);

@@ -1,0 +1,73 @@
+/** Why a work earned what it did: the verdict's evidence and the harness's last words, as name and value. */
+import { z } from "zod";
+import type { RolloutRecord, Verdict } from "../../schema/rollout.ts";
+
+/** What is shown of the graders' evidence; each grader gives what it has, plug-ins something else. */
+const Evidence = z.looseObject({
+  required: z.number().nullish().catch(null),
+  failed_count: z.number().nullish().catch(null),
+  failed: z
+    .array(z.looseObject({ name: z.string(), outcome: z.string() }))
+    .nullish()
+    .catch(null),
+  report_problem: z.string().nullish().catch(null),
+  exit_code: z.number().nullish().catch(null),
+  out_of_memory: z.boolean().nullish().catch(null),
+  no_change: z.boolean().nullish().catch(null),
+  added: z.array(z.string()).nullish().catch(null),
+  modified: z.array(z.string()).nullish().catch(null),
+  deleted: z.array(z.string()).nullish().catch(null),
+  output_tail: z.string().nullish().catch(null),
+});
+
+const mostNames = 20;
+const lastLines = 30;
+
+export function describeVerdict(verdict: Verdict): [string, string][] {
+  const { status, tier, grader, error } = verdict;
+  const evidence = Evidence.parse(verdict.evidence);
+  const { failed, failed_count, required } = evidence;
+  const more = (failed_count ?? 0) - Math.min(mostNames, failed?.length ?? 0);
+  const names = (failed ?? []).slice(0, mostNames).map(({ name, outcome }) => `${name}: ${outcome}`);
+  const rows: [string, string | null][] = [
+    ["verdict", `${status}, by ${grader} at ${tier}`],
+    ["error", error && `${error.code}: ${error.message}`],
+    ["tests", required == null ? null : `${failed_count ?? 0} of ${required} required ones did not pass`],
+    ["not passed", names.length === 0 ? null : [...names, ...(more > 0 ? [`and ${more} more`] : [])].join("\n")],
+    ["report", evidence.report_problem ?? null],
+    ["exit code", evidence.exit_code == null ? null : String(evidence.exit_code)],
+    ["memory", evidence.out_of_memory ? "a process of the grading was killed for memory" : null],
+    ["work", changesOf(evidence)],
+    ["output ends", endOf(evidence.output_tail)],
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+function changesOf({ added, modified, deleted, no_change }: z.infer<typeof Evidence>): string | null {
+  if (no_change) return "nothing was changed";
+  const marked = [
+    ...(added ?? []).map((path) => `+ ${path}`),
+    ...(modified ?? []).map((path) => `~ ${path}`),
+    ...(deleted ?? []).map((path) => `- ${path}`),
+  ];
+  if (marked.length === 0) return null;
+  return [...marked.slice(0, mostNames), ...(marked.length > mostNames ? [`and ${marked.length - mostNames} more`] : [])].join("\n");
+}
+
+/** Its last lines; null where there is nothing. */
+function endOf(text: string | null | undefined): string | null {
+  const lines = (text ?? "").trimEnd().split("\n");
+  return lines.length === 1 && lines[0] === "" ? null : lines.slice(-lastLines).join("\n");
+}
+
+/** The same of a rollout's record, with how its harness ended and what it changed. */
+export function describeRecord({ verdict, error, exit_code, output_tail, work }: RolloutRecord): [string, string][] {
+  const rows: [string, string | null][] = [
+    ["rollout's error", error && `${error.code}: ${error.message}`],
+    ...(verdict === null ? [] : describeVerdict(verdict)),
+    ["changes kept in", work && `blobs/${work.sha256}.tar.gz (${work.paths} paths, ${work.bytes.toLocaleString("en")} bytes)`],
+    ["harness's exit code", exit_code === null ? null : String(exit_code)],
+    ["harness's last words", endOf(output_tail)],
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== null);
+}
