@@ -39,6 +39,7 @@ import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
+import { liveProgress } from "./run/live-progress.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
@@ -73,7 +74,7 @@ export function run(program: Command): void {
     .action(async (tasks: string[], flags: RunFlags) => {
       const signal = terminal().stopSignal();
       const started = await start(tasks, flags);
-      const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : printProgress });
+      const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : liveProgress() });
       const damaged: string[] = [];
       const onDamage = ({ message }: AlidadeError): void => void damaged.push(message);
       const tally = tallyOf((await readRollouts(started.path, onDamage)).filter(({ state }) => state === "done"));
@@ -92,8 +93,10 @@ export function run(program: Command): void {
           `\n${started.path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${started.path}\` prints one; \`alidade export --run ${started.path} --format flat\` hands them on; \`alidade fidelity --run ${started.path}\` says what they are worth`,
         );
       }
-      if (signal.aborted) terminal().exitCode = 130;
-      else if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
+      if (signal.aborted) {
+        if (!flags.json) say(`stopped: \`alidade run --resume ${started.path}\` goes on with what is not done`);
+        terminal().exitCode = 130;
+      } else if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
     });
 }
 
@@ -256,16 +259,4 @@ async function harnessOf({ harness }: Config): Promise<Harness> {
   const { command: argv, env, makes, dialects, files, python = null, python_version, node = null, folder = process.cwd() } = harness;
   const isPacked = files.length > 0 || python !== null || node !== null;
   return commandHarness({ argv, env, makes, dialects, ...(isPacked && { own: { folder, files, python, python_version, node } }) });
-}
-
-export function printProgress(event: ProgressEvent): void {
-  if (event.type === "note") say(`  ${event.text}`);
-  else if (event.type === "state")
-    say(`  ${event.task_id}/${event.sample_index}${event.attempt > 1 ? ` attempt ${event.attempt}` : ""}: ${event.state}`);
-  else {
-    const { record } = event;
-    const error = record.error ?? record.verdict?.error ?? null;
-    const outcome = `reward ${record.verdict?.reward ?? "null"}${error ? `, ${error.code}: ${error.message}` : ""}`;
-    say(`  ${record.task_id}/${record.sample_index}: done, ${outcome}`);
-  }
 }

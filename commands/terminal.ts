@@ -9,7 +9,7 @@ import type { Writable } from "node:stream";
 export type Terminal = {
   /** `fd`, where a child process can write into it itself. */
   stdout: Writable & { fd?: number; isTTY?: boolean; hasColors?: () => boolean };
-  stderr: Writable & { fd?: number };
+  stderr: Writable & { fd?: number; isTTY?: boolean };
   env: Record<string, string | undefined>;
   exitCode: number;
   /** Aborted when the user stops the command. Only verbs that tidy up ask for it; without it a signal ends the process. */

@@ -38,6 +38,8 @@ export type NetworkOptions = {
 };
 
 export type ProgressEvent =
+  /** Once, before the first rollout: those of the run, and those of them that an earlier process finished. */
+  | { type: "planned"; total: number; over: number }
   | { type: "state"; rollout_id: string; task_id: string; sample_index: number; attempt: number; state: "init" | "run" | "post" }
   | { type: "done"; record: RolloutRecord }
   | { type: "note"; text: string };

@@ -41,6 +41,8 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
   for (const text of found.damaged) setup.onProgress({ type: "note", text });
   const begun = await readRollouts(setup.folder.path, alreadyReported);
   const plans = plansOf(setup.run_id, batch, begun, found);
+  const over = [...lastOf(begun).values()].filter((record) => isOver(record, found)).length;
+  setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
   await makeReady(setup, batch, signal);
   // Sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy.
   const ofThisRun = { run: setup.run_id };
@@ -138,20 +140,17 @@ function* eachPlan(
   { tasks, samples, retries, harness, session, samplingOf }: Batch,
   hashes: Map<string, string>,
   last: Map<string, RolloutRecord>,
-  { kept, lastAttempts }: RunFolder["found"],
+  found: RunFolder["found"],
 ): Generator<RolloutPlan, undefined> {
   for (const task of tasks)
     for (let sample_index = 0; sample_index < samples; sample_index++) {
       const group_id = `${runId}-${task.task_id}`;
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
-      // Rollouts that the infrastructure broke, or whose harness made no call, are run again: a continued run assumes that this is repaired.
-      const isOver = before?.state === "done" && brokenBy(before) === null && before.error?.code !== "no_call_seen";
-      // A trajectory is written before its record, so only damage takes it away.
-      if (isOver && (before.summary === null || kept.has(attemptKey(before)))) continue;
+      if (before && isOver(before, found)) continue;
       yield {
         rollout_id,
-        attempt: Math.max(before?.attempt ?? 0, lastAttempts.get(rollout_id) ?? 0) + 1,
+        attempt: Math.max(before?.attempt ?? 0, found.lastAttempts.get(rollout_id) ?? 0) + 1,
         retries,
         task,
         task_hash: hashes.get(task.task_id) ?? "",
@@ -162,6 +161,15 @@ function* eachPlan(
         session: samplingOf ? { ...session, sampling: samplingOf(task, sample_index) } : session,
       };
     }
+}
+
+/**
+ * Rollouts that the infrastructure broke, or whose harness made no call, are run again: a continued run assumes that this
+ * is repaired. A trajectory is written before its record, so only damage takes it away.
+ */
+function isOver(record: RolloutRecord, { kept }: RunFolder["found"]): boolean {
+  if (record.state !== "done" || brokenBy(record) !== null || record.error?.code === "no_call_seen") return false;
+  return record.summary === null || kept.has(attemptKey(record));
 }
 
 function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {

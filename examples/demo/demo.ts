@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { fail, print, say } from "../../commands/command-line.ts";
+import { liveProgress } from "../../commands/run/live-progress.ts";
 import { rolloutTable } from "../../commands/run/rollout-table.ts";
-import { executeRun, printProgress } from "../../commands/run.ts";
+import { executeRun } from "../../commands/run.ts";
 import { terminal } from "../../commands/terminal.ts";
 import { loadConfig } from "../../config.ts";
 import { backendNames } from "../../sandboxes/index.ts";
@@ -78,7 +79,7 @@ async function demo(): Promise<void> {
     path,
     runId,
     signal,
-    onProgress: printProgress,
+    onProgress: liveProgress(),
     samplingOf: (task) => plays.get(task.task_id) ?? {},
   });
   print(`\n${rolloutTable(records)}`);

@@ -28,7 +28,8 @@ export async function cliProcess(args: string[], options: CliOptions = {}): Prom
   return await running.ended;
 }
 
-class Said extends Writable {
+/** Keeps what is written to it. */
+export class Said extends Writable {
   readonly #chunks: Buffer[] = [];
 
   get text(): string {
