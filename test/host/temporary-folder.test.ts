@@ -46,7 +46,7 @@ test("reap removes a folder that names no owner when it is a day old, and neithe
   const { trainable, machine } = JSON.parse(looked.stdout) as { trainable: null; machine: Finding[] };
   const left = machine.find(({ what }) => what === "left behind");
   assert.deepEqual([looked.code, trainable, left?.status, left?.todo], [0, null, "gap", "alidade reap"], looked.stderr);
-  assert.match(left?.found ?? "", /alidade-sandbox-old \(it names no owner and is 25 hours old\).*; and 2 more$/s);
+  assert.match(left?.found ?? "", /alidade-npm-old \(it names no owner and is 25 hours old\).*; and 3 more$/s);
   assert.deepEqual(
     machine.map(({ what }) => what),
     ["Docker", "left behind", "memory", "disk"],
