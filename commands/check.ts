@@ -8,7 +8,7 @@ import { fitOneByOne } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
-import { loadTasks } from "../tasks/index.ts";
+import { loadTaskSets } from "../tasks/index.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
 import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { describeVerdict } from "./show/describe-verdict.ts";
@@ -42,13 +42,10 @@ export function check(program: Command): void {
         );
       say(`  ${reason}`);
       const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
-      const tasks = (
-        await Promise.all(
-          paths.map((path) =>
-            loadTasks(path.includes("#") ? path : resolve(path), { ...plugIns, signal, progress: (text: string) => say(`  ${text}`) }),
-          ),
-        )
-      ).flat();
+      const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
+      const leftOut: string[] = [];
+      const onLeftOut = ({ message }: AlidadeError): void => void leftOut.push(message);
+      const tasks = await loadTaskSets(places, { ...plugIns, signal, progress: (text) => say(`  ${text}`), onLeftOut });
       checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
       fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
       const environments = tasks.map(({ environment }) => environment);
@@ -66,7 +63,7 @@ export function check(program: Command): void {
             progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
           }),
         );
-      if (flags.json) print(JSON.stringify({ checks: results }));
+      if (flags.json) print(JSON.stringify({ checks: results, left_out: leftOut }));
       else {
         print(
           table(
@@ -76,7 +73,8 @@ export function check(program: Command): void {
         );
         for (const one of results) for (const text of whyNot(one)) print(visibleText(text));
       }
-      if (results.some((one) => !one.passed)) terminal().exitCode = 1;
+      for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
+      if (leftOut.length > 0 || results.some((one) => !one.passed)) terminal().exitCode = 1;
     });
 }
 

@@ -29,7 +29,7 @@ import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
-import { loadTasks } from "../tasks/index.ts";
+import { loadTaskSets } from "../tasks/index.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
@@ -47,7 +47,7 @@ import { terminal } from "./terminal.ts";
 export function run(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("run")))
     .description(
-      "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\nand the exit code is 1 where one of them has no reward.",
+      "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
@@ -74,7 +74,13 @@ export function run(program: Command): void {
     .action(async (tasks: string[], flags: RunFlags) => {
       const signal = terminal().stopSignal();
       const started = await start(tasks, flags);
-      const records = await executeRun({ ...started, signal, onProgress: flags.json ? () => undefined : liveProgress() });
+      const leftOut: string[] = [];
+      const records = await executeRun({
+        ...started,
+        signal,
+        onProgress: flags.json ? () => undefined : liveProgress(),
+        onLeftOut: ({ message }) => void leftOut.push(message),
+      });
       const damaged: string[] = [];
       const onDamage = ({ message }: AlidadeError): void => void damaged.push(message);
       const tally = tallyOf((await readRollouts(started.path, onDamage)).filter(({ state }) => state === "done"));
@@ -82,9 +88,11 @@ export function run(program: Command): void {
       for await (const trajectory of eachTrajectory(started.path, onDamage)) prompts.add(trajectory);
       const different_prompts = prompts.different;
       await openIndex(started.path);
-      if (flags.json) print(JSON.stringify({ run: started.path, rollouts: records, attempts: tally, different_prompts, damaged }));
+      if (flags.json)
+        print(JSON.stringify({ run: started.path, rollouts: records, left_out: leftOut, attempts: tally, different_prompts, damaged }));
       else {
         print(`\n${rolloutTable(records)}`);
+        for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
         if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
         for (const message of damaged) say(`left out: ${message}`);
         for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
@@ -96,7 +104,7 @@ export function run(program: Command): void {
       if (signal.aborted) {
         if (!flags.json) say(`stopped: \`alidade run --resume ${started.path}\` goes on with what is not done`);
         terminal().exitCode = 130;
-      } else if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
+      } else if (leftOut.length > 0 || records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
     });
 }
 
@@ -184,6 +192,8 @@ export async function executeRun(options: {
   runId: string;
   signal: AbortSignal;
   onProgress: (event: ProgressEvent) => void;
+  /** Gets the error of each task that cannot be loaded; the run goes on without it. */
+  onLeftOut?: (error: AlidadeError) => void;
   /** Forced sampling by task, instead of the configuration's. */
   samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
 }): Promise<RolloutRecord[]> {
@@ -191,11 +201,12 @@ export async function executeRun(options: {
   const backend = await chooseBackend(config, signal, onProgress);
   const harness = await harnessOf(config);
   const plugIns = await loadPlugIns(config);
-  const tasks = (
-    await Promise.all(
-      config.tasks.map((place) => loadTasks(place, { ...plugIns, signal, progress: (text: string) => onProgress({ type: "note", text }) })),
-    )
-  ).flat();
+  const progress = (text: string) => onProgress({ type: "note", text });
+  const onLeftOut = (error: AlidadeError) => {
+    progress(`LEFT OUT: ${error.message}`);
+    options.onLeftOut?.(error);
+  };
+  const tasks = await loadTaskSets(config.tasks, { ...plugIns, signal, progress, onLeftOut });
   checkPublicNetwork(tasks, config.allow_public_network);
   const { concurrency, note } = fitMachine(
     tasks,

@@ -27,12 +27,37 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
   const [place, id] = (await exists(path)) ? [resolve(path), null] : splitId(path);
   if (!(await exists(place))) throw new AlidadeError("task_invalid", `there is no file or folder ${place}`, { param: "tasks" });
   const format = await formatOf(place, options.formats);
-  const tasks = await format.load(place, id === null ? options : { ...options, only: new Set([id]) });
-  if (id !== null && tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no task ${id}`, { param: "tasks" });
-  if (tasks.length === 0) throw new AlidadeError("task_invalid", `${place} holds no tasks`, { param: "tasks" });
+  let leftOut = 0;
+  const onLeftOut = (error: AlidadeError): void => {
+    if (!options.onLeftOut) throw error;
+    leftOut += 1;
+    options.onLeftOut(error);
+  };
+  const asked = { ...options, ...(options.onLeftOut && { onLeftOut }) };
+  const tasks = await format.load(place, id === null ? asked : { ...asked, only: new Set([id]) });
+  const what = id === null ? "tasks" : `task ${id}`;
+  if (tasks.length === 0 && leftOut === 0) throw new AlidadeError("task_invalid", `${place} holds no ${what}`, { param: "tasks" });
   const seen = new Set<string>();
-  const twice = tasks.find(({ task_id }) => seen.size === seen.add(task_id).size);
-  if (twice) throw new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${twice.task_id}`, { param: "task_id" });
+  return tasks.filter(({ task_id }) => {
+    if (seen.size !== seen.add(task_id).size) return true;
+    onLeftOut(new AlidadeError("task_invalid", `${place} holds two tasks with the task_id ${task_id}`, { param: "task_id" }));
+    return false;
+  });
+}
+
+/**
+ * The tasks of several places; one that cannot be loaded is left out, and `onLeftOut` gets its error. Throws the first such
+ * error where no task is left.
+ */
+export async function loadTaskSets(
+  places: readonly string[],
+  options: LoadOptions & Required<Pick<LoadOptions, "onLeftOut">>,
+): Promise<Task[]> {
+  const errors: AlidadeError[] = [];
+  const onLeftOut = (error: AlidadeError): void => void errors.push(error);
+  const tasks = (await Promise.all(places.map((place) => loadTasks(place, { ...options, onLeftOut })))).flat();
+  if (tasks.length === 0 && errors[0]) throw errors[0];
+  errors.forEach(options.onLeftOut);
   return tasks;
 }
 

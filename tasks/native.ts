@@ -19,6 +19,7 @@ import { nodeInside } from "../sandboxes/node-mount.ts";
 import { readJson } from "../schema/read-json.ts";
 import { type Environment, type GraderSpec, Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
+import { loadEach } from "./load-each.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, parseTask, taskError } from "./task-error.ts";
 import type { TaskFormat } from "./task-format.ts";
@@ -35,10 +36,12 @@ export const native: TaskFormat = {
     return found !== null && /\.(?:ya?ml|json)$/.test(path) && !(await isList(path));
   },
 
-  async load(path, { only, graders }) {
+  async load(path, options) {
+    const { only, graders } = options;
     const files = (await stat(path)).isDirectory() ? await taskFiles(path) : [path];
-    const tasks = await Promise.all(files.map(readTask));
-    return Promise.all(tasks.filter(({ task }) => only?.has(task.task_id) ?? true).map((read) => resolvePaths(read, graders)));
+    const tasks = await loadEach(files, readTask, options);
+    const wanted = tasks.filter(({ task }) => only?.has(task.task_id) ?? true);
+    return loadEach(wanted, (read) => resolvePaths(read, graders), options);
   },
 };
 

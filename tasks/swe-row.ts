@@ -22,6 +22,7 @@ import { hashOf } from "../schema/ids.ts";
 import { readJson } from "../schema/read-json.ts";
 import { Environment, Limits, Task } from "../schema/task.ts";
 import { folderBelow } from "./host-path.ts";
+import { loadEach } from "./load-each.ts";
 import { withNode } from "./node-environment.ts";
 import { installedPackages, packageSource } from "./npm-source.ts";
 import { parseTask, taskError } from "./task-error.ts";
@@ -98,13 +99,16 @@ export const sweRow: TaskFormat = {
   },
 
   async load(path, options) {
-    const rows = (await readRows(path)).filter(({ row }) => options.only?.has(row.instance_id) ?? true);
+    const rows = (await readRows(path, options)).filter(({ row }) => options.only?.has(row.instance_id) ?? true);
     const tasks = new Map<SweRow, Task>();
     // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
     const trees = Map.groupBy(rows, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
     const reading = { ...options, read: rereading() };
-    for (const { row, where } of [...trees.values()].flat()) tasks.set(row, await toTask(row, path, where, reading));
-    return rows.map(({ row }) => tasks.get(row) as Task);
+    for (const { row, where } of [...trees.values()].flat()) {
+      const [task] = await loadEach([row], () => toTask(row, path, where, reading), options);
+      if (task) tasks.set(row, task);
+    }
+    return rows.flatMap(({ row }) => tasks.get(row) ?? []);
   },
 };
 
@@ -119,20 +123,18 @@ function rereading(): RowReading["read"] {
   };
 }
 
-async function readRows(path: string): Promise<{ row: SweRow; where: string }[]> {
+async function readRows(path: string, options: LoadOptions): Promise<{ row: SweRow; where: string }[]> {
   const text = await readFile(path, "utf8");
-  const values = path.endsWith(".jsonl") ? linesOf(text, path) : listOf(text, path);
-  return values.map(({ value, where }) => ({ row: parseTask(SweRow, value, where), where }));
+  const values = path.endsWith(".jsonl") ? await linesOf(text, path, options) : listOf(text, path);
+  return loadEach(values, async ({ value, where }) => ({ row: parseTask(SweRow, value, where), where }), options);
 }
 
 type LocatedValue = { value: unknown; where: string };
 
-function linesOf(text: string, path: string): LocatedValue[] {
-  return text
-    .split("\n")
-    .flatMap((line, index) =>
-      line.trim() === "" ? [] : [{ value: parseJson(line, `${path}:${index + 1}`), where: `${path}:${index + 1}` }],
-    );
+function linesOf(text: string, path: string, options: LoadOptions): Promise<LocatedValue[]> {
+  const lines = text.split("\n").map((line, index) => ({ line, where: `${path}:${index + 1}` }));
+  const filled = lines.filter(({ line }) => line.trim() !== "");
+  return loadEach(filled, async ({ line, where }) => ({ value: parseJson(line, where), where }), options);
 }
 
 function listOf(text: string, path: string): LocatedValue[] {

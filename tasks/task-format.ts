@@ -1,4 +1,5 @@
 /** A form in which people keep tasks. A loader reads it into our Task; what it reads is untrusted. */
+import type { AlidadeError } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import type { Task } from "../schema/task.ts";
 
@@ -9,6 +10,11 @@ export type LoadOptions = {
   formats?: readonly TaskFormat[];
   /** Only these tasks are prepared (sources fetched, dependencies installed); all of them when absent. */
   only?: ReadonlySet<string>;
+  /**
+   * Gets the error of each task that cannot be loaded, and the others are loaded. Where left out the first such error is
+   * thrown.
+   */
+  onLeftOut?: (error: AlidadeError) => void;
   signal?: AbortSignal;
   /** One line for people about something slow. */
   progress?: (line: string) => void;
@@ -19,6 +25,6 @@ export interface TaskFormat {
   readonly title: string;
   /** Does this format claim the path? Looks at names and at the beginning of a file, and runs nothing. */
   matches(path: string): Promise<boolean>;
-  /** Errors are `task_invalid` and name file and field. */
+  /** Errors are `task_invalid` and name file and field. `loadEach` gives them to `onLeftOut`. */
   load(path: string, options: LoadOptions): Promise<Task[]>;
 }

@@ -5,7 +5,7 @@ import { AlidadeError } from "../../errors.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { ImageStore } from "../../sandboxes/sandbox.ts";
 import { newId } from "../../schema/ids.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTaskSets } from "../../tasks/index.ts";
 import { print, say, table, toNumber } from "../command-line.ts";
 import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { terminal } from "../terminal.ts";
@@ -74,7 +74,11 @@ async function prepare(paths: string[], flags: ImagesFlags, signal: AbortSignal)
   const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
   const progress = (text: string) => say(`  ${text}`);
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
-  const tasks = (await Promise.all(places.map((place) => loadTasks(place, { ...plugIns, signal, progress })))).flat();
+  const onLeftOut = ({ message }: AlidadeError) => {
+    progress(`LEFT OUT: ${message}`);
+    terminal().exitCode = 1;
+  };
+  const tasks = await loadTaskSets(places, { ...plugIns, signal, progress, onLeftOut });
   const prepared = await store.prepare(
     tasks.map(({ environment }) => environment),
     { signal, progress, user: { run_id: newId("run"), tasks: tasks.map(({ task_id }) => task_id) } },

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTaskSets, loadTasks } from "../../tasks/index.ts";
 
 async function folderOf(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-native-"));
@@ -119,4 +119,39 @@ test("one task of a folder is chosen by its id", async () => {
     tasks.map((task) => task.task_id),
     ["merge-ranges"],
   );
+});
+
+test("of a folder of tasks the bad ones are left out and named, and the others are loaded", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-native-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const answer = { task_id: "a", instruction: "i", grader: { kind: "script", command: ["true"] } };
+  const tasks = {
+    good: answer,
+    unknown: { ...answer, task_id: "b", enviroment: {} },
+    missing: { ...answer, task_id: "c", environment: { files: "files" } },
+    twin: answer,
+  };
+  for (const [name, task] of Object.entries(tasks)) {
+    await mkdir(join(folder, name));
+    await writeFile(join(folder, name, "task.yaml"), stringify(task));
+  }
+  await assert.rejects(loadTasks(folder), { code: "task_invalid" });
+  const named: string[] = [];
+  const onLeftOut = ({ param, message }: AlidadeError): void => void named.push(`${param}: ${message}`);
+  const loaded = await loadTasks(folder, { onLeftOut });
+  assert.deepEqual(
+    loaded.map(({ task_id }) => task_id),
+    ["a"],
+  );
+  assert.deepEqual(named.length, 3);
+  for (const said of [
+    /^enviroment: .*unknown\/task\.yaml/,
+    /^environment\.files: .*missing\/task\.yaml.*there is no folder files/,
+    /two tasks.* a$/,
+  ])
+    assert.ok(
+      named.some((one) => said.test(one)),
+      `${said} in ${named.join("\n")}`,
+    );
+  await assert.rejects(loadTaskSets([join(folder, "missing")], { onLeftOut }), { code: "task_invalid", param: "environment.files" });
 });

@@ -136,3 +136,19 @@ test("a test patch that does not fit its tree is refused", async (t) => {
     /a\.test\.js differs at line 1/,
   );
 });
+
+test("of a file of rows the bad ones are left out and named by their lines", async (t) => {
+  const rows = [row, { ...row, instance_id: "row-2", repo: 7 }, { ...row, instance_id: "row-3", source: { ...row.source, path: "gone" } }];
+  const file = await fileOf(t, [...rows.map((one) => JSON.stringify(one)), "{"].join("\n"));
+  const named: string[] = [];
+  const loaded = await loadTasks(file, { onLeftOut: ({ message }) => void named.push(message) });
+  assert.deepEqual(
+    loaded.map(({ task_id }) => task_id),
+    ["row-1"],
+  );
+  assert.deepEqual(named.map((message) => /rows\.jsonl:(\d+): ([\w.]+)/.exec(message)?.slice(1)).sort(), [
+    ["2", "repo"],
+    ["3", "source.path"],
+    ["4", "the"],
+  ]);
+});
