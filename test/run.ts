@@ -17,6 +17,7 @@ import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
+import { notePassed, passedBefore, sayPassed } from "./passed.ts";
 
 const root = join(import.meta.dirname, "..");
 const everythingNeeded = process.env.ALIDADE_TEST_ALL === "1";
@@ -46,8 +47,10 @@ async function main(filters: string[]): Promise<number> {
     return 1;
   }
   const unchanged = await unchangedSuites(chosen);
-  const files = chosen.filter((file) => !unchanged.some((one) => one.files.includes(file)));
-  for (const one of unchanged) console.log(sayUnchanged(one));
+  const passed = passedBefore(chosen);
+  const files = chosen.filter((file) => !passed.includes(file) && !unchanged.some((one) => one.files.includes(file)));
+  const notRun = [...unchanged.map(sayUnchanged), ...(passed.length > 0 ? [sayPassed(passed)] : [])];
+  for (const line of notRun) console.log(line);
   if (files.length === 0) return 0;
   const begun = beginSuites(files);
   console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
@@ -56,8 +59,9 @@ async function main(filters: string[]): Promise<number> {
   Object.assign(process.env, vllm?.env);
   const { counts, failures, skips, results } = await runFiles(files);
   noteGreen(results, begun);
+  notePassed(results);
   const code = close(counts, failures, skips);
-  for (const one of unchanged) console.log(sayUnchanged(one));
+  for (const line of notRun) console.log(line);
   return code;
 }
 

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { hostId } from "../../host/owner.ts";
 import { fakeNpm } from "../fakes/processes/npm-script.ts";
 
 type Printed = { folder: string; hash: string; version: string; platform: string; code?: string; message: string };
@@ -90,7 +91,7 @@ test("what a killed install left behind, lock and draft, is cleared away", async
   await rm(target, { recursive: true });
   const draft = `${target}.draft-dead`;
   await mkdir(draft);
-  await writeFile(`${target}.lock`, `${await deadPid()}:1`);
+  await writeFile(`${target}.lock`, `${await hostId()} ${await deadPid()}:1`);
   assert.equal((await ensured(folder, path)).folder, target);
   assert.deepEqual([existsSync(target), existsSync(draft), existsSync(`${target}.lock`)], [true, false, false]);
 });
