@@ -1,25 +1,39 @@
 /** How much a layer may hold. What an agent leaves is hostile: each bound throws before more is read. */
 import { AlidadeError } from "../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "./file-collector.ts";
+import type { Change } from "./layer.ts";
 
 /** Work over this was not written by hand. It is put into each sandbox that grades it, and each file there is made anew. */
 const mostFiles = 20_000;
 const mostBytes = 256 * 1024 ** 2;
 
+export type LayerRules = {
+  /** Bytes that the sandbox's disk can hold. */
+  disk?: number;
+  /** `setup`: what a task's own command wrote, which may be a tree of dependencies; only paths and disk bound it. */
+  of?: "work" | "setup";
+  /** What a set-up left, by path. It counts only where its size is another one now. */
+  known?: ReadonlyMap<string, Change>;
+};
+
 export class LayerBounds {
-  readonly #disk: number;
+  readonly #mostFiles: number;
+  readonly #mostBytes: number;
+  readonly #known: ReadonlyMap<string, Change>;
   #entries = 0;
   #files = 0;
   #bytes = 0;
   #passed = 0;
 
-  /** `disk`: bytes that the sandbox's disk can hold. */
-  constructor(disk = Number.POSITIVE_INFINITY) {
-    this.#disk = disk;
+  constructor({ disk = Number.POSITIVE_INFINITY, of = "work", known = new Map() }: LayerRules = {}) {
+    this.#mostFiles = of === "work" ? mostFiles : mostEntries;
+    this.#mostBytes = of === "work" ? Math.min(mostBytes, disk) : disk;
+    this.#known = known;
   }
 
   /** Counts a path that differs, once. Throws `output_too_large`; `output_unreadable` for a name that is not UTF-8. */
   meets(path: string): void {
+    if (this.#known.has(path)) return;
     this.#entries += 1;
     if (this.#entries > mostEntries) throw tooLarge(`more than ${mostEntries} files and folders`);
     if (Buffer.byteLength(path) > longestPath) throw tooLarge(`a path of more than ${longestPath} bytes`);
@@ -36,10 +50,11 @@ export class LayerBounds {
 
   /** Counts a file and its bytes before they are read. A file that is all hole has any size. */
   takes(path: string, size: number): void {
+    if (this.#known.get(path)?.size === size) return;
     this.#files += 1;
     this.#bytes += size;
-    if (this.#files > mostFiles) throw tooLarge(`more than ${mostFiles} files`);
-    if (this.#bytes > Math.min(mostBytes, this.#disk)) throw tooLarge(`more than ${Math.min(mostBytes, this.#disk)} bytes (at ${path})`);
+    if (this.#files > this.#mostFiles) throw tooLarge(`more than ${this.#mostFiles} files`);
+    if (this.#bytes > this.#mostBytes) throw tooLarge(`more than ${this.#mostBytes} bytes (at ${path})`);
   }
 }
 

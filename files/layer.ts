@@ -57,22 +57,23 @@ const prefix = "root";
 const deletedName = "deleted.json";
 const draftPrefix = ".draft-";
 
-/**
- * Writes entries to `<folder>/<hash>.tar.gz`. Of `delivered` (absolute paths: files that were put into the sandbox after
- * it was made) only what differs is kept, and those that are missing are deletions.
- */
-export async function keepLayer(
-  entries: AsyncIterable<LayerEntry>,
-  folder: string,
-  delivered = new Map<string, TreeFile>(),
-): Promise<WorkLayer> {
+/** What was in a sandbox before a work began, beside what it was made from. By absolute path. */
+export type LayerBase = {
+  /** Files that were put there. Those that no entry names are gone. */
+  delivered?: ReadonlyMap<string, TreeFile>;
+  /** What a set-up left, in the place of `delivered`. An entry that says the same is no change. */
+  known?: ReadonlyMap<string, Change>;
+};
+
+/** Writes what differs from a base to `<folder>/<hash>.tar.gz`. */
+export async function keepLayer(entries: AsyncIterable<LayerEntry>, folder: string, base: LayerBase = {}): Promise<WorkLayer> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = await mkdtemp(join(folder, draftPrefix));
   try {
     const archive = pack();
     const written = pipeline(archive, createGzip({ level: 1 }), createWriteStream(join(draft, "layer"), { mode: 0o600 }));
     written.catch(() => {}); // awaited below
-    const changes = await writeEntries(entries, archive, delivered).catch((error: unknown) => {
+    const changes = await writeEntries(entries, archive, base, join(draft, "spool")).catch((error: unknown) => {
       archive.destroy(error as Error);
       throw error;
     });
@@ -97,20 +98,25 @@ function assertTarget({ path, target }: LayerEntry): void {
   if (target?.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The target of the link ${path} is not UTF-8.`);
 }
 
-async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, delivered: Map<string, TreeFile>): Promise<Change[]> {
+/** `spool`: a file for contents that are read twice. */
+async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, base: LayerBase, spool: string): Promise<Change[]> {
+  const { delivered = new Map<string, TreeFile>(), known = new Map<string, Change>() } = base;
   const changes = new Map<string, Change>();
   const unsent = { bytes: 0 };
-  const missing = new Set(delivered.keys());
+  const missing = new Set([...delivered.keys()].filter((path) => !known.has(path)));
   const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)));
   for await (const entry of entries) {
     assertTarget(entry);
-    const before = delivered.get(entry.path);
     missing.delete(entry.path);
     if (entry.type === "folder" && ours.has(entry.path) && entry.kind === "added" && entry.mode === 0o755) continue;
+    const set = known.get(entry.path);
+    const given = set === undefined ? delivered.get(entry.path) : undefined;
     const content =
-      before !== undefined && entry.type === "file" && entry.size === before.content.length ? await buffered(entry) : entry.content;
-    if (before !== undefined && isSame(before, entry, content)) continue;
-    const kind = before === undefined || entry.type === "deleted" ? entry.kind : "modified";
+      given && entry.type === "file" && entry.size === given.content.length ? await buffered(entry) : await held(entry, set, spool);
+    if (given !== undefined && isSame(given, entry, content)) continue;
+    if (set !== undefined && (await isAsSet(set, entry, content, (path) => !changes.has(path) && known.get(path)))) continue;
+    const sinceBase = set?.type === "deleted" ? "added" : "modified";
+    const kind = entry.type === "deleted" || (given ?? set) === undefined ? entry.kind : sinceBase;
     const sha256 = await writeEntry(archive, entry, content, unsent);
     changes.set(entry.path, changeOf({ ...entry, kind }, sha256, changes));
   }
@@ -141,12 +147,49 @@ function hashOfWork(changes: Change[]): string {
   return hashOf(changes.map(({ path, type, mode, target, sha256 }) => [path, type, mode, target, sha256]));
 }
 
+/** Of a file, read or not yet. */
+type Content = Buffer | LayerEntry["content"];
+
 function buffered({ content }: LayerEntry): Promise<Buffer> {
   return buffer(content ?? Readable.from([]));
 }
 
+/** A content that may be what a set-up left, so that it can be read twice. */
+async function held(entry: LayerEntry, before: Change | undefined, spool: string): Promise<Content> {
+  if (before?.sha256 == null || entry.type !== "file" || before.size !== entry.size) return entry.content;
+  if (entry.size <= smallBytes) return buffered(entry);
+  await pipeline(Readable.from(entry.content ?? []), createWriteStream(spool, { mode: 0o600 }));
+  return { [Symbol.asyncIterator]: () => createReadStream(spool)[Symbol.asyncIterator]() };
+}
+
+/**
+ * Whether a path is as the set-up left it. Times do not count, as nowhere in a work. `unchanged`: what the set-up left at
+ * another path that is as it was.
+ */
+async function isAsSet(
+  before: Change,
+  entry: LayerEntry,
+  content: Content,
+  unchanged: (path: string) => Change | false | undefined,
+): Promise<boolean> {
+  if (before.type === "deleted" || entry.type === "deleted") return before.type === entry.type;
+  if (before.mode !== entry.mode) return false;
+  if (entry.type === "hardlink") {
+    const first = unchanged(entry.target ?? "");
+    return before.sha256 !== null && first !== false && first?.sha256 === before.sha256;
+  }
+  if (before.type !== entry.type || before.target !== entry.target || before.size !== entry.size) return false;
+  return entry.type !== "file" || (await hashOfContent(content)) === before.sha256;
+}
+
+async function hashOfContent(content: Content): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of Buffer.isBuffer(content) ? [content] : (content ?? [])) hash.update(chunk);
+  return hash.digest("hex");
+}
+
 /** Only the mode's executable bit counts: the other bits differ between sandboxes. */
-function isSame(before: TreeFile, entry: LayerEntry, content: Buffer | LayerEntry["content"]): boolean {
+function isSame(before: TreeFile, entry: LayerEntry, content: Content): boolean {
   return (
     Buffer.isBuffer(content) && content.equals(before.content) && isExecutable(before) === isExecutable({ ...before, mode: entry.mode })
   );
@@ -158,12 +201,7 @@ const smallBytes = 64 * 1024;
 const mostUnsent = 1024 * 1024;
 
 /** Returns the content's hash. */
-async function writeEntry(
-  archive: Pack,
-  entry: LayerEntry,
-  content: Buffer | LayerEntry["content"],
-  unsent: { bytes: number },
-): Promise<string | null> {
+async function writeEntry(archive: Pack, entry: LayerEntry, content: Content, unsent: { bytes: number }): Promise<string | null> {
   if (entry.type === "deleted") return null;
   const header = headerOf(entry);
   if (entry.type !== "file") {
@@ -233,9 +271,7 @@ export async function openLayer(folder: string, sha256: string): Promise<WorkLay
   const damaged = (cause?: unknown) => new AlidadeError("store_error", `${file} is damaged`, { cause });
   try {
     for await (const entry of readLayer({ file, changes: [] }, onDeleted)) {
-      const hash = createHash("sha256");
-      for await (const chunk of entry.content ?? []) hash.update(chunk);
-      changes.set(entry.path, changeOf(entry, entry.type === "file" ? hash.digest("hex") : null, changes));
+      changes.set(entry.path, changeOf(entry, entry.type === "file" ? await hashOfContent(entry.content) : null, changes));
     }
   } catch (error) {
     throw damaged(error);

@@ -11,6 +11,7 @@ import type { Task } from "../schema/task.ts";
 import { goldWork } from "./gold.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "./grade.ts";
 import type { Grader } from "./grader.ts";
+import { keepSetUp } from "./set-up-layer.ts";
 import { placeWork, takeWork } from "./work.ts";
 
 export type CheckRun = { attempt: "gold" | "no-op"; time: number; expected: number; verdict: Verdict };
@@ -69,8 +70,8 @@ async function attemptTask(
   folder: string,
 ): Promise<Verdict> {
   const context = { task, signal: options.signal, ...(options.graders && { graders: options.graders }) };
-  const work = await takenWork(task, backend, known, options, folder);
-  return grade({ ...context, work, fresh: freshSandbox(context, backend, options) });
+  const { work, setUp } = await takenWork(task, backend, known, options, folder);
+  return grade({ ...context, work, fresh: freshSandbox(context, backend, { ...options, setUp }) });
 }
 
 async function takenWork(
@@ -79,9 +80,11 @@ async function takenWork(
   known: WorkLayer | null,
   options: CheckOptions,
   folder: string,
-): Promise<WorkLayer> {
+): Promise<{ work: WorkLayer; setUp: WorkLayer | null }> {
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
+  const delivered = await deliveredFiles(task);
+  const setUp = await keepSetUp(sandbox, task, delivered, folder, options.signal);
   if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
   await sandbox.freeze();
-  return await takeWork(sandbox, task, await deliveredFiles(task), folder, options.signal);
+  return { work: await takeWork(sandbox, task, delivered, folder, options.signal, setUp), setUp };
 }

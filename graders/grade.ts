@@ -12,6 +12,7 @@ import type { Limits, Task } from "../schema/task.ts";
 import { goldWork } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
+import { placeSetUp } from "./set-up-layer.ts";
 
 /** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
 const aroundSeconds = 120;
@@ -89,8 +90,11 @@ export function gradeLimits(limits: Limits): Limits {
   return { ...limits, disk_mb: diskShare * limits.disk_mb };
 }
 
-/** Labels of a sandbox, for the reaper, and what its task may reach of the network; plain rules where left out. */
-export type SandboxOwner = { run_id: string; owner: string; rules?: NetworkRules };
+/**
+ * Labels of a sandbox, for the reaper, and what its task may reach of the network; plain rules where left out. `setUp`: what
+ * the task's set-up left where it has run, which is then put in place and not run again.
+ */
+export type SandboxOwner = { run_id: string; owner: string; rules?: NetworkRules; setUp?: WorkLayer | null };
 
 /**
  * A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. One
@@ -139,7 +143,8 @@ export async function deliveredSandbox(
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await sandboxes.create(specOf(task, owner), signal));
   await sandbox.writeFiles(await deliveredFiles(task));
-  await setUp(sandbox, task, owner.rules ?? plainRules(), signal);
+  if (owner.setUp) await placeSetUp(sandbox, owner.setUp, signal);
+  else await setUp(sandbox, task, owner.rules ?? plainRules(), signal);
   scope.move();
   return sandbox;
 }

@@ -26,7 +26,8 @@ function workPaths({ work, workdir }: Task["environment"]): string[] {
 
 /**
  * Takes the work out of a frozen sandbox into `<folder>/<hash>.tar.gz`. `delivered`: the files that were put into the
- * workdir. Throws what the agent did to its workdir as the policy's.
+ * workdir; `setUp`: what the task's set-up then left, in whatever place. Throws what the agent did to its workdir as the
+ * policy's.
  */
 export async function takeWork(
   sandbox: Sandbox,
@@ -34,11 +35,22 @@ export async function takeWork(
   delivered: TreeFile[],
   folder: string,
   signal?: AbortSignal,
+  setUp: WorkLayer | null = null,
 ): Promise<WorkLayer> {
-  const { workdir } = environment;
-  const entries = whileWorkdirIsThere(sandbox.changes(workPaths(environment), signal), workdir);
+  const known = new Map(setUp?.changes.map((change) => [change.path, change]));
+  const changes = sandbox.changes(workPaths(environment), { known, ...(signal && { signal }) });
+  const base = { delivered: deliveredPaths(environment, delivered), known };
+  return whereThereIsSpace(folder, keepLayer(whileWorkdirIsThere(changes, environment.workdir), folder, base));
+}
+
+/** The delivered files by their absolute paths. */
+export function deliveredPaths({ workdir }: Task["environment"], delivered: TreeFile[]): Map<string, TreeFile> {
+  return new Map(delivered.map((file) => [`${workdir}/${file.path}`, file]));
+}
+
+export async function whereThereIsSpace<T>(folder: string, kept: Promise<T>): Promise<T> {
   try {
-    return await keepLayer(entries, folder, new Map(delivered.map((file) => [`${workdir}/${file.path}`, file])));
+    return await kept;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     throw new AlidadeError("store_full", `no space left below ${folder} for the work: free some space`, { cause: error });
@@ -79,8 +91,7 @@ export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, e
   // A deleted folder that holds protected files loses its other files only.
   const halfGone = new Set(kept.filter(({ type }) => type === "deleted").map(({ path }) => path));
   const others = below.filter((name) => !isProtected(name) && foldersAbove(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
-  const removed = [...gone, ...others.map((name) => `${workdir}/${name}`)].map((path) => sandbox.path(path));
-  for (let at = 0; at < removed.length; at += mostRemoved) await remove(sandbox, removed.slice(at, at + mostRemoved), signal);
+  await removePaths(sandbox, [...gone, ...others.map((name) => `${workdir}/${name}`)], signal);
   await sandbox.putEntries(only(work, isPlaced));
 }
 
@@ -117,6 +128,11 @@ async function replacedFiles(sandbox: Sandbox, workdir: string, { changes }: Wor
 /** A folder that the agent may have changed to remove what is in it gets its user's rights first. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's own
 const removeAll = 'rm -rf -- "$@" 2>/dev/null && exit; for path; do chmod -f u+rwx -- "${path%/*}"; done; rm -rf -- "$@"';
+
+export async function removePaths(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {
+  const removed = paths.map((path) => sandbox.path(path));
+  for (let at = 0; at < removed.length; at += mostRemoved) await remove(sandbox, removed.slice(at, at + mostRemoved), signal);
+}
 
 async function remove(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {
   const { exit_code, stderr } = await sandbox.exec(["sh", "-c", removeAll, "sh", ...paths], { signal, timeout_ms: 60_000 });

@@ -1,7 +1,9 @@
 /** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
+import type { WorkLayer } from "../files/layer.ts";
 import { deliveredFiles } from "../graders/grade.ts";
+import { keepSetUp } from "../graders/set-up-layer.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/harness.ts";
 import { ensureOwnPack } from "../harnesses/own-pack.ts";
 import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
@@ -26,6 +28,8 @@ export type PreparedRollout = AsyncDisposable & {
   pack: Pack | null;
   /** What was put into the workdir. */
   delivered: TreeFile[];
+  /** What the task's set-up left; null where it has none. */
+  setUp: WorkLayer | null;
 };
 
 /** The backend, or what hands out its sandboxes. */
@@ -98,6 +102,7 @@ async function prepareWithin(
   const delivered = await deliveredFiles(task);
   await untilAborted(sandbox.writeFiles(delivered), signal);
   await setUp(sandbox, task, rules, signal);
+  const left = await keepSetUp(sandbox, task, delivered, setup.folder.blobs, signal);
 
   const { session } = await setup.proxy.openSession({
     ...plan.session,
@@ -140,6 +145,7 @@ async function prepareWithin(
     launch,
     pack,
     delivered,
+    setUp: left,
     [Symbol.asyncDispose]: () =>
       release.disposeAsync().catch((error: unknown) => {
         setup.onProgress({ type: "note", text: `${plan.rollout_id}: what it leaves could not all be cleared away: ${messageOf(error)}` });

@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { asAlidadeError } from "../errors.ts";
+import { openLayer } from "../files/layer.ts";
 import { freshSandbox, grade } from "../graders/grade.ts";
 import type { Grader } from "../graders/grader.ts";
 import { graderOf } from "../graders/index.ts";
@@ -123,9 +124,12 @@ async function newVerdict(
   const earlier = journal.get(key);
   if (earlier !== undefined) return earlier;
   const context = { task, signal, ...(setup.graders && { graders: setup.graders }) };
-  const fresh = freshSandbox(context, setup.backend, setup);
+  const blobs = join(setup.path, "blobs");
   try {
-    const work = await reopenWork(join(setup.path, "blobs"), kept.sha256, fresh, signal);
+    // Its work is the difference to what the set-up left then.
+    const setUp = record.setup && (await openLayer(blobs, record.setup.sha256));
+    const fresh = freshSandbox(context, setup.backend, { ...setup, setUp });
+    const work = await reopenWork(blobs, kept.sha256, fresh, signal);
     const verdict = await grade({ ...context, work, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
     signal.throwIfAborted();
     // The infrastructure measured nothing: the reward that is there stays.

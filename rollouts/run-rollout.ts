@@ -35,6 +35,8 @@ type RunningAttempt = {
   run: HarnessRun | null;
   /** The session from its log, once it has ended; the rollout's result is added when it is known. */
   told: ReturnType<typeof reconstruction> | null;
+  /** What the task's set-up left; null where it has none, or did not end. */
+  setUp: WorkLayer | null;
   work: WorkLayer | null;
   /** The grader's sandbox: a warm pool makes it while the work is taken out. */
   grading: ExpectedSandbox | undefined;
@@ -55,6 +57,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     pack: null,
     run: null,
     told: null,
+    setUp: null,
     work: null,
     grading: undefined,
     verdict: null,
@@ -104,7 +107,12 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
       ...context,
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
-      fresh: freshSandbox(context, attempt.grading ?? setup.backend, { run_id: setup.run_id, owner: setup.owner, rules: attempt.rules }),
+      fresh: freshSandbox(context, attempt.grading ?? setup.backend, {
+        run_id: setup.run_id,
+        owner: setup.owner,
+        rules: attempt.rules,
+        setUp: attempt.setUp,
+      }),
     });
   });
 }
@@ -134,6 +142,7 @@ async function inSandbox(
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;
   attempt.pack = prepared.pack;
+  attempt.setUp = prepared.setUp;
   return await setup.slots.run.run(signal, async () => {
     enter(setup, plan, attempt, "run");
     await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
@@ -151,12 +160,12 @@ async function inSandbox(
 
 async function leftBehind(
   { folder }: RunSetup,
-  { sandbox, delivered }: PreparedRollout,
+  { sandbox, delivered, setUp }: PreparedRollout,
   { task }: RolloutPlan,
   signal: AbortSignal,
 ): Promise<WorkLayer> {
   await sandbox.freeze();
-  return takeWork(sandbox, task, delivered, folder.blobs, signal);
+  return takeWork(sandbox, task, delivered, folder.blobs, signal, setUp);
 }
 
 async function conclude(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Promise<RolloutOutcome> {
@@ -230,6 +239,10 @@ function enter(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, stat
   setup.onProgress({ type: "state", rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
 }
 
+function keptOf({ sha256, bytes, changes }: WorkLayer) {
+  return { sha256, bytes, paths: changes.length };
+}
+
 function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutRecord["state"], trajectory: Trajectory | null): RolloutRecord {
   const { run, verdict } = attempt;
   return {
@@ -251,7 +264,8 @@ function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutReco
     error: attempt.error,
     mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },
-    work: attempt.work && { sha256: attempt.work.sha256, bytes: attempt.work.bytes, paths: attempt.work.changes.length },
+    setup: attempt.setUp && keptOf(attempt.setUp),
+    work: attempt.work && keptOf(attempt.work),
     network: usesNetwork(plan.task.environment) ? attempt.rules.log.use() : null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,

@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import type { TreeFile } from "../files/file-tree.ts";
 import type { LayerEntry } from "../files/layer.ts";
+import type { LayerRules } from "../files/layer-bounds.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
 import type { Environment, Limits } from "../schema/task.ts";
 import type { StoredImage } from "./images/list-images.ts";
@@ -86,6 +87,9 @@ export type SandboxFacts = {
   seccomp: "own" | "engine" | "none";
 };
 
+/** How changes are read. */
+export type ChangesOptions = Omit<LayerRules, "disk"> & { signal?: AbortSignal };
+
 /** The sandbox's one way out: connections to `url` inside it arrive at `onConnection`, already known as this sandbox's. */
 export interface Door extends AsyncDisposable {
   /** As seen from inside, without a trailing slash: `http://127.0.0.1:4000` in Docker. */
@@ -105,10 +109,11 @@ export interface Sandbox extends AsyncDisposable {
   writeFiles(files: TreeFile[], folder?: string): Promise<void>;
   /**
    * What differs below absolute paths (`/`: everywhere) from what the sandbox was made from, read from outside and bounded,
-   * also links, folders, modes and deletions. Nothing of the agent's is executed. Ask for it after `freeze`, and read each
-   * file's content before the next entry.
+   * also links, folders, modes and deletions. Nothing of the agent's is executed. Ask for it after `freeze` (or `of: "setup"`,
+   * while nothing inside goes on), and read each file's content before the next entry. What stands in `known` is told also
+   * where it is as it was then, or again as in what the sandbox was made from, and as deleted where it is gone.
    */
-  changes(paths: string[], signal?: AbortSignal): AsyncIterable<LayerEntry>;
+  changes(paths: string[], options?: ChangesOptions): AsyncIterable<LayerEntry>;
   /** Puts a layer's entries at their paths, in place of what stands there. Deletions are not applied. */
   putEntries(entries: AsyncIterable<LayerEntry>): Promise<void>;
   /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */

@@ -23,6 +23,8 @@ export const Verdict = z.strictObject({
 });
 export type Verdict = z.infer<typeof Verdict>;
 
+const KeptLayer = z.strictObject({ sha256: z.string(), bytes: z.number().int(), paths: z.number().int() });
+
 export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
 
 export const RolloutRecord = z.strictObject({
@@ -50,11 +52,12 @@ export const RolloutRecord = z.strictObject({
     .record(z.string(), z.unknown())
     .nullable()
     .describe("backend, isolation, image digest, packages, user, what is writable, what limits the disk, whose profile of system calls"),
-  work: z
-    .strictObject({ sha256: z.string(), bytes: z.number().int(), paths: z.number().int() })
-    .nullable()
+  setup: KeptLayer.nullable()
     .default(null)
-    .describe("what the agent changed: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
+    .describe("what the task's set-up left before the agent began, kept as `work` is; null where there was none"),
+  work: KeptLayer.nullable()
+    .default(null)
+    .describe("what the agent changed since: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
   network: NetworkUse.nullable()
     .default(null)
     .describe("what went out of its sandboxes and what was refused; null where the task has no network"),

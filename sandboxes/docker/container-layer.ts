@@ -5,15 +5,17 @@ import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
 import { isBelow } from "../../files/file-tree.ts";
-import type { LayerEntry } from "../../files/layer.ts";
+import { deletedEntry, goneEntries } from "../../files/gone-entries.ts";
+import type { Change, LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
+import type { ChangesOptions } from "../sandbox.ts";
 import { putArchive, readError } from "./container-files.ts";
 import { engineLayer } from "./engine-layer.ts";
 import { type Kind, planReads } from "./layer-paths.ts";
 import type { ArchiveRead, LayerSource } from "./layer-source.ts";
 import { overlayLayer } from "./overlay-layer.ts";
 
-export type LayerQuery = {
+export type LayerQuery = ChangesOptions & {
   /** Absolute paths; `/` is all of the container's own layer. */
   paths: string[];
   /** Writable places beside the layer (memory file systems): all that is in one is the sandbox's own. */
@@ -28,15 +30,13 @@ export type LayerQuery = {
   passed: number;
   /** `overlay`: from the layer's own folders where this process can read them, else from the engine. */
   from: "overlay" | "engine";
-  signal?: AbortSignal;
 };
 
 const noContent = { owner: null, mtime: new Date(0), target: null, content: null };
-const noFile = { ...noContent, type: "deleted", kind: "deleted", mode: 0, size: 0 } as const;
 
 export async function* containerLayer(docker: Docker, container: Docker.Container, query: LayerQuery): AsyncGenerator<LayerEntry> {
-  const { paths, places, hidden, mounts, signal } = query;
-  const bounds = new LayerBounds(query.disk);
+  const { paths, places, hidden, mounts, signal, known = new Map<string, Change>() } = query;
+  const bounds = new LayerBounds(query);
   const changed = new Map<string, Kind>();
   const kindOf = (path: string) => changed.get(path);
   const engine = (isOurs: (path: string) => boolean) => {
@@ -47,12 +47,11 @@ export async function* containerLayer(docker: Docker, container: Docker.Containe
   const source = overlay ?? engine((path) => changed.has(path));
   const isHidden = (path: string) => [...hidden, ...places].some((one) => isBelow(path, one));
   for await (const [path, kind] of source.changed(paths)) {
-    for (const asked of paths)
-      if (path !== asked && isBelow(asked, path) && (await isGone(source, path, kind))) yield { ...noFile, path: asked };
+    for (const asked of paths) if (path !== asked && isBelow(asked, path) && (await isGone(source, path, kind))) yield deletedEntry(asked);
     if (!paths.some((asked) => isBelow(path, asked)) || isHidden(path)) continue;
     bounds.meets(path);
     changed.set(path, kind);
-    if (kind === "deleted") yield { ...noFile, path };
+    if (kind === "deleted") yield deletedEntry(path);
   }
   const parents = new Set([...changed.keys()].map((path) => posix.dirname(path)));
   for (const read of planReads(changed, paths, [...hidden, ...places])) {
@@ -60,13 +59,60 @@ export async function* containerLayer(docker: Docker, container: Docker.Containe
     if (!read.whole && parents.has(read.path)) yield* folderAlone(source, bounds, read.path, changed.get(read.path) ?? "modified");
     else yield* readArchive(source, bounds, read, kindOf);
   }
+  const isKnown = (path: string) => paths.some((asked) => isBelow(path, asked)) && !isHidden(path) && !changed.has(path);
+  yield* knownOnes(
+    [...known.values()].filter(({ path }) => isKnown(path)),
+    source,
+    bounds,
+    changed,
+  );
   for (const path of paths.filter((asked) => places.some((place) => isBelow(asked, place)))) {
     const beside = engine(() => true);
+    const met = new Set<string>();
     yield* readArchive(beside, bounds, { path, whole: true }, (found) => {
       bounds.meets(found);
+      met.add(found);
       return "added";
     });
+    yield* goneEntries(known.values(), (one) => !isBelow(one, path) || met.has(one));
   }
+}
+
+/**
+ * What differed from the image after the set-up and does not now: it is as in the image again, or gone. Only what the image
+ * has too can be the former. `known` in the order of their paths.
+ */
+async function* knownOnes(
+  known: Change[],
+  source: LayerSource,
+  bounds: LayerBounds,
+  changed: Map<string, Kind>,
+): AsyncGenerator<LayerEntry> {
+  const gone = new Set<string>();
+  for (const { path, kind, type } of known) {
+    const parent = posix.dirname(path);
+    const isBelowGone = gone.has(parent) || (await isGoneAbove(source, path, changed));
+    if (isBelowGone || kind === "added") {
+      gone.add(path);
+      if (!gone.has(parent) && type !== "deleted") yield deletedEntry(path);
+      continue;
+    }
+    let isThere = false;
+    for await (const entry of readArchive(source, bounds, { path, whole: false }, () => "modified")) {
+      isThere = true;
+      yield entry;
+    }
+    if (!isThere && type !== "deleted") yield deletedEntry(path);
+  }
+}
+
+/** Whether a folder above a path was removed, or is no folder any more. */
+async function isGoneAbove(source: LayerSource, path: string, changed: Map<string, Kind>): Promise<boolean> {
+  for (let above = posix.dirname(path); above !== "/"; above = posix.dirname(above)) {
+    const kind = changed.get(above);
+    if (kind !== undefined && (await isGone(source, above, kind))) return true;
+  }
+  return false;
 }
 
 /** Whether nothing can lie below a path that had something below it. */

@@ -8,7 +8,7 @@ import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
-import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import type { ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
@@ -186,7 +186,7 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
-  async *changes(paths: string[], signal?: AbortSignal): AsyncGenerator<LayerEntry> {
+  async *changes(paths: string[], options: ChangesOptions = {}): AsyncGenerator<LayerEntry> {
     const places = this.#places.map(({ target }) => target);
     const hidden = [...engineOwn, ...Object.keys(this.#spec.mounts), doorInside];
     const asked = this.#places.filter(({ target }) => paths.some((path) => isBelow(path, target)));
@@ -201,7 +201,13 @@ export class DockerSandbox implements Sandbox {
       passed: this.#imageBytes + this.#layerBytes + all,
       from: this.#layer,
     };
-    yield* containerLayer(this.#docker, this.#container, { ...query, signal });
+    const isLive = options.of === "setup";
+    if (isLive) await this.#container.pause();
+    try {
+      yield* containerLayer(this.#docker, this.#container, { ...query, ...options });
+    } finally {
+      if (isLive) await this.#container.unpause();
+    }
     await this.#checkRunning("its work was taken out");
   }
 

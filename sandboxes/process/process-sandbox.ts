@@ -12,6 +12,7 @@ import type { Duplex } from "node:stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
 import { isBelow, type TreeFile } from "../../files/file-tree.ts";
+import { goneEntries } from "../../files/gone-entries.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
@@ -20,7 +21,7 @@ import { removeSandboxFolder, sandboxMark } from "../../host/process-folder.ts";
 import { killProcesses } from "../../host/process-tree.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { maxStreams } from "../door/multiplexer.ts";
-import type { Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import type { ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { folderLayer, putIntoFolder } from "./folder-layer.ts";
 import type { SamePlace } from "./same-place.ts";
 
@@ -170,11 +171,20 @@ export class ProcessSandbox implements Sandbox {
     return collector.files();
   }
 
-  async *changes(paths: string[], signal?: AbortSignal): AsyncGenerator<LayerEntry> {
+  async *changes(paths: string[], options: ChangesOptions = {}): AsyncGenerator<LayerEntry> {
     const hidden = [...Object.keys(this.#spec.mounts), "/tmp", ...(paths.includes("/") ? ["/home/agent"] : [])];
-    const bounds = new LayerBounds();
+    const query = { bounds: new LayerBounds(options), signal: options.signal };
+    const met = new Set<string>();
     try {
-      for (const path of paths) yield* folderLayer(this.#files, posix.resolve("/", path), { hidden, bounds, signal });
+      for (const asked of paths.map((path) => posix.resolve("/", path))) {
+        const others = hidden.filter((path) => path !== asked);
+        for await (const entry of folderLayer(this.#files, asked, { ...query, hidden: others })) {
+          met.add(entry.path);
+          yield entry;
+        }
+        const isAsked = (path: string) => isBelow(path, asked) && !others.some((one) => isBelow(path, one));
+        yield* goneEntries(options.known?.values() ?? [], (path) => !isAsked(path) || met.has(path));
+      }
     } catch (error) {
       await this.#assertThere();
       throw readError(error, paths.join(", "));

@@ -27,6 +27,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   error: null,
   mask_reason: null,
   sandbox: null,
+  setup: null,
   work: null,
   network: null,
   times: { queued: 0, run: 1000, done: 3500 },

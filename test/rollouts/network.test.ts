@@ -84,13 +84,13 @@ test("set-up and agent reach the hosts of their own lists, the first is cut befo
   assert.deepEqual(
     destinations.map(({ phase, host, connections }) => [phase, host, connections]),
     [
-      // Also in the sandbox that grades, before the work is put there.
-      ["setup", "first.org", 2],
+      ["setup", "first.org", 1],
       ["agent", "second.org", 1],
     ],
   );
   assert.ok(destinations.every(({ sent_bytes, received_bytes }) => sent_bytes > 0 && received_bytes > 0));
   assert.deepEqual(refusals, [{ phase: "agent", host: "first.org", port, reason: "name_not_allowed", times: 1 }]);
+  assert.deepEqual([record.setup === null, record.work?.paths], [false, 1], "log.txt is no work");
   assert.doesNotMatch(JSON.stringify(record), /\/secret/);
 });
 
