@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, "..");
 const tiers = [
   ["schema"],
   ["tokens", "wire", "host"],
-  ["dialects", "engines", "store", "reconstruct", "files", "practice"],
+  ["dialects", "engines", "store", "reconstruct", "files", "practice", "ledger"],
   ["sandboxes"],
   ["exporters", "harnesses", "graders", "proxy"],
   ["tasks"],

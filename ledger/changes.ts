@@ -1,0 +1,36 @@
+/** A number that grows with each change, and the readers that wait for the next one. */
+export class Changes {
+  #version = 0;
+  readonly #waiting = new Set<() => void>();
+
+  get version(): number {
+    return this.#version;
+  }
+
+  add(): void {
+    this.#version += 1;
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  /** Resolves when the version is another than `seen`; rejects with the signal's reason. */
+  after(seen: number, signal: AbortSignal): Promise<number> {
+    signal.throwIfAborted();
+    if (this.#version !== seen) return Promise.resolve(this.#version);
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const leave = (): void => {
+      this.#waiting.delete(wake);
+      signal.removeEventListener("abort", giveUp);
+    };
+    const wake = (): void => {
+      leave();
+      resolve(this.#version);
+    };
+    const giveUp = (): void => {
+      leave();
+      reject(signal.reason);
+    };
+    this.#waiting.add(wake);
+    signal.addEventListener("abort", giveUp, { once: true });
+    return promise;
+  }
+}

@@ -1,0 +1,19 @@
+export { conflicting } from "./conflict.ts";
+export {
+  type AttemptName,
+  beatSeconds,
+  type CancelOrder,
+  type Claim,
+  type Lease,
+  type Ledger,
+  leaseSeconds,
+  mostLost,
+  type NodeSpec,
+  type NodeState,
+  type Orders,
+  type SetState,
+  type Submitted,
+  type WholeGroup,
+} from "./ledger.ts";
+export { AttemptResult, ControlState, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";

@@ -1,0 +1,121 @@
+/**
+ * What was asked for, who is at work on it, and what it came to. All state of the service lies here, so a service, a node
+ * or a trainer may die at any moment. Three rules hold whatever dies:
+ *
+ *   - a submitted rollout ends in exactly one result row, also one that was cancelled or failed;
+ *   - an attempt writes only while it is the rollout's current one (`finish` and `release` are fenced by its number);
+ *   - results have one order, and a cursor into it neither skips nor repeats a row.
+ *
+ * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
+ */
+import type { Task } from "../schema/task.ts";
+import type { AttemptResult, ControlState, GroupPart, ResultRow, SetSpec } from "./records.ts";
+
+export interface Ledger extends AsyncDisposable {
+  /** The same after each restart. It labels the sandboxes of its rollouts. */
+  readonly id: string;
+  /** Grows with each change that a reader may wait for. */
+  readonly version: number;
+  /** Resolves with the version when it is another than `seen`. Rejects with the signal's reason. */
+  changed(seen: number, signal: AbortSignal): Promise<number>;
+
+  /** The same key and content is the same set. Throws `request_invalid` (409) for other content under the key. */
+  putSet(key: string, spec: SetSpec): Promise<SetState>;
+  /** Throws `not_found`. */
+  set(id: string): Promise<SetState>;
+  sets(): Promise<SetState[]>;
+  /**
+   * All parts or none. A place that is there already is not made again. Throws `request_invalid`: 409 for another task under
+   * a group's key and for a drained set, 400 for a place beyond the group.
+   */
+  submit(set: string, parts: GroupPart[]): Promise<Submitted>;
+  /** Those that are not over end as `cancelled` at once; returns how many. An attempt that still runs is fenced. Throws `not_found`. */
+  cancel(what: CancelOrder, reason: string): Promise<number>;
+  /** Takes no more rollouts. Groups are whole with those that they have. Throws `not_found`. */
+  drain(set: string): Promise<SetState>;
+
+  /** A node of that name that was there before has died: its attempts are queued again. */
+  join(node: NodeSpec): Promise<Lease>;
+  /** Renews the lease. `isLost`: the ledger took the node for dead; join again. */
+  beat(lease: Lease, running: readonly AttemptName[]): Promise<Orders>;
+  /** At most `free` attempts, which are the node's from now on; none where it drains or has lost its lease. */
+  claim(lease: Lease, free: number): Promise<Claim[]>;
+  /** Queues the rollout for its next attempt. `failed`: the attempt counts against the retries. */
+  release(claim: AttemptName, failed: boolean): Promise<"queued" | "fenced">;
+  /** In one transaction: the attempt is still the current one, the result row, the group's count. */
+  finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
+  nodes(): Promise<NodeState[]>;
+  /** Throws `not_found`. */
+  drainNode(name: string): Promise<void>;
+  /** Queues what nodes had that missed their lease; returns their names. */
+  expire(): Promise<string[]>;
+
+  /** Rows after the cursor (null: from the beginning), in order. Throws `request_invalid` for a cursor of another set or kind. */
+  results(set: string, after: string | null, limit: number): Promise<{ cursor: string; row: ResultRow }[]>;
+  /** Groups with all their rows by place, in the order in which they became whole; a cursor of these is not one of `results`. */
+  wholeGroups(set: string, after: string | null, limit: number): Promise<WholeGroup[]>;
+  /** A consumer's word on what it needs no more. It changes nothing of what is served. */
+  keep(consumer: string, set: string, cursor: string): Promise<void>;
+
+  control(): Promise<ControlState>;
+  saveControl(state: ControlState): Promise<void>;
+}
+
+export type CancelOrder = { set: string; group?: string; rollout?: string };
+
+export type Submitted = { groups: number; rollouts: number; rollout_ids: string[] };
+
+export type SetState = {
+  set_id: string;
+  key: string;
+  spec: SetSpec;
+  is_drained: boolean;
+  rollouts: { queued: number; running: number; completed: number; failed: number; cancelled: number };
+  groups: { open: number; whole: number };
+  /** Milliseconds that the oldest one has been in this state; null: there is none. */
+  oldest: { queued_ms: number | null; running_ms: number | null };
+  /** Error code -> rollouts that ended with it. */
+  failures: Record<string, number>;
+  /** Consumer -> its cursor. */
+  consumers: Record<string, string>;
+};
+
+export type NodeSpec = { name: string; slots: number };
+
+/** A node's right to claim. `epoch` is new with each join. */
+export type Lease = { node: string; epoch: number; seconds: number };
+
+export type NodeState = { name: string; slots: number; running: number; is_draining: boolean; lease_ms: number };
+
+/** One attempt at one rollout. */
+export type AttemptName = { rollout_id: string; attempt: number };
+
+/** What a node makes. */
+export type Claim = AttemptName & {
+  set_id: string;
+  spec: SetSpec;
+  group_key: string;
+  group_id: string;
+  group_size: number;
+  index: number;
+  task: Task;
+  task_hash: string;
+  /** Attempts that the infrastructure broke so far. */
+  failures: number;
+};
+
+export type Orders = {
+  isLost: boolean;
+  isDraining: boolean;
+  /** Attempts of those that run which are no longer the node's: their work is for nothing. */
+  stop: AttemptName[];
+};
+
+export type WholeGroup = { cursor: string; group_key: string; group_id: string; group_size: number; rows: ResultRow[] };
+
+/** A node that missed six beats is dead. A shorter lease would take a busy machine for one. */
+export const leaseSeconds = 30;
+export const beatSeconds = 5;
+
+/** An agent that takes its node down with it must not do so for ever. Real machines do not die ten times under one rollout. */
+export const mostLost = 10;

@@ -1,0 +1,82 @@
+/** The records of the ledger: what a trainer asks for, what a node takes, and what an attempt came to. No tokens. */
+import { z } from "zod";
+import { Policy } from "../schema/session-log.ts";
+import { Purpose, SessionOptions } from "../schema/session-spec.ts";
+import { Task } from "../schema/task.ts";
+
+const { sampling, budgets, model, train_classes, restore, continuity, policy_mode } = SessionOptions.partial().shape;
+
+/** What all rollouts of a set share. What is left out is as the service was configured. */
+export const SetSpec = z.strictObject({
+  harness: z.string().min(1).nullable().default(null).describe("a built-in harness by its name; null: the one of the service"),
+  samples: z.number().int().min(1).max(10_000).default(4).describe("rollouts of each task: they are one group"),
+  retries: z.number().int().min(0).max(100).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
+  purpose: Purpose.extract(["train", "eval"]).default("train").describe("eval: recorded with the harness's own sampling, never trained"),
+  sampling,
+  budgets,
+  model,
+  train_classes,
+  restore,
+  continuity,
+  policy_mode,
+  priority: z.number().int().min(-1000).max(1000).default(0).describe("sets of a higher one are claimed first"),
+  weight: z.number().min(0.001).max(1000).default(1).describe("share of the slots among sets of one priority"),
+  labels: z.record(z.string().max(200), z.string().max(2_000)).default({}).describe("the trainer's own words, given back as they are"),
+});
+export type SetSpec = z.infer<typeof SetSpec>;
+
+/** Rollouts of one group: all of it, or those at some places. */
+export const GroupPart = z.strictObject({
+  group_key: z.string().min(1).max(500),
+  task: Task,
+  /** Places from 0; null: each place of the group. */
+  places: z.array(z.number().int().nonnegative()).nullable().default(null),
+});
+export type GroupPart = z.infer<typeof GroupPart>;
+
+/** Where a trajectory lies (blobs/), and what it must hash to. */
+export const PayloadRef = z.strictObject({ key: z.string(), sha256: z.string(), bytes: z.number().int() });
+export type PayloadRef = z.infer<typeof PayloadRef>;
+
+/** What an attempt came to, as its node says it. */
+export const AttemptResult = z.strictObject({
+  /** failed: nothing was measured, by the infrastructure's doing or a mistake of the user's. */
+  state: z.enum(["completed", "failed"]),
+  reward: z.number().nullable(),
+  components: z.record(z.string(), z.number().nullable()),
+  stop_reason: z.string().nullable(),
+  mask_reason: z.string().nullable().describe("why it is in neither loss nor baseline; null where it counts"),
+  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  session_id: z.string().nullable(),
+  policies: z.array(Policy).describe("that its own calls were sampled with, in order"),
+  turns: z.number().int(),
+  sampled_tokens: z.number().int(),
+  trainable_tokens: z.number().int(),
+  times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, run, post, done"),
+  payload: PayloadRef.nullable().describe("null: no call was recorded"),
+});
+export type AttemptResult = z.infer<typeof AttemptResult>;
+
+/** How a submitted rollout ended. There is exactly one for each. */
+export const ResultRow = AttemptResult.extend({
+  state: z.enum(["completed", "failed", "cancelled"]),
+  set_id: z.string(),
+  group_key: z.string(),
+  group_id: z.string(),
+  group_size: z.number().int(),
+  index: z.number().int().describe("place in the group, from 0"),
+  rollout_id: z.string(),
+  attempt: z.number().int().describe("0: it was cancelled before the first one began"),
+  task_id: z.string(),
+  task_hash: z.string(),
+  finished: z.number().describe("Unix milliseconds"),
+});
+export type ResultRow = z.infer<typeof ResultRow>;
+
+/** Fences and names of weights, kept so that a restarted service starts behind its gate and stamps the right name. */
+export const ControlState = z.strictObject({
+  fences: z.array(z.strictObject({ fence: z.string(), mode: z.enum(["drain", "hold", "abort"]), engines: z.array(z.string()).nullable() })),
+  /** The last name of each engine's weights. */
+  policies: z.record(z.string(), z.strictObject({ policy: Policy, engine_version: z.string().nullable() })),
+});
+export type ControlState = z.infer<typeof ControlState>;

@@ -1,0 +1,148 @@
+/** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
+import { AlidadeError } from "../../errors.ts";
+import { readJson } from "../../schema/read-json.ts";
+import type { Task } from "../../schema/task.ts";
+import { type AttemptName, type Claim, type Lease, leaseSeconds, mostLost, type NodeSpec, type NodeState, type Orders } from "../ledger.ts";
+import type { AttemptResult } from "../records.ts";
+import { conclude, groupId, nextNumber } from "./conclude.ts";
+import type { Database, TableRow } from "./database.ts";
+import { nothingMeasured, setOf, specOf } from "./sets.ts";
+
+export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
+  loseAll(db, name, now);
+  const row = db.get(
+    `INSERT INTO nodes (name, epoch, slots, until) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0 RETURNING epoch`,
+    name,
+    nextNumber(db, "epoch"),
+    slots,
+    now + leaseSeconds * 1000,
+  );
+  return { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds };
+}
+
+export function beat(db: Database, lease: Lease, running: readonly AttemptName[], now: number): Orders {
+  const node = nodeOf(db, lease);
+  if (node === undefined) return { isLost: true, isDraining: false, stop: [...running] };
+  db.run("UPDATE nodes SET until = ? WHERE name = ?", now + leaseSeconds * 1000, lease.node);
+  const stop = running.filter((one) => {
+    const current = currentOf(db, one);
+    return current === undefined || current.node !== lease.node;
+  });
+  return { isLost: false, isDraining: node.is_draining === 1, stop };
+}
+
+function nodeOf(db: Database, { node, epoch }: Lease): TableRow | undefined {
+  return db.get("SELECT * FROM nodes WHERE name = ? AND epoch = ?", node, epoch);
+}
+
+/** The rollout, while this attempt at it runs. */
+function currentOf(db: Database, { rollout_id, attempt }: AttemptName): TableRow | undefined {
+  return db.get("SELECT * FROM rollouts WHERE id = ? AND attempt = ? AND state = 'running'", rollout_id, attempt);
+}
+
+export function claim(db: Database, lease: Lease, free: number, now: number): Claim[] {
+  const node = nodeOf(db, lease);
+  if (node === undefined || node.is_draining === 1) return [];
+  const claims: Claim[] = [];
+  while (claims.length < free) {
+    const set = nextSet(db);
+    const rollout = set && db.get("SELECT * FROM rollouts WHERE set_id = ? AND state = 'queued' ORDER BY place LIMIT 1", set.id as string);
+    if (!set || !rollout) break;
+    db.run("UPDATE sets SET pass = pass + 1 / weight WHERE id = ?", set.id as string);
+    db.run(
+      "UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = ?, since = ? WHERE id = ?",
+      lease.node,
+      now,
+      rollout.id as string,
+    );
+    claims.push(toClaim(db, rollout));
+  }
+  return claims;
+}
+
+/** The highest priority first; among equals the set that has had least for its weight. */
+function nextSet(db: Database): TableRow | undefined {
+  return db.get(
+    `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'queued')
+     ORDER BY priority DESC, pass, created, id LIMIT 1`,
+  );
+}
+
+function toClaim(db: Database, rollout: TableRow): Claim {
+  const set = setOf(db, String(rollout.set_id));
+  const group = db.get(
+    "SELECT * FROM groups WHERE set_id = ? AND key = ?",
+    rollout.set_id as string,
+    rollout.group_key as string,
+  ) as TableRow;
+  return {
+    rollout_id: String(rollout.id),
+    attempt: Number(rollout.attempt) + 1,
+    set_id: String(set.id),
+    spec: specOf(set),
+    group_key: String(group.key),
+    group_id: groupId(group),
+    group_size: Number(group.size),
+    index: Number(rollout.sample_index),
+    task: readJson(String(group.task)) as Task,
+    task_hash: String(group.task_hash),
+    failures: Number(rollout.failures),
+  };
+}
+
+export function release(db: Database, name: AttemptName, failed: boolean, now: number): "queued" | "fenced" {
+  const changed = db.run(
+    "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, failures = failures + ? WHERE id = ? AND attempt = ? AND state = 'running'",
+    now,
+    failed ? 1 : 0,
+    name.rollout_id,
+    name.attempt,
+  );
+  return changed === 1 ? "queued" : "fenced";
+}
+
+export function finish(db: Database, name: AttemptName, result: AttemptResult, now: number): "accepted" | "fenced" {
+  const current = currentOf(db, name);
+  if (current === undefined) return "fenced";
+  conclude(db, current, result.state, result, now);
+  return "accepted";
+}
+
+/** What the node had goes back into the line, at its old place; what too many nodes died of ends here. */
+export function loseAll(db: Database, node: string, now: number): void {
+  for (const rollout of db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node)) {
+    const lost = Number(rollout.lost) + 1;
+    db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ? WHERE id = ?", now, lost, rollout.id as string);
+    if (lost < mostLost) continue;
+    const message = `its node died while it ran, ${lost} times`;
+    conclude(db, rollout, "failed", nothingMeasured("sandbox_died", message), now);
+  }
+}
+
+export function expire(db: Database, now: number): string[] {
+  const dead = db.all("SELECT name FROM nodes WHERE until < ?", now).map(({ name }) => String(name));
+  for (const name of dead) {
+    loseAll(db, name, now);
+    db.run("DELETE FROM nodes WHERE name = ?", name);
+  }
+  return dead;
+}
+
+export function nodes(db: Database, now: number): NodeState[] {
+  const rows = db.all(
+    "SELECT *, (SELECT count(*) FROM rollouts WHERE node = name AND state = 'running') AS running FROM nodes ORDER BY name",
+  );
+  return rows.map(({ name, slots, running, is_draining, until }) => ({
+    name: String(name),
+    slots: Number(slots),
+    running: Number(running),
+    is_draining: is_draining === 1,
+    lease_ms: Number(until) - now,
+  }));
+}
+
+export function drainNode(db: Database, name: string): void {
+  if (db.run("UPDATE nodes SET is_draining = 1 WHERE name = ?", name) === 0)
+    throw new AlidadeError("not_found", `there is no node "${name}"`, { param: "node" });
+}

@@ -1,0 +1,193 @@
+/** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
+import { AlidadeError } from "../../errors.ts";
+import { canonicalJson, hashOf, newId } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { conflicting } from "../conflict.ts";
+import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
+import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import { conclude, markWhole } from "./conclude.ts";
+import type { Database, TableRow } from "./database.ts";
+
+export function putSet(db: Database, key: string, spec: SetSpec, now: number): string {
+  const known = db.get("SELECT id, spec FROM sets WHERE key = ?", key);
+  const text = canonicalJson(spec);
+  if (known === undefined) {
+    const id = newId("set");
+    db.run(
+      "INSERT INTO sets (id, key, spec, priority, weight, created) VALUES (?, ?, ?, ?, ?, ?)",
+      id,
+      key,
+      text,
+      spec.priority,
+      spec.weight,
+      now,
+    );
+    return id;
+  }
+  if (known.spec !== text)
+    throw conflicting("key", `there is a set "${key}" with another specification: give this one a key of its own, or the same fields`);
+  return String(known.id);
+}
+
+/** Throws `not_found`. */
+export function setOf(db: Database, id: string): TableRow {
+  const row = db.get("SELECT * FROM sets WHERE id = ?", id);
+  if (row === undefined) throw new AlidadeError("not_found", `there is no set "${id}"`, { param: "set" });
+  return row;
+}
+
+export function specOf(set: TableRow): SetSpec {
+  return readJson(String(set.spec)) as SetSpec;
+}
+
+export function stateOf(db: Database, id: string, now: number): SetState {
+  const set = setOf(db, id);
+  const over = new Map(db.all("SELECT state, count(*) AS n FROM results WHERE set_id = ? GROUP BY state", id).map(count("state")));
+  const open = new Map(
+    db
+      .all("SELECT state, count(*) AS n, min(since) AS since FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state", id)
+      .map((row) => [String(row.state), { count: Number(row.n), age: now - Number(row.since) }]),
+  );
+  const groups = db.get("SELECT count(*) AS n, count(whole) AS whole FROM groups WHERE set_id = ?", id);
+  const failures = db.all("SELECT code, count(*) AS n FROM results WHERE set_id = ? AND code IS NOT NULL GROUP BY code", id);
+  return {
+    set_id: id,
+    key: String(set.key),
+    spec: specOf(set),
+    is_drained: set.is_drained === 1,
+    rollouts: {
+      queued: open.get("queued")?.count ?? 0,
+      running: open.get("running")?.count ?? 0,
+      completed: over.get("completed") ?? 0,
+      failed: over.get("failed") ?? 0,
+      cancelled: over.get("cancelled") ?? 0,
+    },
+    groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
+    oldest: { queued_ms: open.get("queued")?.age ?? null, running_ms: open.get("running")?.age ?? null },
+    failures: Object.fromEntries(failures.map(count("code"))),
+    consumers: Object.fromEntries(
+      db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id).map(({ name, cursor }) => [String(name), String(cursor)]),
+    ),
+  };
+}
+
+const count =
+  (name: string) =>
+  (row: TableRow): [string, number] => [String(row[name]), Number(row.n)];
+
+export function submit(db: Database, id: string, parts: readonly GroupPart[], now: number): Submitted {
+  const set = setOf(db, id);
+  const { samples } = specOf(set);
+  const submitted: Submitted = { groups: 0, rollouts: 0, rollout_ids: [] };
+  joinTheLine(db, id);
+  for (const part of parts) {
+    const group = groupOf(db, id, part, samples);
+    const places = part.places ?? Array.from({ length: samples }, (_, place) => place);
+    let added = 0;
+    for (const place of places) {
+      if (place >= samples)
+        throw new AlidadeError("request_invalid", `group "${part.group_key}" has the places 0 to ${samples - 1}, and not ${place}`, {
+          param: "index",
+        });
+      const rollout = `${id}-${group}-${place}`;
+      submitted.rollout_ids.push(rollout);
+      added += db.run(
+        "INSERT INTO rollouts (id, set_id, group_key, sample_index, since) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        rollout,
+        id,
+        part.group_key,
+        place,
+        now,
+      );
+    }
+    // A trainer that submits again what it had submitted before may do so at any time.
+    if (added > 0 && set.is_drained === 1)
+      throw conflicting("set", `the set ${id} was drained: new rollouts want a set with a key of its own`);
+    db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
+    submitted.groups += 1;
+    submitted.rollouts += added;
+  }
+  return submitted;
+}
+
+/** A set that had nothing to do has no share saved up: it begins where the others are. */
+function joinTheLine(db: Database, id: string): void {
+  if (db.get("SELECT 1 FROM rollouts WHERE set_id = ? AND state = 'queued' LIMIT 1", id) !== undefined) return;
+  const others = db.get(
+    "SELECT min(pass) AS pass FROM sets WHERE id <> ? AND EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'queued')",
+    id,
+  );
+  db.run("UPDATE sets SET pass = max(pass, ?) WHERE id = ?", Number(others?.pass ?? 0), id);
+}
+
+/** Its number in the set. */
+function groupOf(db: Database, id: string, { group_key, task }: GroupPart, size: number): number {
+  const known = db.get("SELECT number, task_hash FROM groups WHERE set_id = ? AND key = ?", id, group_key);
+  const hash = hashOf(task).slice(0, 16);
+  if (known !== undefined) {
+    if (known.task_hash !== hash)
+      throw conflicting("group_key", `group "${group_key}" was submitted with another task: give this one a key of its own`);
+    return Number(known.number);
+  }
+  const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
+  db.run(
+    "INSERT INTO groups (set_id, key, number, task, task_hash, size) VALUES (?, ?, ?, ?, ?, ?)",
+    id,
+    group_key,
+    number,
+    JSON.stringify(task),
+    hash,
+    size,
+  );
+  return number;
+}
+
+export function cancel(db: Database, what: CancelOrder, reason: string, now: number): number {
+  setOf(db, what.set);
+  assertThere(db, what);
+  const open = db.all(
+    "SELECT * FROM rollouts WHERE set_id = ? AND state <> 'done' AND group_key = coalesce(?, group_key) AND id = coalesce(?, id) ORDER BY place",
+    what.set,
+    what.group ?? null,
+    what.rollout ?? null,
+  );
+  for (const rollout of open) conclude(db, rollout, "cancelled", cancelled(reason), now);
+  return open.length;
+}
+
+function assertThere(db: Database, { set, group, rollout }: CancelOrder): void {
+  if (group !== undefined && db.get("SELECT 1 FROM groups WHERE set_id = ? AND key = ?", set, group) === undefined)
+    throw new AlidadeError("not_found", `the set ${set} has no group "${group}"`, { param: "group_key" });
+  if (rollout !== undefined && db.get("SELECT 1 FROM rollouts WHERE set_id = ? AND id = ?", set, rollout) === undefined)
+    throw new AlidadeError("not_found", `the set ${set} has no rollout "${rollout}"`, { param: "rollout" });
+}
+
+function cancelled(reason: string): AttemptResult {
+  return nothingMeasured("cancelled", reason);
+}
+
+/** The result of an attempt of which nothing came back. */
+export function nothingMeasured(code: string, message: string): AttemptResult {
+  return {
+    state: "failed",
+    reward: null,
+    components: {},
+    stop_reason: code,
+    mask_reason: code,
+    error: { code, message },
+    session_id: null,
+    policies: [],
+    turns: 0,
+    sampled_tokens: 0,
+    trainable_tokens: 0,
+    times: {},
+    payload: null,
+  };
+}
+
+export function drain(db: Database, id: string): void {
+  setOf(db, id);
+  db.run("UPDATE sets SET is_drained = 1 WHERE id = ?", id);
+  for (const { key } of db.all("SELECT key FROM groups WHERE set_id = ? AND whole IS NULL ORDER BY number", id))
+    markWhole(db, id, String(key));
+}

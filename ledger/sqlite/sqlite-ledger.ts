@@ -1,0 +1,163 @@
+/**
+ * The embedded ledger: one file of node:sqlite, one process. The folder's lock stands in for a lease between processes, so
+ * what was running when the file is opened belongs to a process that died, and is queued again.
+ */
+import { AlidadeError } from "../../errors.ts";
+import { newId } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { Changes } from "../changes.ts";
+import type { AttemptName, CancelOrder, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
+import { beat, claim, drainNode, expire, finish, join, loseAll, nodes, release } from "./claims.ts";
+import { Database } from "./database.ts";
+import { keep, results, wholeGroups } from "./results.ts";
+import { cancel, drain, putSet, stateOf, submit } from "./sets.ts";
+import { tables } from "./tables.ts";
+
+/** Raised when the tables change in a way that an older file does not have. */
+const layout = "1";
+
+export type SqliteOptions = { now?: () => number };
+
+export class SqliteLedger implements Ledger {
+  readonly id: string;
+  readonly #db: Database;
+  readonly #now: () => number;
+  readonly #changes = new Changes();
+
+  /** The caller holds the lock of the file's folder. Throws `store_error` for a file that is no ledger of this layout. */
+  static open(path: string, { now = Date.now }: SqliteOptions = {}): SqliteLedger {
+    return new SqliteLedger(new Database(path), path, now);
+  }
+
+  private constructor(db: Database, path: string, now: () => number) {
+    this.#db = db;
+    this.#now = now;
+    this.id = db.transaction(() => {
+      db.exec(tables);
+      const found = fact(db, "layout", layout);
+      if (found !== layout)
+        throw new AlidadeError(
+          "store_error",
+          `${path} is a ledger of layout ${found}, and this version reads ${layout}: name another folder`,
+        );
+      for (const { node } of db.all("SELECT DISTINCT node FROM rollouts WHERE state = 'running'")) loseAll(db, String(node), now());
+      db.run("DELETE FROM nodes");
+      return fact(db, "id", newId("run").slice(0, 11));
+    });
+  }
+
+  get version(): number {
+    return this.#changes.version;
+  }
+
+  changed(seen: number, signal: AbortSignal): Promise<number> {
+    return this.#changes.after(seen, signal);
+  }
+
+  async putSet(key: string, spec: SetSpec) {
+    return this.#write(() => stateOf(this.#db, putSet(this.#db, key, spec, this.#now()), this.#now()));
+  }
+
+  async set(id: string) {
+    return this.#read(() => stateOf(this.#db, id, this.#now()));
+  }
+
+  async sets() {
+    return this.#read(() => {
+      const ids = this.#db.all("SELECT id FROM sets ORDER BY created, id").map(({ id }) => String(id));
+      return ids.map((id) => stateOf(this.#db, id, this.#now()));
+    });
+  }
+
+  async submit(set: string, parts: GroupPart[]) {
+    return this.#write(() => submit(this.#db, set, parts, this.#now()));
+  }
+
+  async cancel(what: CancelOrder, reason: string) {
+    return this.#write(() => cancel(this.#db, what, reason, this.#now()));
+  }
+
+  async drain(set: string) {
+    return this.#write(() => {
+      drain(this.#db, set);
+      return stateOf(this.#db, set, this.#now());
+    });
+  }
+
+  async join(node: NodeSpec) {
+    return this.#write(() => join(this.#db, node, this.#now()));
+  }
+
+  async beat(lease: Lease, running: readonly AttemptName[]) {
+    return this.#db.transaction(() => beat(this.#db, lease, running, this.#now()));
+  }
+
+  async claim(lease: Lease, free: number) {
+    return this.#db.transaction(() => claim(this.#db, lease, free, this.#now()));
+  }
+
+  async release(name: AttemptName, failed: boolean) {
+    return this.#write(() => release(this.#db, name, failed, this.#now()));
+  }
+
+  async finish(name: AttemptName, result: AttemptResult) {
+    return this.#write(() => finish(this.#db, name, result, this.#now()));
+  }
+
+  async nodes() {
+    return this.#read(() => nodes(this.#db, this.#now()));
+  }
+
+  async drainNode(name: string) {
+    this.#write(() => drainNode(this.#db, name));
+  }
+
+  async expire() {
+    return this.#write(() => expire(this.#db, this.#now()));
+  }
+
+  async results(set: string, after: string | null, limit: number) {
+    return this.#read(() => results(this.#db, set, after, limit));
+  }
+
+  async wholeGroups(set: string, after: string | null, limit: number) {
+    return this.#read(() => wholeGroups(this.#db, set, after, limit));
+  }
+
+  async keep(consumer: string, set: string, cursor: string) {
+    this.#db.transaction(() => keep(this.#db, consumer, set, cursor));
+  }
+
+  async control() {
+    return this.#read(() => ControlState.parse(readJson(fact(this.#db, "control", JSON.stringify({ fences: [], policies: {} })))));
+  }
+
+  async saveControl(state: ControlState) {
+    this.#db.transaction(() => {
+      fact(this.#db, "control", "");
+      this.#db.run("UPDATE facts SET value = ? WHERE name = 'control'", JSON.stringify(ControlState.parse(state)));
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#db[Symbol.dispose]();
+  }
+
+  /** Several questions of one moment. */
+  #read<T>(work: () => T): T {
+    return this.#db.transaction(work);
+  }
+
+  #write<T>(work: () => T): T {
+    const result = this.#db.transaction(work);
+    this.#changes.add();
+    return result;
+  }
+}
+
+/** The value under the name; `first` where there is none yet. */
+function fact(db: Database, name: string, first: string): string {
+  db.run("INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", name, first);
+  return String(db.get("SELECT value FROM facts WHERE name = ?", name)?.value);
+}

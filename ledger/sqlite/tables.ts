@@ -1,0 +1,34 @@
+/** The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON. */
+export const tables = `
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS sets (
+  id TEXT PRIMARY KEY, key TEXT NOT NULL UNIQUE, spec TEXT NOT NULL, priority INTEGER NOT NULL, weight REAL NOT NULL,
+  pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS groups (
+  set_id TEXT NOT NULL REFERENCES sets, key TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, task_hash TEXT NOT NULL,
+  size INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0, whole INTEGER,
+  PRIMARY KEY (set_id, key)
+) STRICT;
+CREATE INDEX IF NOT EXISTS whole_groups ON groups (set_id, whole) WHERE whole IS NOT NULL;
+CREATE TABLE IF NOT EXISTS rollouts (
+  place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, set_id TEXT NOT NULL, group_key TEXT NOT NULL,
+  sample_index INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'queued', attempt INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, node TEXT, since INTEGER NOT NULL,
+  UNIQUE (set_id, group_key, sample_index)
+) STRICT;
+CREATE INDEX IF NOT EXISTS queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
+CREATE INDEX IF NOT EXISTS running_rollouts ON rollouts (set_id, node) WHERE state = 'running';
+CREATE TABLE IF NOT EXISTS results (
+  seq INTEGER PRIMARY KEY, set_id TEXT NOT NULL, rollout_id TEXT NOT NULL UNIQUE REFERENCES rollouts (id), group_key TEXT NOT NULL,
+  sample_index INTEGER NOT NULL, state TEXT NOT NULL, code TEXT, row TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS results_of_set ON results (set_id, seq);
+CREATE INDEX IF NOT EXISTS results_of_group ON results (set_id, group_key, sample_index);
+CREATE TABLE IF NOT EXISTS nodes (
+  name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, slots INTEGER NOT NULL, until INTEGER NOT NULL, is_draining INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS consumers (
+  name TEXT NOT NULL, set_id TEXT NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY (set_id, name)
+) STRICT;
+`;

@@ -1,0 +1,348 @@
+/** What every ledger promises; a new driver is tested by being listed. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import fc from "fast-check";
+import { type Claim, GroupPart, type Lease, type Ledger, leaseSeconds, mostLost, SetSpec, SqliteLedger } from "../../ledger/index.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { attemptResult } from "../fakes/records/attempt-result.ts";
+
+const scratch = scratchFolder("ledger");
+let files = 0;
+
+/** A ledger at a place; another `open` there is a process that begins after the first one was killed. */
+type Place = { open(): Promise<Ledger>; pass(seconds: number): void };
+
+const drivers: { name: string; place: () => Place }[] = [
+  {
+    name: "sqlite",
+    place: () => {
+      const path = join(scratch, `${files++}.sqlite`);
+      let time = 1_000_000;
+      const pass = (seconds: number) => {
+        time += seconds * 1000;
+      };
+      return { open: async () => SqliteLedger.open(path, { now: () => time }), pass };
+    },
+  },
+];
+
+const spec = (more: object = {}) => SetSpec.parse({ samples: 2, ...more });
+const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
+const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
+const conflict = { code: "request_invalid", status: 409 };
+const forever = new AbortController().signal;
+
+for (const { name, place } of drivers) {
+  const fresh = async (t: TestContext, more: object = {}) => {
+    const at = place();
+    const ledger = await at.open();
+    t.after(() => ledger[Symbol.asyncDispose]());
+    const { set_id } = await ledger.putSet("s", spec(more));
+    return { at, ledger, set: set_id, lease: await ledger.join({ name: "n", slots: 4 }) };
+  };
+  const rowsOf = async (ledger: Ledger, set: string, after: string | null = null) => {
+    const lines = await ledger.results(set, after, 1_000);
+    return lines.map(({ row }) => `${row.group_key}/${row.index} #${row.attempt} ${row.state}`);
+  };
+
+  test(`${name}: what is submitted twice is there once, and other content under the same key is a conflict`, async (t) => {
+    const { ledger, set } = await fresh(t);
+    assert.equal((await ledger.putSet("s", spec())).set_id, set);
+    await assert.rejects(ledger.putSet("s", spec({ samples: 3 })), { ...conflict, param: "key" });
+    assert.equal((await ledger.submit(set, [part("a"), part("b")])).rollouts, 4);
+    assert.equal((await ledger.submit(set, [part("b"), part("c")])).rollouts, 2);
+    const other = part("a", { task: task("other") });
+    await assert.rejects(ledger.submit(set, [part("d"), other]), { ...conflict, param: "group_key" });
+    await assert.rejects(ledger.submit(set, [part("e", { places: [2] })]), { code: "request_invalid", status: 400, param: "index" });
+    const { rollouts, groups } = await ledger.set(set);
+    assert.deepEqual([rollouts.queued, groups], [6, { open: 3, whole: 0 }], "a refused submission leaves nothing behind");
+    await assert.rejects(ledger.set("setnone"), { code: "not_found" });
+  });
+
+  test(`${name}: rollouts join their group one by one, and the whole group comes when its last place is over`, async (t) => {
+    const { ledger, set, lease } = await fresh(t);
+    const first = await ledger.submit(set, [part("g", { places: [1] })]);
+    assert.deepEqual((await ledger.submit(set, [part("g", { places: [1] })])).rollout_ids, first.rollout_ids);
+    const [one] = await ledger.claim(lease, 9);
+    assert.equal(await ledger.finish(one as Claim, attemptResult()), "accepted");
+    assert.deepEqual(await ledger.wholeGroups(set, null, 9), []);
+    await ledger.submit(set, [part("g")]);
+    const [other] = await ledger.claim(lease, 9);
+    assert.equal((other as Claim).index, 0);
+    await ledger.finish(other as Claim, attemptResult({ state: "failed", reward: null, error: { code: "sandbox_error", message: "no" } }));
+    const groups = await ledger.wholeGroups(set, null, 9);
+    assert.deepEqual(
+      groups.map(({ group_key, rows }) => [group_key, rows.map(({ index, state }) => [index, state])]),
+      [
+        [
+          "g",
+          [
+            [0, "failed"],
+            [1, "completed"],
+          ],
+        ],
+      ],
+    );
+    assert.deepEqual((await ledger.set(set)).failures, { sandbox_error: 1 });
+  });
+
+  test(`${name}: an attempt that is no longer the current one writes nothing`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a")]);
+    const [first] = await ledger.claim(lease, 1);
+    assert.equal(await ledger.release(first as Claim, true), "queued");
+    const [second] = await ledger.claim(lease, 1);
+    assert.deepEqual([(second as Claim).attempt, (second as Claim).failures], [2, 1]);
+    assert.equal(await ledger.finish(first as Claim, attemptResult()), "fenced");
+    assert.equal(await ledger.release(first as Claim, false), "fenced");
+    assert.deepEqual((await ledger.beat(lease, [first as Claim, second as Claim])).stop, [first]);
+    assert.equal(await ledger.finish(second as Claim, attemptResult()), "accepted");
+    assert.equal(await ledger.finish(second as Claim, attemptResult({ reward: 0 })), "fenced");
+    assert.deepEqual(await rowsOf(ledger, set), ["a/0 #2 completed"]);
+  });
+
+  test(`${name}: what is cancelled ends in a row at once, and its attempt is told to stop`, async (t) => {
+    const { ledger, set, lease } = await fresh(t);
+    await ledger.submit(set, [part("a"), part("b"), part("c")]);
+    const [running] = await ledger.claim(lease, 1);
+    assert.equal(await ledger.cancel({ set, group: "a" }, "stale"), 2);
+    assert.equal(await ledger.cancel({ set, group: "a" }, "stale"), 0);
+    assert.deepEqual((await ledger.beat(lease, [running as Claim])).stop, [running]);
+    assert.equal(await ledger.finish(running as Claim, attemptResult()), "fenced");
+    const last = (await ledger.submit(set, [part("c")])).rollout_ids[1] as string;
+    assert.equal(await ledger.cancel({ set, rollout: last }, "stale"), 1);
+    assert.equal(await ledger.cancel({ set }, "over"), 3);
+    assert.deepEqual(await rowsOf(ledger, set), [
+      "a/0 #1 cancelled",
+      "a/1 #0 cancelled",
+      "c/1 #0 cancelled",
+      "b/0 #0 cancelled",
+      "b/1 #0 cancelled",
+      "c/0 #0 cancelled",
+    ]);
+    await assert.rejects(ledger.cancel({ set, group: "z" }, ""), { code: "not_found" });
+    await assert.rejects(ledger.cancel({ set, rollout: "z" }, ""), { code: "not_found" });
+  });
+
+  test(`${name}: a drained set takes nothing new, and its groups are whole with what they have`, async (t) => {
+    const { ledger, set, lease } = await fresh(t);
+    await ledger.submit(set, [part("a", { places: [0] }), part("b", { places: [1] })]);
+    const [a, b] = await ledger.claim(lease, 2);
+    await ledger.finish(a as Claim, attemptResult());
+    assert.equal((await ledger.drain(set)).is_drained, true);
+    assert.equal((await ledger.wholeGroups(set, null, 9)).length, 1);
+    await assert.rejects(ledger.submit(set, [part("a")]), conflict);
+    assert.equal((await ledger.submit(set, [part("a", { places: [0] })])).rollouts, 0);
+    await ledger.finish(b as Claim, attemptResult());
+    assert.deepEqual(
+      (await ledger.wholeGroups(set, null, 9)).map(({ group_key }) => group_key),
+      ["a", "b"],
+    );
+  });
+
+  test(`${name}: a killed process loses no commit; what ran is the next attempt of the next process`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t);
+    await ledger.submit(set, [part("a")]);
+    const [a, b] = await ledger.claim(lease, 2);
+    await ledger.finish(a as Claim, attemptResult());
+    const { cursor } = (await ledger.results(set, null, 9))[0] as { cursor: string };
+    await ledger.saveControl({ fences: [{ fence: "f", mode: "hold", engines: null }], policies: {} });
+    const next = await at.open();
+    t.after(() => next[Symbol.asyncDispose]());
+    assert.equal(next.id, ledger.id);
+    assert.equal((await next.control()).fences[0]?.fence, "f");
+    assert.equal(await next.finish(b as Claim, attemptResult()), "fenced");
+    assert.equal((await next.beat(lease, [])).isLost, true);
+    const lease2 = await next.join({ name: "n", slots: 1 });
+    assert.deepEqual(await next.claim(lease, 1), [], "the lease was the dead process's");
+    const [again] = await next.claim(lease2, 9);
+    assert.deepEqual([(again as Claim).rollout_id, (again as Claim).attempt], [(b as Claim).rollout_id, 2]);
+    await next.finish(again as Claim, attemptResult());
+    assert.deepEqual(await rowsOf(next, set, cursor), ["a/1 #2 completed"]);
+  });
+
+  test(`${name}: a node that misses its lease loses its attempts, and one that lives does not`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a"), part("b")]);
+    const other = await ledger.join({ name: "other", slots: 1 });
+    const [a] = await ledger.claim(lease, 1);
+    const [b] = await ledger.claim(other, 1);
+    at.pass(leaseSeconds - 1);
+    await ledger.beat(lease, [a as Claim]);
+    at.pass(2);
+    assert.deepEqual(await ledger.expire(), ["other"]);
+    assert.equal((await ledger.beat(other, [b as Claim])).isLost, true);
+    assert.equal(await ledger.finish(b as Claim, attemptResult()), "fenced");
+    assert.equal(await ledger.finish(a as Claim, attemptResult()), "accepted");
+    assert.deepEqual(
+      (await ledger.claim(lease, 9)).map(({ group_key, attempt }) => [group_key, attempt]),
+      [["b", 2]],
+    );
+  });
+
+  test(`${name}: a rollout under which nodes die again and again ends as failed`, async (t) => {
+    const { ledger, set } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a")]);
+    for (let at = 0; at < mostLost; at++) assert.equal((await ledger.claim(await ledger.join({ name: "n", slots: 1 }), 1)).length, 1);
+    assert.deepEqual(await ledger.claim(await ledger.join({ name: "n", slots: 1 }), 1), []);
+    assert.deepEqual(await rowsOf(ledger, set), [`a/0 #${mostLost} failed`]);
+  });
+
+  test(`${name}: the higher priority goes first, and equals share by their weight`, async (t) => {
+    const { ledger, set: light, lease } = await fresh(t, { samples: 1 });
+    const heavy = (await ledger.putSet("heavy", spec({ samples: 1, weight: 3 }))).set_id;
+    const urgent = (await ledger.putSet("urgent", spec({ samples: 1, priority: 1 }))).set_id;
+    const many = Array.from({ length: 20 }, (_, at) => part(`g${at}`));
+    for (const set of [light, heavy]) await ledger.submit(set, many);
+    await ledger.submit(urgent, many.slice(0, 2));
+    const order = (await ledger.claim(lease, 14)).map(({ set_id }) => set_id);
+    assert.deepEqual(order.slice(0, 2), [urgent, urgent]);
+    assert.equal(order.filter((set) => set === heavy).length, 9);
+    await ledger.drainNode("n");
+    assert.equal((await ledger.beat(lease, [])).isDraining, true);
+    assert.deepEqual(await ledger.claim(lease, 1), []);
+  });
+
+  test(`${name}: a cursor of another set, of the other kind or of nothing at all is refused`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 1 });
+    const other = (await ledger.putSet("other", spec())).set_id;
+    await ledger.submit(set, [part("a")]);
+    for (const claim of await ledger.claim(lease, 1)) await ledger.finish(claim, attemptResult());
+    const { cursor } = (await ledger.results(set, null, 1))[0] as { cursor: string };
+    const wrong = { code: "request_invalid", status: 400, param: "after" };
+    await assert.rejects(ledger.results(other, cursor, 1), wrong);
+    await assert.rejects(ledger.wholeGroups(set, cursor, 1), wrong);
+    for (const text of ["", "7", "__proto__", `${cursor}0000000000000000`]) await assert.rejects(ledger.results(set, text, 1), wrong, text);
+    await ledger.keep("trainer", set, cursor);
+    await assert.rejects(ledger.keep("trainer", other, cursor), wrong);
+    assert.deepEqual((await ledger.set(set)).consumers, { trainer: cursor });
+  });
+
+  test(`${name}: a reader that waits is woken by a result, and by its signal`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a")]);
+    const [claim] = await ledger.claim(lease, 1);
+    const waiting = ledger.changed(ledger.version, forever);
+    await ledger.finish(claim as Claim, attemptResult());
+    assert.equal(await waiting, ledger.version);
+    const stop = new AbortController();
+    const late = ledger.changed(ledger.version, stop.signal);
+    stop.abort(new Error("left"));
+    await assert.rejects(late, /left/);
+  });
+
+  test(`${name}: whatever is submitted, cancelled, killed and read in whatever order, no row is lost or doubled`, {
+    timeout: 120_000,
+  }, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), (steps) => replay(place(), steps)),
+      { numRuns: 20 },
+    );
+  });
+}
+
+const kinds = [
+  "submit",
+  "claim",
+  "finish",
+  "finish",
+  "release",
+  "beat",
+  "cancel",
+  "crash",
+  "rejoin",
+  "expire",
+  "read",
+  "readGroups",
+] as const;
+const step = fc.record({ kind: fc.constantFrom(...kinds), pick: fc.nat(3) });
+
+/** Carries out the steps, then finishes what is left, and looks at all that was served on the way. */
+async function replay(at: Place, steps: { kind: (typeof kinds)[number]; pick: number }[]): Promise<void> {
+  let ledger = await at.open();
+  const opened = [ledger];
+  let lease: Lease = await ledger.join({ name: "n", slots: 9 });
+  const set = (await ledger.putSet("s", spec({ samples: 3 }))).set_id;
+  const asked = new Set<string>();
+  const claims: Claim[] = [];
+  const accepted = new Map<string, number>();
+  const begun = new Map<string, number>();
+  const read = { rows: null as string | null, groups: null as string | null };
+  const served: string[] = [];
+  const servedGroups: string[] = [];
+  const claim = async (count: number) => {
+    for (const one of await ledger.claim(lease, count)) {
+      assert.ok(one.attempt > (begun.get(one.rollout_id) ?? 0), "attempts of a rollout have growing numbers");
+      begun.set(one.rollout_id, one.attempt);
+      claims.push(one);
+    }
+  };
+  const finish = async (one: Claim) => {
+    if ((await ledger.finish(one, attemptResult({ turns: one.attempt }))) === "fenced") return;
+    assert.ok(!accepted.has(one.rollout_id), "a rollout is accepted once");
+    accepted.set(one.rollout_id, one.attempt);
+  };
+  const readRows = async (limit: number) => {
+    for (const { cursor, row } of await ledger.results(set, read.rows, limit)) {
+      read.rows = cursor;
+      served.push(row.rollout_id);
+      if (row.state === "completed") assert.equal(accepted.get(row.rollout_id), row.attempt);
+    }
+  };
+  const readGroups = async (limit: number) => {
+    for (const { cursor, group_key, rows } of await ledger.wholeGroups(set, read.groups, limit)) {
+      read.groups = cursor;
+      servedGroups.push(group_key);
+      assert.deepEqual(
+        rows.map(({ index }) => index),
+        [0, 1, 2],
+      );
+    }
+  };
+  const does: Record<(typeof kinds)[number], (pick: number) => Promise<unknown>> = {
+    submit: async (pick) => {
+      const places = pick % 2 === 0 ? null : [pick % 3];
+      for (const id of (await ledger.submit(set, [part(`g${pick % 4}`, { places })])).rollout_ids) asked.add(id);
+    },
+    claim: (pick) => claim(1 + (pick % 3)),
+    finish: async (pick) => claims.length > 0 && finish(claims[pick % claims.length] as Claim),
+    release: async (pick) => claims.length > 0 && ledger.release(claims[pick % claims.length] as Claim, pick % 2 === 0),
+    beat: () => ledger.beat(lease, claims),
+    cancel: (pick) => ledger.cancel({ set, group: `g${pick}` }, "stale").catch(() => undefined),
+    crash: async () => {
+      ledger = await at.open();
+      opened.push(ledger);
+    },
+    rejoin: async () => {
+      lease = await ledger.join({ name: "n", slots: 9 });
+    },
+    expire: (pick) => {
+      at.pass(pick * 15);
+      return ledger.expire();
+    },
+    read: (pick) => readRows(1 + pick),
+    readGroups: (pick) => readGroups(1 + (pick % 2)),
+  };
+  for (const { kind, pick } of steps) await does[kind](pick);
+  lease = await ledger.join({ name: "n", slots: 9 });
+  for (const id of (
+    await ledger.submit(
+      set,
+      Array.from({ length: 4 }, (_, key) => part(`g${key}`)),
+    )
+  ).rollout_ids)
+    asked.add(id);
+  for (let left = claims.length; ; left = claims.length) {
+    await claim(5);
+    if (claims.length === left) break;
+    for (const one of claims.slice(left)) await finish(one);
+  }
+  await readRows(1_000);
+  await readGroups(1_000);
+  assert.deepEqual(served.toSorted(), [...asked].sort(), "one row for each");
+  assert.deepEqual(servedGroups.toSorted(), ["g0", "g1", "g2", "g3"]);
+  const { rollouts } = await ledger.set(set);
+  assert.deepEqual([rollouts.queued, rollouts.running], [0, 0]);
+  for (const one of opened) await one[Symbol.asyncDispose]();
+}

@@ -1,0 +1,21 @@
+/** What a node says of an attempt that earned a reward. */
+import type { AttemptResult } from "../../../ledger/index.ts";
+
+export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult {
+  return {
+    state: "completed",
+    reward: 1,
+    components: {},
+    stop_reason: "exited",
+    mask_reason: null,
+    error: null,
+    session_id: "ses1",
+    policies: [],
+    turns: 1,
+    sampled_tokens: 3,
+    trainable_tokens: 3,
+    times: {},
+    payload: null,
+    ...more,
+  };
+}
