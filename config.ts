@@ -15,6 +15,7 @@ import { Bounds, EngineRoute } from "./proxy/index.ts";
 import { backendRegistry } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { didYouMean } from "./schema/nearest-word.ts";
+import { Tier } from "./schema/rollout.ts";
 import { Policy } from "./schema/session-log.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
 
@@ -34,6 +35,10 @@ function plugIn(registry: { noun: string; list: readonly { readonly name: string
 }
 
 const files = z.array(z.string().refine(isFile, { error: "expected the file of a plug-in" })).default([]);
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).origin === text;
+}
 
 const engineFields = {
   kind: plugIn(engineRegistry, "what server it is").default("vllm"),
@@ -65,7 +70,7 @@ export const Config = z.strictObject({
         models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for; absent: any"),
         policy: NamedPolicy.optional().describe("its own policy, where it is not that of all"),
         purpose: Purpose.default("train").describe(
-          "train: it serves the policy that sessions train; eval or live: a model beside it (a judge, a teacher), of which nothing is ever trained, and which no sandboxed harness reaches unless a route with `sandboxed` leads there",
+          "train: it serves the policy that sessions train; eval, live or judge: a model beside it (a judge, a teacher), of which nothing is ever trained, and which no sandboxed harness reaches unless a route with `sandboxed` leads there",
         ),
       }),
     )
@@ -140,6 +145,23 @@ export const Config = z.strictObject({
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
   sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
+  min_tier: Tier.nullable()
+    .default(null)
+    .describe(
+      "a run is refused that has tasks whose verdicts would be below this tier: T0 the agent's own place, T1 a fresh one, T2 a report that the work cannot write, T3 nothing of the work is run beside what grades it",
+    ),
+  max_null_share: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.5)
+    .describe(
+      "a task is set aside, with an alarm, once three of its rollouts, and more than this share, could not be graded: the run goes on with the others; 1: never",
+    ),
+  grader_origins: z
+    .array(z.string().refine(isOrigin, "give an origin such as http://127.0.0.1:8080, without a path"))
+    .default([])
+    .describe("origins of servers to which graders of the kind `remote` may send work; tasks that name another one are refused"),
   graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
   task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
   unsafe_host: z

@@ -1,9 +1,10 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
 import { dirname, isAbsolute, join, resolve } from "node:path";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
+import { checkTiers } from "../graders/min-tier.ts";
 import { commandHarness } from "../harnesses/command.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { harnesses, harnessRegistry } from "../harnesses/index.ts";
@@ -26,7 +27,7 @@ import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
+import { type RolloutRecord, Tier } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
 import { loadTaskSets } from "../tasks/index.ts";
@@ -62,6 +63,7 @@ export function run(program: Command): void {
     .addOption(taskFormatOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
+    .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
     .option("-o, --out <folder>", "folder for runs")
@@ -121,6 +123,7 @@ type RunFlags = SessionFlags &
     warm?: number;
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
+    minTier?: string;
     out?: string;
     resume?: string;
     json?: boolean;
@@ -147,6 +150,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       warm: { sandboxes: flags.warm },
       overcommit: flags.overcommit,
       allow_public_network: flags.allowPublicNetwork,
+      min_tier: flags.minTier,
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
     },
@@ -208,6 +212,7 @@ export async function executeRun(options: {
   };
   const tasks = await loadTaskSets(config.tasks, { ...plugIns, signal, progress, onLeftOut });
   checkPublicNetwork(tasks, config.allow_public_network);
+  checkTiers(tasks, config.min_tier, backend, plugIns.graders);
   const { concurrency, note } = fitMachine(
     tasks,
     config.samples,
@@ -243,6 +248,8 @@ export async function executeRun(options: {
       folder,
       slots: makeSlots(concurrency),
       graders: plugIns.graders,
+      grader_origins: config.grader_origins,
+      max_null_share: config.max_null_share,
       network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
       onProgress,
     },

@@ -28,18 +28,22 @@ const aroundSeconds = 120;
  */
 export async function grade(context: GradeContext): Promise<Verdict> {
   const first = await gradeOnce(context);
-  if (!mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
+  // Parts are graded one by one, and each was asked about.
+  const hasParts = graderOf(context.task.grader, context.graders).parts !== undefined;
+  if (hasParts || !mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
   const again = await gradeOnce(context);
-  return mayBeItsDoing(again) ? atFault(again) : again;
+  return mayBeItsDoing(again) ? atFault(context.task, again) : again;
 }
 
 function mayBeItsDoing({ status }: Verdict): boolean {
   return status === "grader_error" || status === "infra_error";
 }
 
-/** Is any work of the task's own measured, now: what was delivered, or the known solution? */
+/** Is any work of the task's own measured, now, of an agent that said nothing: what was delivered, or the known solution? */
 async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const isGraded = async (work: WorkLayer): Promise<boolean> => (await gradeOnce({ ...context, work })).reward !== null;
+  const { trajectory } = context;
+  const silent = { ...context, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
+  const isGraded = async (work: WorkLayer): Promise<boolean> => (await gradeOnce({ ...silent, work })).reward !== null;
   await using kept = await temporaryLayers();
   if (await isGraded(await keepLayer(changesBetween([], [], ""), kept.folder))) return true;
   const gold = await goldOf(context, kept.folder).catch(() => null);
@@ -51,10 +55,10 @@ async function goldOf({ task, fresh }: GradeContext, folder: string): Promise<Wo
   return goldWork(task, delivered, folder);
 }
 
-function atFault(verdict: Verdict): Verdict {
+function atFault(task: Task, verdict: Verdict): Verdict {
   const { code = "grader_error", message = "" } = verdict.error ?? {};
   const error = { code, message: `${message}; the task's own files were graded right after, and this work failed again`, status: null };
-  return { ...verdict, reward: 0, status: "no_output", error };
+  return { ...verdict, reward: lowestReward(task), status: "no_output", error };
 }
 
 async function gradeOnce(context: GradeContext): Promise<Verdict> {
@@ -65,7 +69,11 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
     signal.throwIfAborted();
     const { task, graders } = context;
     const grader = graderOf(task.grader, graders);
-    return await untilAborted(grader.grade(specOfGrader(task.grader, graders), { ...context, signal }), signal);
+    const spec = specOfGrader(task.grader, graders);
+    const verdict = await (grader.parts === undefined
+      ? untilAborted(grader.grade(spec, { ...context, signal }), signal)
+      : grader.grade(spec, { ...context, part: (own) => grade({ ...context, task: { ...task, grader: own } }) }));
+    return { ...withinRange(task, verdict), ...(grader.version !== undefined && { grader_version: grader.version }) };
   } catch (error) {
     const failure = deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: ");
     const duration_ms = performance.now() - started;
@@ -74,9 +82,23 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
   }
 }
 
+const usualRange: [number, number] = [0, 1];
+
+function lowestReward({ reward_range: [lowest] = usualRange }: Task): number {
+  return lowest;
+}
+
+/** A reward outside of the task's range, or one that is no number, would weigh more than all others of its batch. */
+function withinRange({ reward_range: [lowest, highest] = usualRange }: Task, verdict: Verdict): Verdict {
+  const { reward } = verdict;
+  if (reward === null || (reward >= lowest && reward <= highest)) return verdict;
+  const message = `the grader gave the reward ${reward}, and the task allows ${lowest} to ${highest}: set reward_range in the task, or mend the grader`;
+  return { ...verdict, reward: null, status: "grader_error", error: { code: "grader_error", message, status: null } };
+}
+
 /** The verdict on what cannot be graded where that is the policy's own doing: without a reward it would be a place to hide. */
 export function noOutput(task: Task, error: AlidadeError, duration_ms = 0): Verdict {
-  return { ...ungraded(task, error, duration_ms), reward: 0, status: "no_output" };
+  return { ...ungraded(task, error, duration_ms), reward: lowestReward(task), status: "no_output" };
 }
 
 /**
@@ -178,7 +200,7 @@ function ungraded(task: Task, { code, message }: Pick<AlidadeError, "code" | "me
 }
 
 function statusOf(error: AlidadeError): Verdict["status"] {
-  if (error.code === "grader_timeout" || error.code === "grader_error") return error.code;
+  if (error.code === "grader_timeout" || error.code === "grader_error" || error.code === "judge_abstained") return error.code;
   if (error.code === "cancelled") return "cancelled";
   return error.owner === "infrastructure" ? "infra_error" : "grader_error";
 }

@@ -1,7 +1,7 @@
 /** A grader turns what an agent did, and the work that was taken out of its sandbox, into a verdict. */
 import type { WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
-import type { Verdict } from "../schema/rollout.ts";
+import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { GraderSpec, Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
@@ -10,6 +10,9 @@ export type GraderSampler = {
   /** The proxy without a trailing slash and without `/v1`, for any SDK that it speaks to. */
   readonly url: string;
   readonly key: string;
+  readonly session_id: string;
+  /** Asked where the task names no model. */
+  readonly model: string;
 };
 
 export type GradeContext = {
@@ -22,6 +25,12 @@ export type GradeContext = {
   sampler?: GraderSampler;
   /** A fresh sandbox of the task's environment as it is delivered to an agent; the grader releases it. */
   fresh(): Promise<Sandbox>;
+  /** What isolated the agent from this machine; absent where that is unknown. */
+  isolation?: Verdict["isolation"];
+  /** Origins of servers that a task may name for its grading (`grader_origins`). Absent: none. */
+  origins?: readonly string[];
+  /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */
+  part?(spec: GraderSpec): Promise<Verdict>;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
   signal: AbortSignal;
@@ -31,12 +40,27 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** The `kind` of its specs. */
   readonly name: string;
   readonly title: string;
+  /** Stands in its verdicts: another one where the same work may earn another reward than before. */
+  readonly version?: string;
   /** Reads a task's `grader`, and throws for what is wrong there; a zod schema is one. Absent: it is taken as it is. */
   readonly spec?: { parse(value: unknown): Spec };
   /** Fields of the spec that name a folder beside the task file; null there is none. The loader makes them absolute. */
   readonly folders?: readonly string[];
   /** It is given a `sampler`. */
   readonly asksModels?: boolean;
+  /** Where specs of other graders stand in its own. */
+  readonly parts?: GraderParts<Spec>;
+  /**
+   * The tier of its verdicts on works from containers; `tierOf` answers for its parts. `run --min-tier` refuses a grader
+   * without it.
+   */
+  tier?(spec: Spec, task: Task, tierOf: (part: GraderSpec) => Tier | null): Tier | null;
   /** Never throws for what the work did; throws AlidadeError for what the infrastructure did. */
   grade(spec: Spec, context: GradeContext): Promise<Verdict>;
 }
+
+export type GraderParts<Spec> = {
+  of(spec: Spec): GraderSpec[];
+  /** The spec with other ones in their places, in the order of `of`. */
+  with(spec: Spec, parts: GraderSpec[]): Spec;
+};

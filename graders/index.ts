@@ -10,7 +10,17 @@ export const graderRegistry = registryOf<Grader>({
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
   list: [tests, script] as unknown as readonly Grader[],
-  members: { name: "text", title: "text", spec: "object?", folders: "list?", asksModels: "boolean?", grade: "function" },
+  members: {
+    name: "text",
+    title: "text",
+    version: "text?",
+    spec: "object?",
+    folders: "list?",
+    asksModels: "boolean?",
+    parts: "object?",
+    tier: "function?",
+    grade: "function",
+  },
 });
 export const graders = graderRegistry.list;
 
@@ -22,4 +32,10 @@ export function graderOf(spec: GraderSpec, known: readonly Grader[] = graders): 
 /** The spec as its grader reads it, with its defaults. Throws what its schema throws. */
 export function specOfGrader(spec: GraderSpec, known?: readonly Grader[]): GraderSpec {
   return graderOf(spec, known).spec?.parse(spec) ?? spec;
+}
+
+/** Does it, or one of its parts, ask a model? */
+export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean {
+  const { asksModels: asks = false, parts } = graderOf(spec, known);
+  return asks || (parts?.of(spec).some((part) => asksModels(part, known)) ?? false);
 }

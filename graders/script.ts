@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { messageOf } from "../errors.ts";
 import { readFolder } from "../files/file-tree.ts";
-import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import { readJson } from "../schema/read-json.ts";
 import type { Verdict } from "../schema/rollout.ts";
@@ -40,6 +40,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
   title: "A command that prints the reward as its last line",
   spec: ScriptSpec,
   folders: ["files"],
+  tier: () => "T1",
 
   async grade(spec, { task, work, trajectory, fresh, signal }) {
     const started = performance.now();
@@ -74,13 +75,13 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
         `the script was not finished after ${task.limits.grade_seconds} seconds (limits.grade_seconds)`,
       );
     try {
-      const { reward, components } = Line.parse(readJson(lastLine(result.stdout)));
+      const { reward, components } = Line.parse(readJson(onlyVerdict(result)));
       return { ...rest, reward, components: withWeights(components), status: "graded", error: null };
     } catch (error) {
       return failed(
         rest,
         "grader_error",
-        `the script's last line is not {"reward": number, "components": {…}}: ${messageOf(error).slice(0, 500)}`,
+        `the script did not end with one line {"reward": number, "components": {…}}: ${messageOf(error).slice(0, 500)}`,
       );
     }
   },
@@ -103,8 +104,28 @@ function failed(
   return { ...rest, reward: null, components: {}, status: code, error: { code, message, status: null } };
 }
 
-function lastLine(text: string): string {
-  return text.trimEnd().split("\n").at(-1) ?? "";
+/** Shells give a program that a signal ended 128 and the signal's number. */
+const bySignal = 128;
+
+/**
+ * The last line. What the script runs of the work shares its output: it may end the script and speak in its place, or
+ * speak after it. Throws where that is to be seen.
+ */
+function onlyVerdict({ stdout, exit_code }: ExecResult): string {
+  if (exit_code === null || exit_code > bySignal) throw new Error(`a signal ended the script (exit code ${exit_code})`);
+  const lines = stdout.trimEnd().split("\n");
+  const verdicts = lines.filter(isVerdict).length;
+  if (verdicts > 1) throw new Error(`${verdicts} lines have a reward: the script must print one, and no program that it runs any`);
+  return lines.at(-1) ?? "";
+}
+
+function isVerdict(line: string): boolean {
+  if (!/^\s*\{.*\}\s*$/.test(line)) return false;
+  try {
+    return Object.hasOwn(readJson(line) as object, "reward");
+  } catch {
+    return false;
+  }
 }
 
 function withWeights(components: z.infer<typeof Line>["components"]): Verdict["components"] {

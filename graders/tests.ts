@@ -24,6 +24,8 @@ import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
 import { addedPaths, placeWork, workEvidence } from "./work.ts";
 
+const parserNames = parsers.map(({ name }) => name);
+
 /** Also what other task forms say of their tests. */
 export const TestsSpec = z.strictObject({
   kind: z.literal("tests"),
@@ -33,7 +35,9 @@ export const TestsSpec = z.strictObject({
    */
   command: z.array(z.string()).min(1),
   /** How to read the report: one of the list in graders/parsers/. */
-  parser: z.enum(parsers.map(({ name }) => name)).default("tap"),
+  parser: z.enum(parserNames, {
+    error: ({ input }) => `${input === undefined ? "is missing" : `is ${JSON.stringify(input)}`}: give one of ${parserNames.join(", ")}`,
+  }),
   /** Folder on the host. Its files are copied over the work and replace files there. */
   tests: z.string(),
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
@@ -61,6 +65,7 @@ export const tests: Grader<Spec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
+  tier: ({ parser }, task) => tierFor(parserNamed(parser), task),
 
   async grade(spec, context) {
     const started = performance.now();
@@ -164,8 +169,11 @@ function printedReport(parser: ReportParser, key: string, { stdout, stderr, drop
  * T0 where agent and grader share the host; T2 needs a report that the work cannot write. Where more than the workdir
  * crosses, the work may bring the program that runs the tests.
  */
-function tierOf(parser: ReportParser, sandbox: Sandbox, { environment }: Task): Verdict["tier"] {
-  if (sandbox.facts.isolation === "none") return "T0";
+function tierOf(parser: ReportParser, sandbox: Sandbox, task: Task): Verdict["tier"] {
+  return sandbox.facts.isolation === "none" ? "T0" : tierFor(parser, task);
+}
+
+function tierFor(parser: ReportParser, { environment }: Task): Verdict["tier"] {
   return parser.sealed && environment.work === "workdir" ? "T2" : "T1";
 }
 

@@ -6,6 +6,7 @@
 import { hash } from "node:crypto";
 import { hashOf } from "../schema/ids.ts";
 import type { RewardComponent } from "../schema/reward-component.ts";
+import { isNeverTrained } from "../schema/session-spec.ts";
 import type { CallRecord, Fidelity, Trajectory } from "../schema/trajectory.ts";
 import { countFidelity, rowInflation } from "./fidelity.ts";
 
@@ -102,7 +103,7 @@ const statuses: readonly Trajectory["status"][] = ["cancelled", "failed", "cut",
 function standing(members: readonly Trajectory[]): MemberStanding {
   const given = new Set(members.map((one) => one.reward).filter((reward) => reward !== null));
   const [reward = null] = given;
-  const evaluated = members.filter((one) => one.purpose === "eval").length;
+  const evaluated = members.filter((one) => isNeverTrained(one.purpose)).length;
   const worst = members.toSorted((a, b) => statuses.indexOf(a.status) - statuses.indexOf(b.status))[0] as Trajectory;
   const mask = given.size > 1 ? "members_disagree" : evaluated > 0 && evaluated < members.length ? "eval_member" : null;
   return {

@@ -7,7 +7,7 @@ import { asAlidadeError } from "../errors.ts";
 import { openLayer } from "../files/layer.ts";
 import { freshSandbox, grade } from "../graders/grade.ts";
 import type { Grader } from "../graders/grader.ts";
-import { graderOf } from "../graders/index.ts";
+import { asksModels } from "../graders/index.ts";
 import { reopenWork } from "../graders/reopen-work.ts";
 import { lossOf } from "../reconstruct/index.ts";
 import type { NetworkRules } from "../sandboxes/network/open-network.ts";
@@ -19,7 +19,7 @@ import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender } from "../store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { type NewVerdict, RegradeJournal } from "./regrade-journal.ts";
+import { type NewVerdict, RegradeJournal } from "./regrade/regrade-journal.ts";
 import { rewriteTrajectories } from "./rewrite-trajectories.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
 import { rewardOf } from "./run-rollout.ts";
@@ -36,6 +36,8 @@ export type RegradeSetup = {
   tasks: ReadonlyMap<string, Task>;
   backend: SandboxBackend;
   graders?: readonly Grader[];
+  /** Origins of servers that tasks may name for their grading; where left out none. */
+  origins?: readonly string[];
   /** Gradings at once. */
   atOnce: number;
   isWanted: (record: RolloutRecord) => boolean;
@@ -123,7 +125,8 @@ async function newVerdict(
   const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: taskHash(task) };
   const earlier = journal.get(key);
   if (earlier !== undefined) return earlier;
-  const context = { task, signal, ...(setup.graders && { graders: setup.graders }) };
+  const { graders, origins = [], backend } = setup;
+  const context = { task, signal, isolation: backend.capabilities.isolation, origins, ...(graders && { graders }) };
   const blobs = join(setup.path, "blobs");
   try {
     // Its work is the difference to what the set-up left then.
@@ -150,7 +153,7 @@ function whyNot(record: RolloutRecord, task: Task | undefined, graders: readonly
     return `its work was not kept${why === undefined ? "" : `: ${why}`}`;
   }
   if (task === undefined) return `its task ${record.task_id} is not among the run's tasks any more`;
-  return graderOf(task.grader, graders).asksModels ? `its grader ${task.grader.kind} asks a model` : null;
+  return asksModels(task.grader, graders) ? `its grader ${task.grader.kind} asks a model` : null;
 }
 
 function taskHash(task: Task): string {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { WorkLayer } from "../files/layer.ts";
 import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
-import { graderOf } from "../graders/index.ts";
+import { asksModels } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
@@ -99,9 +99,10 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   attempt.work = work;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
-    const { graders } = setup;
-    const context = { task: plan.task, work, signal, ...(graders && { graders }) };
-    await using sampler = graderOf(plan.task.grader, graders).asksModels ? await openSampler(setup, plan) : undefined;
+    const { graders, grader_origins: origins = [], backend } = setup;
+    const { isolation } = backend.capabilities;
+    const context = { task: plan.task, work, signal, isolation, origins, ...(graders && { graders }) };
+    await using sampler = asksModels(plan.task.grader, graders) ? await openSampler(setup, plan) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
       ...context,

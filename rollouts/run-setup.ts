@@ -20,6 +20,10 @@ export type RunSetup = {
   warm?: WarmPool;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
+  /** Share of a task's rollouts without a reward above which it is set aside; 0.5 where left out. */
+  max_null_share?: number;
+  /** Origins of servers that tasks may name for their grading; where left out none. */
+  grader_origins?: readonly string[];
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
   network?: NetworkOptions;
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */

@@ -9,6 +9,7 @@ import type { RolloutRecord } from "../schema/rollout.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { NullWatch } from "./null-watch.ts";
 import { packOf } from "./prepare.ts";
 import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
@@ -75,12 +76,16 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   await packOf(setup, harness, signal);
 }
 
+/** Above it more rewards are missing than are there. */
+const usualNullShare = 0.5;
+
 /**
  * Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one
- * could not be recorded, nor once one ended without a call before any made one: the others would end like it.
+ * could not be recorded, nor once one ended without a call before any made one: the others would end like it. Plans of a task that is set aside are passed over.
  */
 async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalled: boolean, signal: AbortSignal): Promise<void> {
   const rollouts = rolloutsOn(setup);
+  const watch = new NullWatch(setup.max_null_share ?? usualNullShare, (text) => setup.onProgress({ type: "note", text }));
   let stopped = false;
   const look = ({ error, summary }: RolloutRecord): void => {
     hasCalled ||= (summary?.turns ?? 0) > 0;
@@ -92,8 +97,11 @@ async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalle
     while (!stopped && !signal.aborted) {
       const { value: plan, done } = plans.next();
       if (done) return;
+      if (watch.isSetAside(plan.task.task_id)) continue;
       try {
-        look((await rollouts.submit(plan, signal)).record);
+        const { record } = await rollouts.submit(plan, signal);
+        watch.look(record);
+        look(record);
       } catch (error) {
         stopped = true;
         throw error;

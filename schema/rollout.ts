@@ -3,19 +3,32 @@ import { z } from "zod";
 import { NetworkUse } from "./network.ts";
 import { ErrorRecord, Time } from "./session-log.ts";
 
-export const VerdictStatus = z.enum(["graded", "no_output", "grader_error", "grader_timeout", "infra_error", "cancelled"]);
+export const VerdictStatus = z.enum([
+  "graded",
+  "no_output",
+  "grader_error",
+  "grader_timeout",
+  "judge_abstained",
+  "infra_error",
+  "cancelled",
+]);
 
 /** Tier of isolation between what the agent left and what grades it (T0 shared … T3 black box); none: the host itself. */
 export const Tier = z.enum(["T0", "T1", "T2", "T3"]);
+export type Tier = z.infer<typeof Tier>;
 
 export const Verdict = z.strictObject({
   /** null where nothing was measured; never a fake 0. */
   reward: z.number().nullable(),
   components: z.record(z.string(), z.strictObject({ value: z.number().nullable(), weight: z.number() })),
+  /** How the reward follows from the components; left out where it does not follow from them. */
+  formula: z.string().optional(),
   status: VerdictStatus,
   tier: Tier,
   isolation: z.enum(["container", "none"]),
   grader: z.string(),
+  /** Version of the grader's own rules; left out where it tells none. */
+  grader_version: z.string().optional(),
   /** What a person needs to believe it: names that failed, a tail of the output, hashes. Bounded. */
   evidence: z.record(z.string(), z.unknown()),
   error: ErrorRecord.nullable(),

@@ -2,8 +2,14 @@
 import { z } from "zod";
 import { Sampling } from "./message.ts";
 
-export const Purpose = z.enum(["train", "eval", "live"]);
+/** `judge`: a session of a grader that asks a model. */
+export const Purpose = z.enum(["train", "eval", "live", "judge"]);
 export type Purpose = z.infer<typeof Purpose>;
+
+/** What a policy is measured by, and what measures it, is never trained. */
+export function isNeverTrained(purpose: Purpose): boolean {
+  return purpose === "eval" || purpose === "judge";
+}
 
 export const Budgets = z.strictObject({
   max_turns: z.number().int().positive().optional().describe("calls that may be begun (replayed and joined ones are free)"),
@@ -42,7 +48,7 @@ export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
  */
 export const SessionOptions = z.strictObject({
   purpose: Purpose.default("live").describe(
-    "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness",
+    "train forces the neutral sampling that recorded logprobs hold for; eval and live leave it to the harness; judge is what a grader's own sessions have",
   ),
   model: z
     .string()

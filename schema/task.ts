@@ -108,12 +108,18 @@ export type Environment = z.infer<typeof Environment>;
 export const GraderSpec = z.looseObject({ kind: z.string().min(1) });
 export type GraderSpec = z.infer<typeof GraderSpec>;
 
+/** Lowest and highest reward. */
+const RewardRange = z
+  .tuple([z.number(), z.number()])
+  .refine(([lowest, highest]) => lowest < highest, "the lowest reward, then the highest, as in [-1, 1]");
+
 export const Task = z.strictObject({
   task_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
   instruction: z.string().min(1),
   environment: Environment.prefault({}),
   limits: Limits.prefault({}),
   grader: GraderSpec,
+  reward_range: RewardRange.optional().describe("the lowest and the highest reward that its grader may give; left out: 0 and 1"),
   /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
   gold_patch: z.string().nullable().default(null),
   /** Or a folder on the host with files that are copied over the base; the loader resolves the path. */

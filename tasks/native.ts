@@ -106,22 +106,37 @@ async function resolveEnvironment(environment: Environment, file: string): Promi
   return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
 }
 
-async function resolveGrader(grader: GraderSpec, file: string, known?: readonly Grader[]): Promise<GraderSpec> {
-  const spec = readSpec(grader, file, known);
+/** Parts of parts of parts: deeper is no grading that a person can follow. */
+const deepestPart = 3;
+
+async function resolveGrader(
+  grader: GraderSpec,
+  file: string,
+  known?: readonly Grader[],
+  within = "grader",
+  depth = 0,
+): Promise<GraderSpec> {
+  const spec = readSpec(grader, file, within, known);
+  const { folders = [], parts } = graderOf(spec, known);
   const resolved: GraderSpec = { ...spec };
-  for (const field of graderOf(spec, known).folders ?? []) {
+  for (const field of folders) {
     const path = spec[field];
-    if (typeof path === "string") resolved[field] = await folderBelow(dirname(file), path, file, `grader.${field}`);
+    if (typeof path === "string") resolved[field] = await folderBelow(dirname(file), path, file, `${within}.${field}`);
   }
-  return resolved;
+  if (parts === undefined) return resolved;
+  if (depth === deepestPart) throw taskError(file, within, `graders stand in one another more than ${deepestPart} deep`);
+  const own: GraderSpec[] = [];
+  for (const [index, part] of parts.of(resolved).entries())
+    own.push(await resolveGrader(part, file, known, `${within}.parts.${index}.grader`, depth + 1));
+  return parts.with(resolved, own);
 }
 
-function readSpec(grader: GraderSpec, file: string, known?: readonly Grader[]): GraderSpec {
+function readSpec(grader: GraderSpec, file: string, within: string, known?: readonly Grader[]): GraderSpec {
   try {
     return specOfGrader(grader, known);
   } catch (error) {
-    if (error instanceof AlidadeError) throw taskError(file, error.param ?? "grader", error.message);
+    if (error instanceof AlidadeError) throw taskError(file, within === "grader" ? (error.param ?? within) : within, error.message);
     const issues = error instanceof z.ZodError ? error.issues : [];
-    throw issuesError(issues, file, "grader") ?? taskError(file, "grader", messageOf(error));
+    throw issuesError(issues, file, within) ?? taskError(file, within, messageOf(error));
   }
 }

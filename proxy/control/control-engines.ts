@@ -31,7 +31,7 @@ const AddEngine = z.strictObject({
   policy: Policy.extend({ version }).nullable().default(null),
   engine_version: engineVersion,
   purpose: z
-    .enum(["train", "eval", "live"])
+    .enum(["train", "eval", "live", "judge"])
     .default("train")
     .describe(
       "train: it serves the policy, and is refused where nothing can be trained on what it returns; eval, live: a model beside it, of which nothing is ever trained",

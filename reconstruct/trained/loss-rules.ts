@@ -3,7 +3,7 @@
  * decision of the rollout's end. Changeable are only rollouts that were cut off, and those without a measurement.
  */
 import { AlidadeError } from "../../errors.ts";
-import type { RequestClass } from "../../schema/session-spec.ts";
+import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 
 /**
@@ -50,16 +50,17 @@ export type LossFacts = Pick<Trajectory, "purpose" | "status" | "mask_reason" | 
 
 export function standingOf(trajectory: LossFacts, { cutOff, unmeasured }: StandingRules): Standing {
   const { in_loss, in_baseline, reward } = trajectory;
-  if (unmeasured === "zero" && isUnmeasured(trajectory) && trajectory.purpose !== "eval")
+  if (unmeasured === "zero" && isUnmeasured(trajectory) && !isNeverTrained(trajectory.purpose))
     return { in_loss: true, in_baseline: true, reward: 0, rule: { action: "zero" } };
   const cause = cutOffCause(trajectory);
   const rule = cause !== null && Object.hasOwn(cutOff, cause) ? (cutOff[cause] ?? null) : null;
   if (rule === null) return { in_loss, in_baseline, reward, rule };
-  if (rule.action === "baseline") return { in_loss: false, in_baseline: trajectory.purpose !== "eval" && reward !== null, reward, rule };
+  if (rule.action === "baseline")
+    return { in_loss: false, in_baseline: !isNeverTrained(trajectory.purpose) && reward !== null, reward, rule };
   if (rule.action === "mask") return { in_loss: false, in_baseline: false, reward, rule };
-  if (rule.action === "zero" && trajectory.purpose !== "eval") return { in_loss: true, in_baseline: true, reward: 0, rule };
+  if (rule.action === "zero" && !isNeverTrained(trajectory.purpose)) return { in_loss: true, in_baseline: true, reward: 0, rule };
   // Evaluations are never trained, and what was not graded has no reward to train with.
-  if (trajectory.purpose === "eval" || reward === null) return { in_loss, in_baseline, reward, rule: null };
+  if (isNeverTrained(trajectory.purpose) || reward === null) return { in_loss, in_baseline, reward, rule: null };
   return { in_loss: true, in_baseline: true, reward: rule.action === "penalise" ? reward - rule.by : reward, rule };
 }
 

@@ -6,7 +6,7 @@
  */
 import { isBent } from "../../schema/message.ts";
 import type { RecordedReason, trainerReasons } from "../../schema/reasons/untrained.ts";
-import type { RequestClass } from "../../schema/session-spec.ts";
+import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
 import { changedPolicy } from "../log/policy-of.ts";
@@ -32,7 +32,7 @@ export const callRules: Rule<RecordedReason, [JudgedCall, TrainedSession]>[] = [
   ["replayed", ({ replayed_from }) => replayed_from !== null],
   ["other_policy", ({ other_policy }) => other_policy],
   ["auxiliary", ({ request_class }, { train_classes }) => !train_classes.includes(request_class)],
-  ["not_for_training", (_, { purpose }) => purpose === "eval"],
+  ["not_for_training", (_, { purpose }) => isNeverTrained(purpose)],
 ];
 
 /** Read from the log; a stored trajectory has the answer on its nodes. `hasPrompt`: the ids of its prompt are known. */

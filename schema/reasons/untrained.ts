@@ -27,7 +27,10 @@ export const recordedReasons = {
     what: "The call is about the session (a title, a quota check) and not about the task.",
     cure: "`train_classes` says which kinds of call are trained",
   },
-  not_for_training: { what: "The session's purpose is eval: it is never trained.", cure: "record with `--purpose train` or `live`" },
+  not_for_training: {
+    what: "The session's purpose is eval or judge: it is never trained.",
+    cure: "record with `--purpose train` or `live`",
+  },
   no_token_ids: { what: "The engine gave no token ids of the prompt or of the sample.", cure: asLogprobs },
   misaligned: { what: "Token ids, logprobs and counts of the engine disagree.", cure: asLogprobs },
   no_logprob: { what: "A sampled token has no logprob, so its call has no importance ratio.", cure: asLogprobs },

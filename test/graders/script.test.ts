@@ -52,6 +52,57 @@ for (const [title, program] of [
   });
 }
 
+const speaksLast = `sh ./program; echo '{"reward": 0}'`;
+
+for (const [title, program] of [
+  ["leaves a child that speaks after the script", `(sleep 0.3; echo '{"reward": 1}') & true`],
+  ["speaks before the script, and again after it", `echo '{"reward": 1}'; (sleep 0.3; echo '{"reward":1}') & true`],
+  ["speaks and ends the script", `echo '{"reward": 1}'; kill -9 $PPID`],
+  ["interrupts the script", `echo '{"reward": 1}'; kill -INT $PPID`],
+] as const)
+  test(`work that ${title} has the reward 0`, async () => {
+    const work = [{ path: "program", content: Buffer.from(program), mode: 0o755 }];
+    const base = [{ path: "program", content: Buffer.from("true"), mode: 0o755 }];
+    const verdict = await gradeWork({ command: ["sh", "-c", speaksLast], work, base });
+    assert.deepEqual([verdict.reward, verdict.status], [0, "no_output"], JSON.stringify(verdict));
+  });
+
+test("a reward outside of the task's range is refused, and one inside of a declared range is kept", async () => {
+  const print = (reward: string) => ["sh", "-c", `echo '{"reward": ${reward}}'`];
+  for (const [reward, range, expected] of [
+    ["1e300", undefined, null],
+    ["-0.5", undefined, null],
+    ["-0.5", [-1, 1], -0.5],
+    ["-2", [-1, 1], null],
+  ] as const) {
+    const task = Task.parse({
+      task_id: "s",
+      instruction: "i",
+      ...(range && { reward_range: [...range] }),
+      grader: { kind: "script", command: print(reward) },
+    });
+    const context = { task, signal: new AbortController().signal };
+    const verdict = await grade({ ...context, work: await keptWork([], work), fresh: freshSandbox(context, localProcess, owner) });
+    assert.equal(verdict.reward, expected, `${reward} of ${range}`);
+    if (expected === null) assert.match(verdict.error?.message ?? "", /the reward .* and the task allows .*: set reward_range/);
+  }
+});
+
+test("work that breaks its grading has the lowest reward of the task's range", async () => {
+  const base = [{ path: "program", content: Buffer.from("true"), mode: 0o755 }];
+  const hostile = [{ path: "program", content: Buffer.from("kill -9 $PPID"), mode: 0o755 }];
+  const task = Task.parse({
+    task_id: "s",
+    instruction: "i",
+    environment: { files: await folderOf(base) },
+    reward_range: [-1, 1],
+    grader: { kind: "script", command: ["sh", "-c", speaksLast] },
+  });
+  const context = { task, signal: new AbortController().signal };
+  const verdict = await grade({ ...context, work: await keptWork(base, hostile), fresh: freshSandbox(context, localProcess, owner) });
+  assert.deepEqual([verdict.reward, verdict.status], [-1, "no_output"]);
+});
+
 test("a script that hangs ends as grader_timeout", async () => {
   const verdict = await gradeWith("while (true);", 1);
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_timeout"]);

@@ -97,7 +97,7 @@ process.exit(answer.ok ? 0 : 1);\n`,
 test("a grader that asks models is given a session of its own at the proxy, which is recorded and never trained", {
   timeout: 120_000,
 }, async () => {
-  const judge = (await readFile(at("my-grader.ts"), "utf8")).replace('name: "says"', 'name: "judge",\n  asksModels: true').replace(
+  const judge = (await readFile(at("my-grader.ts"), "utf8")).replace('name: "says"', 'name: "asks",\n  asksModels: true').replace(
     "{ trajectory, signal }) {",
     `{ sampler, signal }) {
     const answer = await fetch(sampler.url + "/v1/chat/completions", { method: "POST", signal, headers: { authorization: "Bearer " + sampler.key, "content-type": "application/json" }, body: JSON.stringify({ model: "echo", messages: [{ role: "user", content: "I judge it " + word }] }) });
@@ -108,9 +108,9 @@ test("a grader that asks models is given a session of its own at the proxy, whic
   );
   await writeFile(
     at("my-judge.ts"),
-    `const verdict = { components: {}, status: "graded", tier: "T3", isolation: "container", grader: "judge", evidence: {}, error: null, duration_ms: 0 } as const;\n${judge.replace("} satisfies Grader<GraderSpec & { word: string }>;", "};")}`,
+    `const verdict = { components: {}, status: "graded", tier: "T3", isolation: "container", grader: "asks", evidence: {}, error: null, duration_ms: 0 } as const;\n${judge.replace("} satisfies Grader<GraderSpec & { word: string }>;", "};")}`,
   );
-  await writeFile(at("judged.yaml"), "task_id: judged\ninstruction: Say done.\ngrader: { kind: judge, word: done }\n");
+  await writeFile(at("judged.yaml"), "task_id: judged\ninstruction: Say done.\ngrader: { kind: asks, word: done }\n");
   await writeFile(
     at("judge-run.yaml"),
     `engine: { kind: ./my-engine.ts, url: http://127.0.0.1:9 }\nharness: ./node-once.ts\nsandbox: process\nunsafe_host: true\npurpose: eval\nsamples: 1\nretries: 0\ngraders: [./my-judge.ts]\ntasks: [judged.yaml]\nout: ${JSON.stringify(at("judged"))}\n`,
@@ -123,7 +123,7 @@ test("a grader that asks models is given a session of its own at the proxy, whic
   const logs = await Promise.all((await readdir(join(run, "sessions"))).map((name) => readFile(join(run, "sessions", name), "utf8")));
   const opened = logs.map((log) => JSON.parse(log.split("\n")[0] ?? "").spec);
   const own = opened.find(({ labels }) => labels.grades === rollouts[0]?.rollout_id);
-  assert.deepEqual([logs.length, own?.purpose, own?.sandboxed], [2, "eval", false]);
+  assert.deepEqual([logs.length, own?.purpose, own?.sandboxed], [2, "judge", false]);
 });
 
 test("a file that is no plug-in is refused in one sentence that names file and member, wherever it is named", async () => {

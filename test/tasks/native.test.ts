@@ -58,6 +58,8 @@ for (const [title, change, field] of [
   ["a missing instruction", { instruction: undefined }, "instruction"],
   ["an unknown key", { enviroment: {} }, "enviroment"],
   ["a wrong kind of grader", { grader: { kind: "guess" } }, "grader.kind"],
+  ["a report without a parser", { grader: { ...good.grader, parser: undefined } }, "grader.parser"],
+  ["a range of rewards that is upside down", { reward_range: [1, 0] }, "reward_range"],
   ["a negative limit", { limits: { memory_mb: -1 } }, "limits.memory_mb"],
   ["an id with a slash", { task_id: "../x" }, "task_id"],
   ["files outside the folder", { environment: { files: "../.." } }, "environment.files"],

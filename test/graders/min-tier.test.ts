@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Grader } from "../../graders/grader.ts";
+import { graders } from "../../graders/index.ts";
+import { checkTiers } from "../../graders/min-tier.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import { Task } from "../../schema/task.ts";
+
+const task = (task_id: string, parser: string, work = "workdir") =>
+  Task.parse({
+    task_id,
+    instruction: "i",
+    environment: { work },
+    grader: { kind: "tests", command: ["x"], parser, tests: "t", fail_to_pass: ["a"], pass_to_pass: [] },
+  });
+const sealed = task("sealed", "node-test");
+
+test("a run of tasks that are graded below its least tier is refused with their names", () => {
+  assert.doesNotThrow(() => checkTiers([sealed], "T2", docker));
+  assert.doesNotThrow(() => checkTiers([sealed, task("log", "pytest")], null, docker));
+  assert.throws(() => checkTiers([sealed, task("log", "pytest"), task("all", "node-test", "layer")], "T2", docker), {
+    code: "config_invalid",
+    param: "min_tier",
+    message: /min_tier is T2, and 2 of 3 tasks are graded below it: log \(tests: T1\), all \(tests: T1\)\./,
+  });
+});
+
+test("in the process sandbox every tier is T0", () => {
+  assert.throws(() => checkTiers([sealed], "T1", localProcess), { message: /sealed \(tests: T0\); the process sandbox gives T0/ });
+  assert.doesNotThrow(() => checkTiers([sealed], "T0", localProcess));
+});
+
+test("a grader that tells no tier is below any", () => {
+  const own: Grader = { name: "own", title: "t", grade: () => Promise.reject(new Error("never")) };
+  const plain = Task.parse({ task_id: "plain", instruction: "i", grader: { kind: "own" } });
+  assert.throws(() => checkTiers([plain], "T1", docker, [own, ...graders]), { message: /plain \(own: no tier is known\)/ });
+});
