@@ -147,7 +147,7 @@ function hashOfWork(changes: Change[]): string {
   return hashOf(changes.map(({ path, type, mode, target, sha256 }) => [path, type, mode, target, sha256]));
 }
 
-/** Of a file, read or not yet. */
+/** A file's bytes, read or not yet. */
 type Content = Buffer | LayerEntry["content"];
 
 function buffered({ content }: LayerEntry): Promise<Buffer> {

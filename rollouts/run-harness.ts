@@ -3,6 +3,7 @@ import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../err
 import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
+import { refusedHosts } from "../schema/refused-hosts.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { PreparedRollout } from "./prepare.ts";
@@ -114,7 +115,8 @@ function meaningOf(
   const { lastError, stopReason } = session.state;
   if (stopReason !== null) return { stop_reason: stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
-  const detail = end.message ? `: ${end.message}` : "";
+  // A host that it was refused may be why, and it says so seldom.
+  const detail = `${end.message ? `: ${end.message}` : ""}${refusedHosts(prepared.network.log.use(), "agent")}`;
   // Without a call nothing is the policy's doing, however it ended.
   if (session.callCount === 0)
     return stopped("no_call_seen", `${harness.name} made no call to the LLM and ${endedHow(plan, result)}${detail}`);

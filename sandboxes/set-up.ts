@@ -1,5 +1,6 @@
 /** A task's own preparation of its sandbox, with a network of its own that is cut when it ends. */
 import { AlidadeError } from "../errors.ts";
+import { refusedHosts } from "../schema/refused-hosts.ts";
 import type { Environment, Limits } from "../schema/task.ts";
 import { type NetworkRules, openNetwork } from "./network/open-network.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -28,7 +29,8 @@ export async function setUp(
   if (exit_code === 0) return;
   const how = timed_out ? `did not end within ${limits.init_seconds} s (limits.init_seconds)` : `ended with exit code ${exit_code}`;
   const said = `${stdout}\n${stderr}`.trim().slice(-tailCharacters);
-  throw new AlidadeError("sandbox_unavailable", `environment.setup ${how}: ${said || "it printed nothing"}`, {
+  const refused = refusedHosts(rules.log.use(), "setup");
+  throw new AlidadeError("sandbox_unavailable", `environment.setup ${how}: ${said || "it printed nothing"}${refused}`, {
     param: "environment.setup",
   });
 }

@@ -1,5 +1,7 @@
 /** Why a work earned what it did: the verdict's evidence and the harness's last words, as name and value. */
 import { z } from "zod";
+import type { NetworkUse } from "../../schema/network.ts";
+import { describeRefusal } from "../../schema/refused-hosts.ts";
 import type { RolloutRecord, Verdict } from "../../schema/rollout.ts";
 
 /** What is shown of the graders' evidence; each grader gives what it has, plug-ins something else. */
@@ -51,7 +53,7 @@ function changesOf({ added, modified, deleted, no_change }: z.infer<typeof Evide
     ...(deleted ?? []).map((path) => `- ${path}`),
   ];
   if (marked.length === 0) return null;
-  return [...marked.slice(0, mostNames), ...(marked.length > mostNames ? [`and ${marked.length - mostNames} more`] : [])].join("\n");
+  return bounded(marked);
 }
 
 /** Its last lines; null where there is nothing. */
@@ -61,13 +63,36 @@ function endOf(text: string | null | undefined): string | null {
 }
 
 /** The same of a rollout's record, with how its harness ended and what it changed. */
-export function describeRecord({ verdict, error, exit_code, output_tail, work }: RolloutRecord): [string, string][] {
+export function describeRecord({ verdict, error, exit_code, output_tail, work, setup, network }: RolloutRecord): [string, string][] {
   const rows: [string, string | null][] = [
     ["rollout's error", error && `${error.code}: ${error.message}`],
     ...(verdict === null ? [] : describeVerdict(verdict)),
-    ["changes kept in", work && `blobs/${work.sha256}.tar.gz (${work.paths} paths, ${work.bytes.toLocaleString("en")} bytes)`],
+    ["set-up kept in", setup && blobOf(setup)],
+    ["changes kept in", work && blobOf(work)],
+    ...(network === null ? [] : describeNetwork(network)),
     ["harness's exit code", exit_code === null ? null : String(exit_code)],
     ["harness's last words", endOf(output_tail)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+function blobOf({ sha256, paths, bytes }: NonNullable<RolloutRecord["work"]>): string {
+  return `blobs/${sha256}.tar.gz (${paths} paths, ${bytes.toLocaleString("en")} bytes)`;
+}
+
+/** What its sandboxes reached, and what they did not, by name. */
+function describeNetwork({ destinations, refusals, left_out }: NetworkUse): [string, string | null][] {
+  const reached = destinations.map(({ phase, host, port, connections, sent_bytes, received_bytes }) => {
+    const bytes = `${sent_bytes.toLocaleString("en")} bytes out, ${received_bytes.toLocaleString("en")} in`;
+    return `${phase} ${host}:${port}, ${connections} ×: ${bytes}`;
+  });
+  return [
+    ["network", reached.length === 0 ? "nothing was reached" : bounded(reached)],
+    ["network refused", refusals.length === 0 ? null : bounded(refusals.map(describeRefusal))],
+    ["network not listed", left_out === 0 ? null : `${left_out} connections and refusals`],
+  ];
+}
+
+function bounded(lines: string[]): string {
+  return [...lines.slice(0, mostNames), ...(lines.length > mostNames ? [`and ${lines.length - mostNames} more`] : [])].join("\n");
 }

@@ -17,16 +17,18 @@ export function plainRules(): NetworkRules {
 export type OpenNetwork = AsyncDisposable & {
   /** By which programs inside find it. */
   env: Record<string, string>;
+  /** What was asked of it, in every phase so far. */
+  log: NetworkLog;
 };
 
 /** Disposing it cuts all connections. */
 export async function openNetwork(sandbox: Sandbox, phase: NetworkPhase, access: NetworkAccess, rules: NetworkRules): Promise<OpenNetwork> {
-  if (access === "none") return { env: {}, [Symbol.asyncDispose]: async () => undefined };
+  if (access === "none") return { env: {}, log: rules.log, [Symbol.asyncDispose]: async () => undefined };
   await using scope = new AsyncDisposableStack();
   const proxy = scope.use(new ForwardProxy({ ...rules, access, phase }));
   const door = scope.use(await sandbox.openDoor((socket) => proxy.accept(socket), networkPort));
   const release = scope.move();
-  return { env: proxyVariables(door.url), [Symbol.asyncDispose]: () => release.disposeAsync() };
+  return { env: proxyVariables(door.url), log: rules.log, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
 /** Programs read one case or the other; curl reads `http_proxy` in small letters only. */

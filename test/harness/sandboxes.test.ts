@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { backends } from "../../sandboxes/index.ts";
+import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
@@ -42,11 +43,16 @@ for (const backend of backends) {
         contextWindow: null,
       });
       await sandbox.writeFiles(asFiles(launch.files), "/home/agent");
-      const ended = await sandbox.exec(launch.argv, { env: launch.env, timeout_ms: 120_000, signal: t.signal });
+      // As where a task allows hosts: model calls go by the door all the same.
+      const rules = plainRules();
+      await using network = await openNetwork(sandbox, "agent", { allow: ["packages.example.org"] }, rules);
+      const env = { ...network.env, ...launch.env };
+      const ended = await sandbox.exec(launch.argv, { env, timeout_ms: 120_000, signal: t.signal });
       assert.equal(ended.exit_code, 0, `${ended.stdout}\n${ended.stderr}`);
       assert.deepEqual(harness.end(ended), { failed: false, message: null });
       assert.equal(api.requests.length, script.length);
       assert.match(JSON.stringify(api.requests.at(-1)?.body), /pass 1/);
+      assert.deepEqual(rules.log.use(), { destinations: [], refusals: [], left_out: 0 });
       const [add] = await sandbox.readFiles("/work", { exclude: ["add.test.js", "package.json"] });
       assert.match(String(add?.content), /return a \+ b;/);
     });

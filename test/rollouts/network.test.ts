@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { describeRecord } from "../../commands/show/describe-verdict.ts";
 import { type NetworkOptions, runTasks } from "../../rollouts/index.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
@@ -89,6 +90,9 @@ test("set-up and agent reach the hosts of their own lists, the first is cut befo
     ],
   );
   assert.ok(destinations.every(({ sent_bytes, received_bytes }) => sent_bytes > 0 && received_bytes > 0));
+  const shown = new Map(describeRecord(record));
+  assert.match(shown.get("network") ?? "", new RegExp(`^setup first.org:${port}, 1 ×: .*\nagent second.org:${port}, 1 ×: \\d+ bytes out`));
+  assert.match(shown.get("network refused") ?? "", new RegExp(`^agent first.org:${port}, 1 ×: name_not_allowed \\(the name is not in`));
   assert.deepEqual(refusals, [{ phase: "agent", host: "first.org", port, reason: "name_not_allowed", times: 1 }]);
   assert.deepEqual([record.setup === null, record.work?.paths], [false, 1], "log.txt is no work");
   assert.doesNotMatch(JSON.stringify(record), /\/secret/);
@@ -99,10 +103,13 @@ test("a task without a network has no proxy, and its record no network", { timeo
   assert.deepEqual([record.network, record.verdict?.reward, /http/i.test(printed)], [null, 1, false]);
 });
 
-test("a set-up that fails is the sandbox's failure, with what it said", { timeout: 60_000 }, async (t) => {
-  const { record } = await rollout(t, { environment: `setup: { command: [sh, -c, "echo no such package >&2; exit 3"] }` });
+test("a set-up that fails is the sandbox's failure, with what it said and which hosts it was refused", { timeout: 60_000 }, async (t) => {
+  const command = JSON.stringify(`${get("http://evil.org/x")} >/dev/null; echo no such package >&2; exit 3`);
+  const { record } = await rollout(t, { environment: `setup: { command: [sh, -c, ${command}], network: { allow: [good.org] } }` });
   assert.equal(record.error?.code, "sandbox_unavailable");
-  assert.match(record.error?.message ?? "", /environment.setup ended with exit code 3: no such package/);
+  const words =
+    /environment.setup ended with exit code 3: no such package; the sandbox's network refused evil.org:80 \(name_not_allowed\)$/;
+  assert.match(record.error?.message ?? "", words);
 });
 
 test("the public network wants the operator's word, in every phase, before anything starts", async (t) => {

@@ -8,6 +8,7 @@ import type { PreparedRollout } from "../../rollouts/prepare.ts";
 import type { RolloutPlan } from "../../rollouts/rollout-plan.ts";
 import { runHarness } from "../../rollouts/run-harness.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
+import { NetworkLog } from "../../sandboxes/network/network-log.ts";
 import type { OpenNetwork } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { localProcess } from "../../sandboxes/process.ts";
@@ -71,7 +72,12 @@ async function run(agentSeconds: number, pausedMs: number, stayMs: number) {
 async function begin(
   scope: AsyncDisposableStack,
   { proxy }: EnginesAt,
-  { agentSeconds, script, spec = {} }: { agentSeconds: number; script: string; spec?: Partial<SessionSpec> },
+  {
+    agentSeconds,
+    script,
+    spec = {},
+    log = new NetworkLog(),
+  }: { agentSeconds: number; script: string; spec?: Partial<SessionSpec>; log?: NetworkLog },
 ) {
   const signal = AbortSignal.timeout(60_000);
   const { session, key } = await proxy.openSession(spec);
@@ -96,7 +102,7 @@ async function begin(
   const launch = harness.launch({ ...context, home: sandbox.path("/home/agent"), workdir: sandbox.path("/work"), pack: "" });
   const plan = { harness, task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
   // In an object: an async function would wait for it.
-  const network: OpenNetwork = { env: {}, [Symbol.asyncDispose]: async () => undefined };
+  const network: OpenNetwork = { env: {}, log, [Symbol.asyncDispose]: async () => undefined };
   return { session, running: runHarness({ proxy } as RunSetup, plan, { sandbox, session, launch, network } as PreparedRollout, signal) };
 }
 
@@ -142,4 +148,17 @@ test("the agent's own seconds end it all the same", { timeout: 60_000 }, async (
 test("of a harness that prints more than is kept the last words are known", { timeout: 60_000 }, async () => {
   const ended = await run(60, 0, 0);
   assert.deepEqual([ended.stop_reason, ended.output_tail.split("\n").at(-2)], ["exited", "hello"]);
+});
+
+test("a harness that fails is said with the hosts that it was refused, and not with those of the set-up", { timeout: 60_000 }, async () => {
+  await using scope = new AsyncDisposableStack();
+  const at = scope.use(await enginesAt(() => ({ text: "hello" }), { a: {} }));
+  const log = new NetworkLog();
+  log.refused("setup", { host: "pypi.org", port: 443 }, "name_not_allowed");
+  for (const host of ["a.org", "b.org", "c.org", "d.org"]) log.refused("agent", { host, port: 443 }, "name_not_allowed");
+  const { running } = await begin(scope, at, { agentSeconds: 30, script: "process.exit(7)", log });
+  const { stop_reason, failure } = await running;
+  assert.equal(stop_reason, "no_call_seen");
+  const named = ["a", "b", "c"].map((name) => `${name}.org:443 (name_not_allowed)`).join(", ");
+  assert.match(failure?.message ?? "", new RegExp(`exit code 7.*; the sandbox's network refused ${RegExp.escape(named)}, and 1 more$`));
 });
