@@ -1,10 +1,11 @@
 /**
  * `npm test`: every test file that this machine can run, each in a process of its own.
  *
- *     npm test                          all of them
+ *     npm test                          all but the heavy ones (heavy.ts)
+ *     ALIDADE_TEST_HEAVY=1 npm test     all of them
  *     npm test -- reconstruct wire      the files whose path contains one of these
  *     npm test -- '!interop/consumers'  the files whose path does not contain it
- *     ALIDADE_TEST_ALL=1 npm test       what is left out is a failure (CI)
+ *     ALIDADE_TEST_ALL=1 npm test       all of them; what is left out is a failure (CI)
  *     ALIDADE_TEST_AGAIN=1 npm test     also heavy suites that were green here and depend on nothing that has changed (green.ts)
  */
 import { globSync, readFileSync } from "node:fs";
@@ -15,6 +16,7 @@ import { inspect } from "node:util";
 import { messageOf } from "../errors.ts";
 import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
+import { heavyOf, sayHeavy } from "./heavy.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
 import { notePassed, passedBefore, sayPassed } from "./passed.ts";
@@ -25,10 +27,10 @@ const everythingNeeded = process.env.ALIDADE_TEST_ALL === "1";
 /** A file with real harnesses takes five minutes on a busy machine, and its tests have limits of their own. This is for what hangs. */
 const TEST_LIMIT_MS = 30 * 60_000;
 /**
- * Files run side by side: a test waits for a third of its time. With a container engine fewer, for more than a few fight for
- * it, and their timeouts are not about that.
+ * Files run side by side: one takes a core for less than half of its time, and waits for the rest. With a container engine fewer,
+ * for more than a few fight for it, and their timeouts are not about that.
  */
-const CONCURRENCY = Math.min(4, Math.max(2, cpus().length) * ((await missing("docker")) === null ? 1 : 2));
+const CONCURRENCY = (await missing("docker")) === null ? Math.min(4, cpus().length + 1) : Math.min(8, cpus().length * 3);
 const HEARTBEAT_MS = 30_000;
 
 type Failure = { file: string; title: string; error: unknown };
@@ -48,8 +50,14 @@ async function main(filters: string[]): Promise<number> {
   }
   const unchanged = await unchangedSuites(chosen);
   const passed = passedBefore(chosen);
-  const files = chosen.filter((file) => !passed.includes(file) && !unchanged.some((one) => one.files.includes(file)));
-  const notRun = [...unchanged.map(sayUnchanged), ...(passed.length > 0 ? [sayPassed(passed)] : [])];
+  const tooHeavy = heavyOf(chosen, filters);
+  const notRun = [
+    ...unchanged.map(sayUnchanged),
+    ...(passed.length > 0 ? [sayPassed(passed)] : []),
+    ...(tooHeavy.length > 0 ? [sayHeavy(tooHeavy)] : []),
+  ];
+  const out = new Set([...passed, ...tooHeavy, ...unchanged.flatMap((one) => one.files)]);
+  const files = chosen.filter((file) => !out.has(file));
   for (const line of notRun) console.log(line);
   if (files.length === 0) return 0;
   const begun = beginSuites(files);
