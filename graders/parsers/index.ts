@@ -12,6 +12,7 @@ import { mocha } from "./mocha.ts";
 import { pytest } from "./pytest.ts";
 import type { ReportParser } from "./report-parser.ts";
 import { nodeTest, tape } from "./sealed.ts";
+import { sweParsers } from "./swe/index.ts";
 import { tap } from "./tap.ts";
 import { unittest } from "./unittest.ts";
 import { vitest } from "./vitest.ts";
@@ -34,6 +35,7 @@ export const parsers: readonly ReportParser[] = [
   maven,
   gradle,
   ctest,
+  ...sweParsers,
 ];
 
 /** The schema has checked the name, so it is in the list. */

@@ -32,6 +32,8 @@ export interface ReportParser {
   readonly modules?: readonly string[];
   /** A name as this parser's reports have it, for one that a task requires. Absent: names are taken as they are. */
   nameOf?(name: string): string;
+  /** Whether a required name of a list counts, for sets that have rules of their own. Absent: where it passed. */
+  counts?(outcomes: ReadonlyMap<string, TestOutcome>, name: string, list: "fail_to_pass" | "pass_to_pass"): boolean;
   /** `key` is the seal's secret. */
   parse(text: string, key: string): Report;
 }

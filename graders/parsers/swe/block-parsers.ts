@@ -1,0 +1,158 @@
+/** Logs in which what belongs to a test stands on several lines, as the SWE sets read them. */
+import { z } from "zod";
+import { readJson } from "../../../schema/read-json.ts";
+import type { ReportParser } from "../report-parser.ts";
+import { pythonSteering } from "../steering-files.ts";
+import { linesOf, type Statuses, sweParser } from "./status-log.ts";
+
+/** `test_name ok`, and headings `____ file.py:test_name ____` of those that failed. */
+function sympy(log: string): Statuses {
+  const found: Statuses = new Map();
+  const lines = linesOf(log);
+  for (const line of lines) for (const [, file, name] of line.matchAll(/_* (.*)\.py:(.*) _*/g)) found.set(`${file}.py:${name}`, "FAILED");
+  for (const line of lines.map((raw) => raw.trim()).filter((text) => text.startsWith("test_"))) {
+    const status = line.endsWith(" E") ? "ERROR" : line.endsWith(" F") ? "FAILED" : line.endsWith(" ok") ? "PASSED" : null;
+    if (status !== null) found.set(line.split(/\s+/)[0] as string, status);
+  }
+  return found;
+}
+
+/**
+ * Maven names no test that passed. So each is run by a command of its own, which the shell prints: `-Dtest=NAME`. A result
+ * is that of the first name that has none; results that came before every name are given to what is left.
+ */
+function maven(log: string): Statuses {
+  const found: Statuses = new Map();
+  const waiting: string[] = [];
+  const early: string[] = [];
+  for (const line of linesOf(log).map((raw) => raw.trim())) {
+    const name = /^.*-Dtest=(\S+)/.exec(line)?.[1];
+    const result = /BUILD (SUCCESS|FAILURE)$/.exec(line)?.[1];
+    if (name !== undefined) waiting.push(name);
+    if (result === undefined) continue;
+    const next = waiting.shift();
+    if (next === undefined) early.push(result);
+    else found.set(next, buildStatus(result));
+  }
+  for (const result of early.slice(0, waiting.length)) found.set(waiting.shift() as string, buildStatus(result));
+  return found;
+}
+
+function buildStatus(result: string): string {
+  return result === "SUCCESS" ? "PASSED" : "FAILED";
+}
+
+/** `class > test PASSED`; other output may stand between the name and its status. */
+function gradle(log: string): Statuses {
+  const found: Statuses = new Map();
+  let waiting: string | null = null;
+  for (const line of linesOf(log).map((raw) => raw.trim())) {
+    const [, name, status] = /^([^>].+)\s+(PASSED|FAILED)$/.exec(line) ?? [];
+    if (name !== undefined && status !== undefined) {
+      found.set(name, status);
+      waiting = null;
+    } else if (/^[^>]\S*\s+>\s+\S+$/.test(line)) waiting = line;
+    else if (waiting !== null && /^(?:PASSED|FAILED)$/.test(line)) {
+      found.set(waiting, line);
+      waiting = null;
+    }
+  }
+  return found;
+}
+
+const phpWords = new Map([
+  ["✔", "PASSED"],
+  ["✘", "FAILED"],
+  ["↩", "SKIPPED"],
+]);
+
+/** `--testdox`: a class in a line of its own, then a line for each test. */
+function phpunit(log: string): Statuses {
+  const found: Statuses = new Map();
+  let suite = "None";
+  for (const line of linesOf(log)) {
+    const heading = /^([\p{L}\p{N}_].+) \(.+\)$/u.exec(line)?.[1];
+    const [, word, name] = /^\s*([✔✘↩])\s*(.*)$/u.exec(line) ?? [];
+    if (heading !== undefined) suite = heading;
+    else if (word !== undefined) found.set(`${suite} > ${name}`, phpWords.get(word) as string);
+  }
+  return found;
+}
+
+/** Suites are indented lines; the results end at the summary. */
+function karma(log: string): Statuses {
+  const found: Statuses = new Map();
+  const suites: string[] = [];
+  let indent = -1;
+  let started = false;
+  for (const line of linesOf(log)) {
+    if (line.startsWith("SUMMARY:")) break;
+    if (line.includes("Starting browser")) started = true;
+    else if (started) {
+      const [, blanks = "", word, name = ""] = /^(\s*)([✔✖])?\s(.*)$/.exec(line) ?? [];
+      if (word !== undefined) found.set([...suites, name].join(" > "), word === "✔" ? "PASSED" : "FAILED");
+      else if (blanks !== "" && blanks.length > indent) suites.push(name);
+      else if (blanks !== "" && blanks.length < indent) suites.pop();
+      if (word === undefined && blanks !== "") indent = blanks.length;
+    }
+  }
+  return found;
+}
+
+/** doctest's XML (`-s -r=xml`): a subcase of a case passed where all that is asserted in it did. Subcases nest. */
+function doctest(log: string): Statuses {
+  const found: Statuses = new Map();
+  const open: string[] = [];
+  let test = "";
+  const xml = /<doctest.*?<\/doctest>/s.exec(log)?.[0] ?? "";
+  for (const [, close, tag, attributes = "", empty] of xml.matchAll(/<(\/?)(TestCase|SubCase|Expression)\b([^>]{0,4096}?)(\/?)>/g)) {
+    const name = plain(/\bname="([^"]*)"/.exec(attributes)?.[1]);
+    if (tag === "TestCase") test = name;
+    else if (tag === "Expression" && !close && !/\bsuccess="true"/.test(attributes))
+      for (const subcase of open) found.set(subcase, "FAILED");
+    else if (tag === "SubCase" && close) open.pop();
+    else if (tag === "SubCase") {
+      found.set(`${test} > ${name}`, "PASSED");
+      if (!empty) open.push(`${test} > ${name}`);
+    }
+  }
+  return found;
+}
+
+const ProOutput = z.object({ tests: z.array(z.object({ name: z.string(), status: z.string() })) });
+
+/** SWE-bench Pro: what the instance's own parser.py wrote. */
+function proOutput(log: string): Statuses {
+  const [from, to] = [log.indexOf("{"), log.lastIndexOf("}")];
+  try {
+    const { tests } = ProOutput.parse(readJson(log.slice(from, to + 1)));
+    return new Map(tests.map(({ name, status }) => [name, status]));
+  } catch {
+    return new Map();
+  }
+}
+
+const entities = new Map([
+  ["&lt;", "<"],
+  ["&gt;", ">"],
+  ["&quot;", '"'],
+  ["&apos;", "'"],
+  ["&amp;", "&"],
+]);
+
+function plain(text = ""): string {
+  return text.replace(/&(?:lt|gt|quot|apos|amp);/g, (entity) => entities.get(entity) as string);
+}
+
+const of = (name: string, title: string, read: (log: string) => Statuses, steeredBy?: readonly string[]): ReportParser =>
+  sweParser({ name, title: `SWE sets: ${title}`, read, ...(steeredBy && { steeredBy }) });
+
+export const blockParsers: readonly ReportParser[] = [
+  of("parse_log_sympy", "bin/test of SymPy", sympy, pythonSteering),
+  of("parse_log_maven", "Maven, a command a test", maven),
+  of("parse_log_gradle_custom", "gradle test, each test shown", gradle),
+  of("parse_log_phpunit", "phpunit --testdox", phpunit),
+  of("parse_log_karma", "Karma's mocha reporter", karma),
+  of("swe_bench_pro", "the output of SWE-bench Pro's parser.py", proOutput),
+  of("parse_log_doctest", "doctest -s -r=xml", doctest),
+];

@@ -1,0 +1,8 @@
+/** The log parsers of the SWE sets, under the names by which their rows ask for them. */
+import type { ReportParser } from "../report-parser.ts";
+import { blockParsers } from "./block-parsers.ts";
+import { django } from "./django.ts";
+import { lineParsers } from "./line-parsers.ts";
+import { swePytest } from "./pytest.ts";
+
+export const sweParsers: readonly ReportParser[] = [...swePytest, django, ...lineParsers, ...blockParsers];

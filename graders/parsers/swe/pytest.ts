@@ -1,0 +1,104 @@
+/** pytest's log as the SWE sets read it: rows of the short summary, `STATUS name`, and in some `name STATUS` of -v. */
+import { pythonSteering } from "../steering-files.ts";
+import { linesOf, type Statuses, statuses, sweParser, wordsOf } from "./status-log.ts";
+
+/** `SKIPPED [2] file:line: why` counts tests and names none. */
+const isFolded = (status: string, name: string): boolean => status === "SKIPPED" && /^\[\d+\]$/.test(name);
+
+const begins = (line: string): boolean => statuses.some((status) => line.startsWith(status));
+
+/** The second word is the name: a parameter with a blank is cut off there. */
+function summaryRows(log: string, nameOf = (name: string): string => name): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log).filter(begins)) {
+    const [status = "", name] = wordsOf(line.startsWith("FAILED") ? line.replaceAll(" - ", " ") : line);
+    if (name !== undefined && !isFolded(status, name)) found.set(nameOf(name), status);
+  }
+  return found;
+}
+
+/** A parameter that is a path becomes the path's last part, for its folder changes from run to run. */
+function withoutFolder(name: string): string {
+  const [, test, parameter = ""] = /^(.*?)\[(.*)\]/s.exec(name) ?? [];
+  if (test === undefined) return name;
+  const isPath = parameter.startsWith("/") && !parameter.startsWith("//") && !parameter.includes("*");
+  return `${test}[${isPath ? `/${parameter.split("/").at(-1)}` : parameter}]`;
+}
+
+/** Colours and other control characters go first; then all words but the status are the name. */
+function wholeRows(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const raw of linesOf(log)) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that go
+    const line = raw.replace(/\[\d+m/g, "").replace(/[\x01-\x1f]/g, "");
+    if (begins(line)) {
+      const [status = "", ...name] = wordsOf(line.startsWith("FAILED") ? (line.split(" - ")[0] as string) : line);
+      if (name[0] !== undefined && !isFolded(status, name[0])) found.set(name.join(" "), status);
+    } else if (statuses.some((status) => line.endsWith(status))) {
+      const words = wordsOf(line);
+      if (words.length > 1) found.set(words.slice(0, -1).join(" "), words.at(-1) as string);
+    }
+  }
+  return found;
+}
+
+function seabornRows(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log)) {
+    const [first = "", second] = wordsOf(line);
+    if (second === undefined) continue;
+    if (line.startsWith("FAILED")) found.set(second, "FAILED");
+    else if (line.includes(" PASSED ")) second === "PASSED" && found.set(first, "PASSED");
+    else if (line.startsWith("PASSED")) found.set(second, "PASSED");
+  }
+  return found;
+}
+
+/** `name STATUS` of -v only, as SWE-smith reads it. */
+function verboseRows(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log)) {
+    const [, name, status] = /^(\S+)\s+(FAILED|PASSED|SKIPPED|ERROR|XFAIL)/.exec(line) ?? [];
+    if (name !== undefined && status !== undefined) found.set(name, status);
+  }
+  return found;
+}
+
+/** R2E-Gym's: below the heading of the summary, and a name is the node id behind its file. */
+function shortNames(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log.split("short test summary info")[1] ?? "")) {
+    const status = ["PASSED", "FAILED", "ERROR"].find((word) => line.includes(word));
+    if (status === undefined) continue;
+    const name = line.split("::").slice(1).join(".");
+    found.set(status === "PASSED" ? name : (name.split(" - ")[0] as string), status);
+  }
+  return found;
+}
+
+const of = (name: string, title: string, read: (log: string) => Statuses) =>
+  sweParser({ name, title: `SWE sets: ${title}`, steeredBy: pythonSteering, read });
+
+const plain = ["", "_astroid", "_flask", "_marshmallow", "_pvlib", "_pyvista", "_sqlfluff", "_xarray"];
+const options = ["_pydicom", "_requests", "_pylint"];
+const whole = ["_astropy", "_scikit", "_sphinx"];
+const nameOf = (suffix: string): string => `parse_log${suffix || "_pytest"}`;
+
+export const swePytest = [
+  ...plain.map((suffix) => of(nameOf(suffix), "pytest -rA, names up to a blank", summaryRows)),
+  ...["_pytest_options", ...options].map((suffix) => of(nameOf(suffix), "the same, without folders in parameters", optionRows)),
+  ...["_pytest_v2", ...whole].map((suffix) => of(nameOf(suffix), "pytest, whole names", wholeRows)),
+  of("parse_log_seaborn", "pytest as seaborn runs it", seabornRows),
+  of("parse_log_matplotlib", "pytest as matplotlib runs it", matplotlibRows),
+  of("swesmith_pytest", "pytest -v as SWE-smith reads it", verboseRows),
+  of("r2egym_pytest", "pytest -rA as R2E-Gym reads it", shortNames),
+];
+
+function optionRows(log: string): Statuses {
+  return summaryRows(log, withoutFolder);
+}
+
+/** Python 3.11 writes these two otherwise than the versions before it. */
+function matplotlibRows(log: string): Statuses {
+  return summaryRows(log.replaceAll("MouseButton.LEFT", "1").replaceAll("MouseButton.RIGHT", "3"));
+}
