@@ -9,6 +9,7 @@ import { insidePath } from "./file-tree.ts";
 export type Hunk = {
   oldStart: number;
   oldCount: number;
+  newStart: number;
   newCount: number;
   /** With their sign and their line end. */
   lines: string[];
@@ -55,6 +56,12 @@ export function parsePatch(patch: string): FilePatch[] {
   const empty = changes.find((change) => change.oldPath === change.newPath && change.mode === null && change.hunks.length === 0);
   if (empty) throw new AlidadeError("task_invalid", `patch: the header of ${empty.newPath} has no change below it`, { param: "patch" });
   return changes;
+}
+
+/** The paths that a patch speaks of, old and new, once each. */
+export function patchedPaths(patch: string): string[] {
+  const changes = parsePatch(Buffer.from(patch, "utf8").toString("latin1"));
+  return [...new Set(changes.flatMap(({ oldPath, newPath }) => [oldPath, newPath]))].filter((path) => path !== null);
 }
 
 /** Lines with their line ends, so that a missing last one is seen. */
@@ -162,10 +169,10 @@ function insideOf(name: string, line: number): string {
 }
 
 function parseHunk(lines: string[], at: number): [Hunk, number] {
-  const header = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(lines[at] as string);
+  const header = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(lines[at] as string);
   if (!header) throw invalid(at, "is no hunk header");
-  const [oldCount, newCount] = [Number(header[2] ?? 1), Number(header[3] ?? 1)];
-  const hunk: Hunk = { oldStart: Number(header[1]), oldCount, newCount, lines: [], stripped: 0 };
+  const [oldCount, newCount] = [Number(header[2] ?? 1), Number(header[4] ?? 1)];
+  const hunk: Hunk = { oldStart: Number(header[1]), oldCount, newStart: Number(header[3]), newCount, lines: [], stripped: 0 };
   let [old, fresh, index] = [0, 0, at + 1];
   for (; index < lines.length; index++) {
     const line = lines[index] as string;

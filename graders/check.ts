@@ -6,6 +6,7 @@ import { AlidadeError } from "../errors.ts";
 import { temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import { conceal } from "../sandboxes/set-up.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { goldWork } from "./gold.ts";
@@ -84,6 +85,7 @@ async function takenWork(
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
   const delivered = await deliveredFiles(task);
   const setUp = await keepSetUp(sandbox, task, delivered, folder, options.signal);
+  await conceal(sandbox, task, options.signal);
   if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
   await sandbox.freeze();
   return { work: await takeWork(sandbox, task, delivered, folder, options.signal, setUp), setUp };

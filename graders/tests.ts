@@ -13,16 +13,17 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree, readFolder } from "../files/file-tree.ts";
+import { hashTree } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
+import { hiddenTests } from "./hidden-tests.ts";
 import { parserNamed, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
-import { addedPaths, placeWork, workEvidence } from "./work.ts";
+import { addedPaths, placeWork, removePaths, workEvidence } from "./work.ts";
 
 const parserNames = parsers.map(({ name }) => name);
 
@@ -38,8 +39,10 @@ export const TestsSpec = z.strictObject({
   parser: z.enum(parserNames, {
     error: ({ input }) => `${input === undefined ? "is missing" : `is ${JSON.stringify(input)}`}: give one of ${parserNames.join(", ")}`,
   }),
-  /** Folder on the host. Its files are copied over the work and replace files there. */
-  tests: z.string(),
+  /** Folder on the host. Its files are copied over the work and replace files there. null: the tests are the patch's, or the command's. */
+  tests: z.string().nullable().default(null),
+  /** Or a unified diff of the tests, against the files as they are delivered: the files that it makes replace those of the work. */
+  test_patch: z.string().optional(),
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
   fail_to_pass: z.array(z.string()),
   pass_to_pass: z.array(z.string()),
@@ -70,13 +73,19 @@ export const tests: Grader<Spec> = {
   async grade(spec, context) {
     const started = performance.now();
     const parser = parserNamed(spec.parser);
-    const hidden = await readFolder(spec.tests);
     await using sandbox = await context.fresh();
-    const added = addedPaths(context.work, context.task.environment.workdir);
+    const { files: hidden, removed } = await hiddenTests(spec, sandbox);
+    const { workdir } = context.task.environment;
+    const added = addedPaths(context.work, workdir);
     const kept = spec.protected ?? steeringFiles(parser, added);
     await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
     // On top: they win.
     await sandbox.writeFiles(hidden);
+    await removePaths(
+      sandbox,
+      removed.map((path) => `${workdir}/${path}`),
+      context.signal,
+    );
     const key = randomBytes(32).toString("hex");
     const tests = new Set(hidden.map(({ path }) => path));
     const others = added.filter((path) => !tests.has(path));
@@ -205,19 +214,22 @@ type Judgement = { reward: number; components: Verdict["components"]; names: Rec
 
 function judge(spec: Spec, parser: ReportParser, report: Report): Judgement {
   const outcome = (name: string) => report.outcomes.get(parser.nameOf?.(name) ?? name);
-  const passed = (name: string) => report.complete && outcome(name) === "passed";
-  const share = (names: string[]) => (names.length === 0 ? null : names.filter(passed).length / names.length);
-  const required = [...new Set([...spec.fail_to_pass, ...spec.pass_to_pass])];
-  const failed = required.filter((name) => !passed(name));
+  const counts = parser.counts ?? ((_found, name) => outcome(name) === "passed");
+  const missing = (list: "fail_to_pass" | "pass_to_pass") =>
+    spec[list].filter((name) => !report.complete || !counts(report.outcomes, name, list));
+  const lacks = { fail_to_pass: missing("fail_to_pass"), pass_to_pass: missing("pass_to_pass") };
+  const share = (list: "fail_to_pass" | "pass_to_pass") => (spec[list].length === 0 ? null : 1 - lacks[list].length / spec[list].length);
+  const required = new Set([...spec.fail_to_pass, ...spec.pass_to_pass]);
+  const failed = [...new Set([...lacks.fail_to_pass, ...lacks.pass_to_pass])];
   return {
     reward: report.complete && failed.length === 0 ? 1 : 0,
     // Shown beside the reward and no part of it: all or nothing is what the tests mean.
     components: {
-      fail_to_pass: { value: share(spec.fail_to_pass), weight: 0 },
-      pass_to_pass: { value: share(spec.pass_to_pass), weight: 0 },
+      fail_to_pass: { value: share("fail_to_pass"), weight: 0 },
+      pass_to_pass: { value: share("pass_to_pass"), weight: 0 },
     },
     names: {
-      required: required.length,
+      required: required.size,
       failed_count: failed.length,
       failed: failed.slice(0, evidenceNames).map((name) => ({ name: name.slice(0, 200), outcome: outcome(name) ?? "absent" })),
     },

@@ -4,7 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
-import { keepLayer, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
+import { keepLayer, type LayerBase, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
 
@@ -39,8 +39,9 @@ export async function takeWork(
 ): Promise<WorkLayer> {
   const known = new Map(setUp?.changes.map((change) => [change.path, change]));
   const changes = sandbox.changes(workPaths(environment), { known, ...(signal && { signal }) });
+  const entries = whileWorkdirIsThere(changes, environment.workdir);
   const base = { delivered: deliveredPaths(environment, delivered), known };
-  return whereThereIsSpace(folder, keepLayer(whileWorkdirIsThere(changes, environment.workdir), folder, base));
+  return whereThereIsSpace(folder, keepConcealed(environment, entries, folder, base));
 }
 
 /** The delivered files by their absolute paths. */
@@ -55,6 +56,18 @@ export async function whereThereIsSpace<T>(folder: string, kept: Promise<T>): Pr
     if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     throw new AlidadeError("store_full", `no space left below ${folder} for the work: free some space`, { cause: error });
   }
+}
+
+/** The history that the agent saw was made for it, and is as large as the repository: `.git` stays as it was delivered. */
+function keepConcealed({ conceal, workdir }: Task["environment"], entries: AsyncIterable<LayerEntry>, folder: string, base: LayerBase) {
+  if (conceal === null) return keepLayer(entries, folder, base);
+  const history = `${workdir}/.git`;
+  const delivered = new Map([...(base.delivered ?? [])].filter(([path]) => !isBelow(path, history)));
+  return keepLayer(without(entries, history), folder, { ...base, delivered });
+}
+
+async function* without(entries: AsyncIterable<LayerEntry>, folder: string): AsyncGenerator<LayerEntry> {
+  for await (const entry of entries) if (!isBelow(entry.path, folder)) yield entry;
 }
 
 async function* whileWorkdirIsThere(entries: AsyncIterable<LayerEntry>, workdir: string): AsyncGenerator<LayerEntry> {

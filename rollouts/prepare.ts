@@ -12,7 +12,7 @@ import type { Session } from "../proxy/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
-import { setUp } from "../sandboxes/set-up.ts";
+import { conceal, setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -103,6 +103,7 @@ async function prepareWithin(
   await untilAborted(sandbox.writeFiles(delivered), signal);
   await setUp(sandbox, task, rules, signal);
   const left = await keepSetUp(sandbox, task, delivered, setup.folder.blobs, signal);
+  await conceal(sandbox, task, signal);
 
   const { session } = await setup.proxy.openSession({
     ...plan.session,

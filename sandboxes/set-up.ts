@@ -9,19 +9,33 @@ import { envInside } from "./task-spec.ts";
 /** What a person needs of its output. */
 const tailCharacters = 1_000;
 
+type Prepared = { environment: Environment; limits: Limits };
+
 /** Runs `environment.setup` to its end. Throws `sandbox_unavailable` where it fails: a host that it needs may be down. */
-export async function setUp(
-  sandbox: Sandbox,
-  { environment, limits }: { environment: Environment; limits: Limits },
-  rules: NetworkRules,
-  signal: AbortSignal,
-): Promise<void> {
-  const { setup, workdir } = environment;
+export async function setUp(sandbox: Sandbox, task: Prepared, rules: NetworkRules, signal: AbortSignal): Promise<void> {
+  const { setup } = task.environment;
   if (setup === null) return;
   await using network = await openNetwork(sandbox, "setup", setup.network, rules);
-  const { exit_code, stdout, stderr, timed_out } = await sandbox.exec(setup.command, {
-    cwd: workdir,
-    env: { ...envInside(environment, sandbox), ...network.env },
+  await runStep(sandbox, task, { name: "environment.setup", command: setup.command, env: network.env, rules }, signal);
+}
+
+/** Runs `environment.conceal` before an agent gets the sandbox. Throws as `setUp` does. */
+export async function conceal(sandbox: Sandbox, task: Prepared, signal: AbortSignal): Promise<void> {
+  const { conceal: command } = task.environment;
+  if (command !== null) await runStep(sandbox, task, { name: "environment.conceal", command, env: {}, rules: null }, signal);
+}
+
+type PreparationStep = { name: string; command: string[]; env: Record<string, string>; rules: NetworkRules | null };
+
+async function runStep(
+  sandbox: Sandbox,
+  { environment, limits }: Prepared,
+  { name, command, env, rules }: PreparationStep,
+  signal: AbortSignal,
+): Promise<void> {
+  const { exit_code, stdout, stderr, timed_out } = await sandbox.exec(command, {
+    cwd: environment.workdir,
+    env: { ...envInside(environment, sandbox), ...env },
     timeout_ms: limits.init_seconds * 1000,
     keep_output: "end",
     signal,
@@ -29,8 +43,8 @@ export async function setUp(
   if (exit_code === 0) return;
   const how = timed_out ? `did not end within ${limits.init_seconds} s (limits.init_seconds)` : `ended with exit code ${exit_code}`;
   const said = `${stdout}\n${stderr}`.trim().slice(-tailCharacters);
-  const refused = refusedHosts(rules.log.use(), "setup");
-  throw new AlidadeError("sandbox_unavailable", `environment.setup ${how}: ${said || "it printed nothing"}${refused}`, {
-    param: "environment.setup",
+  const refused = rules === null ? "" : refusedHosts(rules.log.use(), "setup");
+  throw new AlidadeError("sandbox_unavailable", `${name} ${how}: ${said || "it printed nothing"}${refused}`, {
+    param: name,
   });
 }

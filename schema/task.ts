@@ -96,6 +96,14 @@ export const Environment = z
       })
       .nullable()
       .default(null),
+    conceal: z
+      .array(z.string())
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe(
+        "a command that takes away what an agent may not see, such as hidden tests and git history: run after `setup` in the agent's sandbox and not in the one that grades; no .git at the top of the workdir crosses to the grader then",
+      ),
     grading_network: NetworkAccess.default("none").describe("what the sandbox that grades reaches"),
   })
   .refine(({ image, build }) => image === null || build === null, {

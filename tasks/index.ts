@@ -5,7 +5,7 @@ import { registryOf } from "../host/plug-ins.ts";
 import type { Task } from "../schema/task.ts";
 import { exists } from "./host-path.ts";
 import { native } from "./native.ts";
-import { sweRow } from "./swe-row.ts";
+import { sweRow } from "./swe/index.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
 export const taskFormats = [native, sweRow] as const satisfies readonly TaskFormat[];

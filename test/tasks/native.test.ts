@@ -50,7 +50,7 @@ test("a task is read from YAML and from JSON, with host paths made absolute", as
     const [task] = await loadTasks(path);
     assert.ok(task);
     assert.ok(task.environment.files?.endsWith("/files"));
-    assert.ok(TestsSpec.parse(task.grader).tests.endsWith("/tests"));
+    assert.ok(TestsSpec.parse(task.grader).tests?.endsWith("/tests"));
   }
 });
 

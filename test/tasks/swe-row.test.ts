@@ -58,7 +58,7 @@ test("a row becomes a task: lists also as JSON text, the test patch as hidden te
   assert.deepEqual([task.task_id, task.instruction, task.data_source], ["row-1", "It is broken.", "owner/name"]);
   assert.deepEqual([task.grader.fail_to_pass, task.grader.pass_to_pass], [["second"], ["first"]]);
   assert.equal(task.gold_patch, row.patch);
-  const hidden = await readFolder(TestsSpec.parse(task.grader).tests);
+  const hidden = await readFolder(TestsSpec.parse(task.grader).tests as string);
   assert.deepEqual(
     hidden.map((file) => [file.path, file.content.toString()]),
     [["test/a.test.js", "// first\n// second\n"]],
@@ -91,7 +91,10 @@ test("a tree is read once, however its rows are mixed with others', and tasks ke
   for (const [index, task] of tasks.entries()) {
     assert.ok(task.grader.kind === "tests");
     assert.deepEqual([task.task_id, task.environment.files], [`row-${index}`, join(folder, index % 2 === 0 ? "tree" : "other")]);
-    assert.match(await readFile(join(TestsSpec.parse(task.grader).tests, "test/a.test.js"), "utf8"), new RegExp(`second ${index}\n`));
+    assert.match(
+      await readFile(join(TestsSpec.parse(task.grader).tests as string, "test/a.test.js"), "utf8"),
+      new RegExp(`second ${index}\n`),
+    );
   }
 });
 
@@ -108,7 +111,7 @@ for (const [title, change, field] of [
   ["a list that is no JSON", { FAIL_TO_PASS: "a, b" }, "FAIL_TO_PASS"],
   ["a list of numbers", { PASS_TO_PASS: [1] }, "PASS_TO_PASS.0"],
   ["nothing that must begin to pass", { FAIL_TO_PASS: [] }, "FAIL_TO_PASS"],
-  ["no source", { source: undefined }, "source"],
+  ["no source", { source: null }, "source"],
   ["an unknown source", { source: { kind: "ftp" } }, "source.kind"],
   ["an unknown field of the source", { source: { ...row.source, url: "x" } }, "source.url"],
   ["a source outside the folder", { source: { ...row.source, path: "../.." } }, "source.path"],

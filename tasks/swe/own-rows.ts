@@ -1,6 +1,6 @@
 /**
- * SWE-bench-like rows, one a line (.jsonl) or as a list (.json), with three fields of ours: `source` says where the
- * tree comes from, `test_cmd` and `log_parser` how it is tested.
+ * Rows like those of SWE-bench with three columns of ours: `source` says where the tree comes from, `test_cmd` and
+ * `log_parser` how it is tested.
  *
  *     {"instance_id": "…", "repo": "o/r", "base_commit": "…", "problem_statement": "…", "FAIL_TO_PASS": […], "PASS_TO_PASS": […],
  *      "source": {"kind": "npm", "package": "qs", "base": {"version": …, "integrity": …}, "fixed": {…}, "tests": ["test/**"], …},
@@ -9,38 +9,24 @@
  * With an `npm` source base, tests and gold are two published versions, so the row holds no code. With a `folder`
  * source `patch` and `test_patch` are the diffs of the row, as in SWE-bench.
  */
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { messageOf } from "../errors.ts";
-import { applyPatch } from "../files/apply-patch.ts";
-import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree, matchesAny, readFolder } from "../files/file-tree.ts";
-import { TestsSpec } from "../graders/tests.ts";
-import { cached } from "../host/cache-folder.ts";
-import { hashOf } from "../schema/ids.ts";
-import { readJson } from "../schema/read-json.ts";
-import { Environment, Limits, Task } from "../schema/task.ts";
-import { folderBelow } from "./host-path.ts";
-import { loadEach } from "./load-each.ts";
-import { withNode } from "./node-environment.ts";
-import { installedPackages, packageSource } from "./npm-source.ts";
-import { parseTask, taskError } from "./task-error.ts";
-import type { LoadOptions, TaskFormat } from "./task-format.ts";
-
-/** Lists are JSON text in many dumps. */
-const Names = z.preprocess(
-  (value, context) => {
-    if (typeof value !== "string") return value;
-    try {
-      return readJson(value);
-    } catch {
-      context.addIssue({ code: "custom", message: "is text, but not a JSON list" });
-      return z.NEVER;
-    }
-  },
-  z.array(z.string().min(1)),
-);
+import { applyPatch } from "../../files/apply-patch.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { hashTree, matchesAny, readFolder } from "../../files/file-tree.ts";
+import { TestsSpec } from "../../graders/tests.ts";
+import { cached } from "../../host/cache-folder.ts";
+import { hashOf } from "../../schema/ids.ts";
+import { Environment, Limits, Task } from "../../schema/task.ts";
+import { folderBelow } from "../host-path.ts";
+import { loadEach } from "../load-each.ts";
+import { withNode } from "../node-environment.ts";
+import { installedPackages, packageSource } from "../npm-source.ts";
+import { parseTask } from "../task-error.ts";
+import type { LoadOptions } from "../task-format.ts";
+import { Names, RequiredNames } from "./columns.ts";
+import type { LocatedRow } from "./read-rows.ts";
 
 const Published = z.strictObject({
   version: z.string().regex(/^\d+\.\d+\.\d+[\w.+-]*$/, "an exact version such as 1.2.3"),
@@ -76,7 +62,7 @@ const SweRow = z.looseObject({
   problem_statement: z.string().min(1),
   patch: patchText,
   test_patch: patchText,
-  FAIL_TO_PASS: Names.pipe(z.array(z.string()).min(1, "names no test: a task without one cannot be failed")),
+  FAIL_TO_PASS: RequiredNames,
   PASS_TO_PASS: Names,
   source: Source,
   test_cmd: z.array(z.string()).min(1),
@@ -88,29 +74,19 @@ type SweRow = z.infer<typeof SweRow>;
 /** Where what the tests require is mounted; Node looks there through NODE_PATH. */
 const dependenciesInside = "/deps";
 
-export const sweRow: TaskFormat = {
-  name: "swe-row",
-  title: "SWE-bench-like rows: .jsonl, or a list in .json",
-
-  async matches(path) {
-    const found = await stat(path).catch(() => null);
-    if (!found?.isFile()) return false;
-    return path.endsWith(".jsonl") || (path.endsWith(".json") && /^\s*\[/.test(await readFile(path, "utf8")));
-  },
-
-  async load(path, options) {
-    const rows = (await readRows(path, options)).filter(({ row }) => options.only?.has(row.instance_id) ?? true);
-    const tasks = new Map<SweRow, Task>();
-    // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
-    const trees = Map.groupBy(rows, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
-    const reading = { ...options, read: rereading() };
-    for (const { row, where } of [...trees.values()].flat()) {
-      const [task] = await loadEach([row], () => toTask(row, path, where, reading), options);
-      if (task) tasks.set(row, task);
-    }
-    return rows.flatMap(({ row }) => tasks.get(row) ?? []);
-  },
-};
+/** Those of the rows that can be loaded, by row. */
+export async function loadOwnRows(rows: LocatedRow[], path: string, options: LoadOptions): Promise<Map<LocatedRow, Task>> {
+  const read = await loadEach(rows, async (one) => ({ one, row: parseTask(SweRow, one.value, one.where) }), options);
+  const tasks = new Map<LocatedRow, Task>();
+  // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
+  const trees = Map.groupBy(read, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
+  const reading = { ...options, read: rereading() };
+  for (const { row, one } of [...trees.values()].flat()) {
+    const [task] = await loadEach([row], () => toTask(row, path, one.where, reading), options);
+    if (task) tasks.set(one, task);
+  }
+  return tasks;
+}
 
 /** How a load reads: the last folder is kept, so that reading it again at once costs nothing. */
 type RowReading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
@@ -121,33 +97,6 @@ function rereading(): RowReading["read"] {
     if (last?.folder !== folder) last = { folder, files: readFolder(folder) };
     return last.files;
   };
-}
-
-async function readRows(path: string, options: LoadOptions): Promise<{ row: SweRow; where: string }[]> {
-  const text = await readFile(path, "utf8");
-  const values = path.endsWith(".jsonl") ? await linesOf(text, path, options) : listOf(text, path);
-  return loadEach(values, async ({ value, where }) => ({ row: parseTask(SweRow, value, where), where }), options);
-}
-
-type LocatedValue = { value: unknown; where: string };
-
-function linesOf(text: string, path: string, options: LoadOptions): Promise<LocatedValue[]> {
-  const lines = text.split("\n").map((line, index) => ({ line, where: `${path}:${index + 1}` }));
-  const filled = lines.filter(({ line }) => line.trim() !== "");
-  return loadEach(filled, async ({ line, where }) => ({ value: parseJson(line, where), where }), options);
-}
-
-function listOf(text: string, path: string): LocatedValue[] {
-  const list = parseTask(z.array(z.unknown()), parseJson(text, path), path);
-  return list.map((value, index) => ({ value, where: `${path}[${index}]` }));
-}
-
-function parseJson(text: string, where: string): unknown {
-  try {
-    return readJson(text);
-  } catch (error) {
-    throw taskError(where, "the row", `is not JSON: ${messageOf(error)}`);
-  }
 }
 
 async function toTask(row: SweRow, path: string, where: string, options: RowReading): Promise<Task> {

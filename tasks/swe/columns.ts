@@ -1,0 +1,48 @@
+/** Columns that the sets share. Rows are untrusted, and loose: the sets carry more columns than we read. */
+import { z } from "zod";
+import { hashOf } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
+
+/** Lists are JSON text in many dumps. */
+export const Names = z.preprocess(
+  (value, context) => {
+    if (typeof value !== "string") return value;
+    try {
+      return readJson(value);
+    } catch {
+      context.addIssue({ code: "custom", message: `is the text ${JSON.stringify(value.slice(0, 80))}, and no JSON list` });
+      return z.NEVER;
+    }
+  },
+  z.array(z.string().min(1)),
+);
+export const RequiredNames = Names.pipe(z.array(z.string()).min(1, "names no test: a task without one cannot be failed"));
+
+/** A column that must say something. */
+export const Text = z.string().refine((text) => text.trim() !== "", "is empty: the set's rows have a text there");
+
+/** A word that goes into a shell's command and into names: no quote, blank or option. */
+export const Commit = z.string().regex(/^[0-9a-f]{7,64}$/, "is no commit: 7 to 64 hexadecimal digits are wanted");
+export const Repository = z.string().regex(/^[\w.-]+\/[\w.-]+$/, "is no repository: owner/name is wanted");
+export const Image = z.string().regex(/^[a-z0-9][\w./:@-]{0,254}$/, "is no name of an image");
+
+/** What the SWE-bench family has in common. */
+export const Common = {
+  instance_id: Text,
+  repo: Repository,
+  base_commit: Commit,
+  problem_statement: Text,
+  patch: Text,
+  test_patch: Text,
+  FAIL_TO_PASS: RequiredNames,
+  PASS_TO_PASS: Names,
+};
+
+const longestId = 100;
+
+/** An instance's name as a task's id: some are longer than a file's name should be, and end in a hash then. */
+export function taskIdOf(instance: string): string {
+  const name = instance.replace(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z0-9]+/, "");
+  if (name === instance && name.length <= longestId) return name;
+  return `${name.slice(0, longestId - 17) || "task"}-${hashOf(instance).slice(0, 16)}`;
+}

@@ -1,0 +1,70 @@
+/** Rows of the SWE sets, as they are published, and our own: .jsonl, a list in .json, or .parquet. */
+import { readFile, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Task } from "../../schema/task.ts";
+import { loadEach } from "../load-each.ts";
+import { taskError } from "../task-error.ts";
+import type { TaskFormat } from "../task-format.ts";
+import { taskIdOf } from "./columns.ts";
+import { multiSwe } from "./multi-swe.ts";
+import { loadOwnRows } from "./own-rows.ts";
+import { r2eGym } from "./r2e-gym.ts";
+import { type LocatedRow, readRows } from "./read-rows.ts";
+import { sweBench } from "./swe-bench.ts";
+import { sweBenchLive } from "./swe-bench-live.ts";
+import { sweBenchPro } from "./swe-bench-pro.ts";
+import { sweRebench } from "./swe-rebench.ts";
+import type { Columns, SweSet } from "./swe-set.ts";
+import { sweSmith } from "./swe-smith.ts";
+
+/** Asked in this order: the last one's columns are those that most others have too. */
+export const sweSets: readonly SweSet[] = [sweBenchPro, sweRebench, r2eGym, multiSwe, sweBenchLive, sweSmith, sweBench];
+
+export const sweRow: TaskFormat = {
+  name: "swe-row",
+  title: "rows of the SWE sets: .jsonl, a list in .json, or .parquet",
+
+  async matches(path) {
+    const found = await stat(path).catch(() => null);
+    if (!found?.isFile()) return false;
+    if (path.endsWith(".json")) return /^\s*\[/.test(await readFile(path, "utf8"));
+    return path.endsWith(".jsonl") || path.endsWith(".parquet");
+  },
+
+  async load(path, options) {
+    const rows = (await readRows(path, options)).filter(({ value }) => isWanted(value, options.only));
+    const [own, published] = partition(rows, ({ value }) => isRow(value) && Object.hasOwn(value, "source"));
+    const tasks = await loadOwnRows(own, path, options);
+    const read = await loadEach(published, async (row) => ({ row, task: await toTask(row, dirname(path)) }), options);
+    for (const { row, task } of read) tasks.set(row, task);
+    return rows.flatMap((row) => tasks.get(row) ?? []);
+  },
+};
+
+function partition<T>(all: T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+function isRow(value: unknown): value is Columns {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}
+
+/** Before a row is looked at: the bad ones beside the wanted ones are none of its business. A row without a name is. */
+function isWanted(value: unknown, only: ReadonlySet<string> | undefined): boolean {
+  if (only === undefined || !isRow(value)) return only === undefined;
+  const { instance_id: id = multiSwe.idOf(value) ?? r2eGym.idOf(value) } = value;
+  return typeof id === "string" && (only.has(id) || only.has(taskIdOf(id)));
+}
+
+async function toTask({ value, where }: LocatedRow, folder: string): Promise<Task> {
+  if (!isRow(value)) throw taskError(where, "the row", "is no object with columns");
+  const set = sweSets.find(({ columns }) => columns.every((column) => Object.hasOwn(value, column)));
+  if (set) return set.toTask(value, { where, folder });
+  const known = sweSets.map(({ title, columns }) => `${title} (${columns.join(", ")})`).join("; ");
+  const found = Object.keys(value).slice(0, 20).join(", ").slice(0, 300);
+  throw taskError(
+    where,
+    "the columns",
+    `${found || "none"} are those of no set that is known: ${known}; or a row of one's own with source`,
+  );
+}

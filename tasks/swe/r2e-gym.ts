@@ -1,0 +1,98 @@
+/**
+ * R2E-Gym: the tests, the script that runs them and more of the answer lie in the image, and are taken away from the agent.
+ * The row says how each test ended with the fix: those that passed must pass. One that failed may do either: the set's own
+ * harness wants it to fail again, and so refuses a work that mends more.
+ */
+import { z } from "zod";
+import { readJson } from "../../schema/read-json.ts";
+import { parseTask, taskError } from "../task-error.ts";
+import { Commit, Image, Text } from "./columns.ts";
+import { marked, publishedTask } from "./published-task.ts";
+import type { Columns, SweSet } from "./swe-set.ts";
+
+const R2eRow = z.looseObject({
+  repo_name: z.string().regex(/^[\w.-]+$/, "is no name of a repository"),
+  docker_image: Image,
+  commit_hash: Commit,
+  problem_statement: Text,
+  expected_output_json: z.union([z.string(), z.record(z.string(), z.string())]),
+});
+
+/** What the images have beside the repository, in it and above it. */
+const answers = [
+  "expected_test_output.json",
+  "execution_result.json",
+  "parsed_commit.json",
+  "modified_files.json",
+  "modified_entities.json",
+  "syn_issue.json",
+];
+const tests = ["run_tests.sh", "r2e_tests"];
+/** Its tests print another log than pytest's. */
+const otherLogs = new Set(["tornado"]);
+
+export const r2eGym: SweSet & { idOf(row: Columns): string | null } = {
+  name: "r2e-gym",
+  title: "R2E-Gym",
+  columns: ["repo_name", "docker_image", "commit_hash", "expected_output_json"],
+  idOf({ repo_name, commit_hash }) {
+    return typeof repo_name === "string" && typeof commit_hash === "string" ? `${repo_name}-${commit_hash}` : null;
+  },
+  toTask(value, { where }) {
+    const row = parseTask(R2eRow, value, where);
+    if (otherLogs.has(row.repo_name))
+      throw taskError(where, "repo_name", `is ${row.repo_name}, whose tests print a log for which there is no parser`);
+    return publishedTask({
+      where,
+      set: "r2e-gym",
+      instance_id: r2eGym.idOf(value) as string,
+      repo: row.repo_name,
+      instruction: issueOf(row.problem_statement),
+      image: row.docker_image,
+      workdir: "/testbed",
+      env: {
+        PATH: "/testbed/.venv/bin:/root/.venv/bin:/root/.local/bin:/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+      },
+      conceal: `rm -rf /r2e_tests /root/r2e_tests ${[...answers, ...tests].join(" ")}`,
+      script: marked("[ -e r2e_tests ] || ln -s /r2e_tests r2e_tests", "bash run_tests.sh"),
+      parser: "r2egym_pytest",
+      parserColumn: "repo_name",
+      testPatch: null,
+      tests: [...tests, "r2e_tests/**", ...answers],
+      failToPass: passing(row.expected_output_json, where),
+      passToPass: [],
+      gold: null,
+      labels: { base_commit: row.commit_hash },
+    });
+  },
+};
+
+/** Some rows have the issue in a tag. */
+function issueOf(text: string): string {
+  return /\[ISSUE\]([\s\S]*)\[\/ISSUE\]/.exec(text)?.[1]?.trim() || text;
+}
+
+function passing(expected: string | Record<string, string>, where: string): string[] {
+  const map = parseTask(
+    z.record(z.string(), z.string()),
+    typeof expected === "string" ? jsonOf(expected, where) : expected,
+    `${where}: expected_output_json`,
+  );
+  const names = Object.entries(map).flatMap(([name, status]) => (status === "PASSED" ? [plainName(name)] : []));
+  if (names.length === 0) throw taskError(where, "expected_output_json", "has no test that passed with the fix");
+  return [...new Set(names)];
+}
+
+/** Without colours, and without what pytest says behind a name. */
+function plainName(name: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
+  return name.replace(/\x1b\[[\d;]*m/g, "").split(" - ")[0] as string;
+}
+
+function jsonOf(text: string, where: string): unknown {
+  try {
+    return readJson(text);
+  } catch {
+    throw taskError(where, "expected_output_json", `is ${JSON.stringify(text.slice(0, 80))}, and no JSON object`);
+  }
+}

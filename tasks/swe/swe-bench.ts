@@ -1,0 +1,118 @@
+/**
+ * SWE-bench: full, Lite, Verified, Multilingual and what has their columns, with an image an instance and the repository at
+ * /testbed. Rows of swebench 5 say themselves how they are tested (`image`, `eval_script`, `log_parser`); for older ones the
+ * tables of swebench 4 and of SWE-Gym do.
+ */
+import { z } from "zod";
+import type { Task } from "../../schema/task.ts";
+import { parseTask, taskError } from "../task-error.ts";
+import { Common, Image, Text } from "./columns.ts";
+import { markedScript } from "./eval-script.ts";
+import { activate, marked, type PublishedTask, publishedTask, quoted } from "./published-task.ts";
+import { gymTestsOf, type RepoTests, testsOf } from "./swe-bench-repos.ts";
+import type { SweSet } from "./swe-set.ts";
+
+const SweBenchRow = z.looseObject({
+  ...Common,
+  version: z.string().default(""),
+  image: Image.optional(),
+  eval_script: Text.optional(),
+  log_parser: Text.optional(),
+  eval_type: z.literal("pass_and_fail", "is no way in which we count: pass_and_fail is wanted").optional(),
+});
+type SweBenchRow = z.infer<typeof SweBenchRow>;
+
+export const sweBench: SweSet = {
+  name: "swe-bench",
+  title: "SWE-bench, Verified, Multilingual, SWE-Gym",
+  columns: ["instance_id", "base_commit", "test_patch", "FAIL_TO_PASS"],
+  toTask(value, { where }) {
+    const row = parseTask(SweBenchRow, value, where);
+    return row.eval_script === undefined ? byTable(row, where) : byScript(row, row.eval_script, where);
+  },
+};
+
+/** Docker Hub takes no two underscores in a row: each set has a word in their place. */
+export function imageOf(account: string, instance: string, underscores: string): string {
+  return `${account}/sweb.eval.x86_64.${instance.replaceAll("__", underscores)}:latest`.toLowerCase();
+}
+
+function about(row: z.infer<z.ZodObject<typeof Common>>, where: string) {
+  return {
+    where,
+    instance_id: row.instance_id,
+    repo: row.repo,
+    instruction: row.problem_statement,
+    failToPass: row.FAIL_TO_PASS,
+    passToPass: row.PASS_TO_PASS,
+    gold: row.patch,
+    labels: { base_commit: row.base_commit },
+  };
+}
+
+/** The row's own script puts the tests there, with git, in the repository as the image has it. */
+function byScript(row: SweBenchRow, script: string, where: string): Task {
+  if (row.log_parser === undefined)
+    throw taskError(where, "log_parser", "is missing: a row with an eval_script names the parser of its log");
+  return publishedTask({
+    ...about(row, where),
+    set: "swe-bench",
+    image: row.image ?? imageOf("swebench", row.instance_id, "_1776_"),
+    workdir: "/testbed",
+    script: markedScript(script, where),
+    parser: row.log_parser,
+    parserColumn: "log_parser",
+    testPatch: null,
+    tests: testFiles(row.test_patch),
+  });
+}
+
+function byTable(row: SweBenchRow, where: string): Task {
+  const known = testsOf(row.repo, row.version);
+  const gym = known ? null : gymTestsOf(row.repo);
+  const tests = known ?? gym;
+  if (tests === null)
+    throw taskError(
+      where,
+      "repo",
+      `is ${row.repo}, whose tests no table knows: give the row as swebench 5 has it, with image, eval_script and log_parser`,
+    );
+  return publishedTask({
+    ...patched(row, where),
+    set: gym ? "swe-gym" : "swe-bench",
+    image: row.image ?? (gym ? imageOf("xingyaoww", row.instance_id, "_s_") : imageOf("swebench", row.instance_id, "_1776_")),
+    workdir: "/testbed",
+    script: marked([activate, tests.before, tests.build].filter((line) => line !== undefined).join("\n"), commandOf(row, tests)),
+    parser: tests.parser,
+    parserColumn: "repo",
+  });
+}
+
+/** A row whose test patch is applied by the grader, on the test files of the base commit. */
+export function patched(
+  row: z.infer<z.ZodObject<typeof Common>>,
+  where: string,
+): Omit<PublishedTask, "set" | "image" | "workdir" | "script" | "parser" | "parserColumn"> {
+  return { ...about(row, where), testPatch: row.test_patch, base: row.base_commit };
+}
+
+function commandOf({ repo, test_patch }: SweBenchRow, { command }: RepoTests): string {
+  const files = testFiles(test_patch).filter((path) => !noTests.some((end) => path.endsWith(end)));
+  const names = repo === "django/django" ? files.map(djangoLabel) : files;
+  return [command, ...names.map(quoted)].join(" ");
+}
+
+/** Files of a test patch with these ends are no tests: swebench's list. */
+const noTests = [".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml"];
+
+/** As git's headers name them: a patch that deletes a file names it there too, and swebench runs what is named. */
+function testFiles(patch: string): string[] {
+  return Array.from(patch.matchAll(/^diff --git a\/.* b\/(.*)$/gm), ([, path]) => path as string);
+}
+
+function djangoLabel(path: string): string {
+  return path
+    .replace(/\.py$/, "")
+    .replace(/^tests\//, "")
+    .replaceAll("/", ".");
+}
