@@ -197,6 +197,23 @@ export const Config = z.strictObject({
         .describe("the age at which a sandbox that was made ahead and not used is removed"),
     })
     .prefault({}),
+  disk: z
+    .strictObject({
+      images_gb: z
+        .number()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe(
+          "gigabytes that the engine's images may take together; during a run those that Alidade made or pulled are removed beyond it, least recently used first and none in use; null: any",
+        ),
+      keep_free_gb: z
+        .number()
+        .min(0)
+        .default(1)
+        .describe("free gigabytes on the sandboxes' disk below which no image is pulled or built and no rollout begins; 0: none"),
+    })
+    .prefault({}),
   overcommit: z
     .boolean()
     .default(false)

@@ -28,7 +28,7 @@ export function doctor(program: Command): void {
       const config = await loadConfig({ env: terminal().env, file: flags.config, overrides: enginesOf(flags) });
       sayUnknownVariables(config);
       const looked = (await namesEngine(config)) ? await lookAtEngines(config, signal) : [];
-      const machine = await examineMachine(signal);
+      const machine = await examineMachine(config.disk, signal);
       const trainable = looked.length === 0 ? null : looked.every((one) => one.trainable);
       if (flags.json) print(JSON.stringify({ trainable, engines: looked, machine }));
       else {

@@ -23,6 +23,7 @@ import {
 } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
+import { DiskBudget } from "../sandboxes/disk-budget.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
@@ -63,6 +64,8 @@ export function run(program: Command): void {
     .addOption(taskFormatOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
+    .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
+    .option("--keep-free-gb <number>", "free gigabytes below which nothing new is begun", toNumber)
     .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
@@ -121,6 +124,8 @@ type RunFlags = SessionFlags &
     taskFormat?: string[];
     concurrency?: number;
     warm?: number;
+    imagesGb?: number;
+    keepFreeGb?: number;
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
     minTier?: string;
@@ -148,6 +153,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },
       warm: { sandboxes: flags.warm },
+      disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
       overcommit: flags.overcommit,
       allow_public_network: flags.allowPublicNetwork,
       min_tier: flags.minTier,
@@ -244,6 +250,7 @@ export async function executeRun(options: {
       owner: await currentOwner(),
       backend,
       ...(config.warm.sandboxes > 0 && { warm }),
+      disk: new DiskBudget(backend, config.disk),
       proxy,
       folder,
       slots: makeSlots(concurrency),

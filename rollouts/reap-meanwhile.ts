@@ -1,10 +1,10 @@
-/** Removes what dead processes left on this machine: when a run begins, and again and again while it goes on. */
+/** Removes what dead processes left on this machine, and images over their budget: when a run begins, and again and again. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.ts";
 import type { ReapOptions } from "../host/reap.ts";
 import type { RunSetup } from "./run-setup.ts";
 
-type Reaping = Pick<RunSetup, "backend" | "onProgress">;
+type Reaping = Pick<RunSetup, "backend" | "onProgress" | "disk">;
 
 /** A look costs the engine two lists. */
 const everyMs = 60_000;
@@ -16,6 +16,7 @@ export function reapMeanwhile(setup: Reaping, every = everyMs): AsyncDisposable 
   const reaping = (async () => {
     while (!stop.signal.aborted) {
       await clearAway(setup, { min_age_ms: everyMs }, stop.signal, said);
+      await trimImages(setup, stop.signal, said);
       await sleep(every, undefined, { signal: stop.signal, ref: false }).catch(() => {});
     }
   })();
@@ -25,6 +26,13 @@ export function reapMeanwhile(setup: Reaping, every = everyMs): AsyncDisposable 
       await reaping;
     },
   };
+}
+
+async function trimImages({ disk, onProgress }: Reaping, signal: AbortSignal, said: Set<string>): Promise<void> {
+  const { removed, problems } = (await disk?.trim(signal)) ?? { removed: [], problems: [] };
+  const fresh = problems.filter((text) => !said.has(text));
+  for (const text of fresh) said.add(text);
+  for (const text of [...removed.map((what) => `removed ${what}`), ...fresh]) onProgress({ type: "note", text });
 }
 
 /** Says what was removed, and what could not be. */

@@ -138,7 +138,10 @@ async function inSandbox(
 ): Promise<WorkLayer | null> {
   await using prepared = await setup.slots.init.run(signal, async () => {
     enter(setup, plan, attempt, "init");
-    return whenThereIsSpace(setup, signal, () => prepare(setup, plan, attempt.rules, signal, expected));
+    return whenThereIsSpace(setup, signal, async () => {
+      await setup.disk?.assertFree(signal);
+      return prepare(setup, plan, attempt.rules, signal, expected);
+    });
   });
   attempt.session = prepared.session;
   attempt.sandbox = prepared.sandbox.facts;

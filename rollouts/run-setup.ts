@@ -1,6 +1,7 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
 import type { Grader } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
+import type { DiskBudget } from "../sandboxes/disk-budget.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { WarmPool } from "../sandboxes/warm-pool.ts";
@@ -18,6 +19,8 @@ export type RunSetup = {
   backend: SandboxBackend;
   /** Hands out the backend's sandboxes, made ahead; each is made when it is asked for where left out. */
   warm?: WarmPool;
+  /** What is left of the disk; nothing is looked at where left out. */
+  disk?: DiskBudget;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
   /** Share of a task's rollouts without a reward above which it is set aside; 0.5 where left out. */

@@ -72,7 +72,8 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   checkPublicNetwork(tasks, setup.network?.allow_public ?? false);
   const environments = tasks.map(({ environment }) => environment);
   const user = { run_id: setup.run_id, tasks: tasks.map(({ task_id }) => task_id) };
-  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user });
+  const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
+  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user, space });
   await packOf(setup, harness, signal);
 }
 

@@ -7,8 +7,10 @@ import type { Finding } from "../engines/examine.ts";
 import { messageOf } from "../errors.ts";
 import { cacheRoot } from "../host/cache-folder.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
+import type { DiskRules } from "./disk-budget.ts";
 import { dockerClient } from "./docker/client.ts";
 import { docker } from "./docker.ts";
+import { pruneImages } from "./images/prune-images.ts";
 import { reapAll } from "./index.ts";
 
 /** MiB: what one sandbox may take by default. */
@@ -21,15 +23,16 @@ const listed = 5;
 type MachineFact = Omit<Finding, "what">;
 type MachineLook = [what: string, look: () => Promise<MachineFact>];
 
-export async function examineMachine(signal: AbortSignal): Promise<Finding[]> {
+export async function examineMachine(rules: DiskRules, signal: AbortSignal): Promise<Finding[]> {
   const missing = await docker.unavailable(signal);
   const engine = missing === null ? await dockerClient(signal) : null;
   const looks: MachineLook[] = [
     ["left behind", () => leftBehind(signal)],
     ["memory", memory],
-    ["disk", () => disk(engine)],
+    ["disk", () => disk(engine, rules.keep_free_gb)],
   ];
-  if (engine !== null) looks.push(["layers left behind", () => layersLeft(engine)], ["images kept", () => imagesKept(engine)]);
+  if (engine !== null)
+    looks.push(["layers left behind", () => layersLeft(engine)], ["images kept", () => imagesKept(engine, rules.images_gb, signal)]);
   const findings = looks.map(async ([what, look]): Promise<Finding> => ({ what, ...(await look().catch(unknown)) }));
   const noEngine: Finding[] = missing === null ? [] : [{ what: "Docker", found: missing, status: "unknown", todo: null }];
   return [...noEngine, ...(await Promise.all(findings))];
@@ -87,12 +90,25 @@ async function oldFiles(folder: string): Promise<string[]> {
   return paths.filter((_, index) => Date.now() - (made[index]?.mtimeMs ?? Date.now()) > layerFileMs);
 }
 
-/** Made from the images of tasks; they are no fault, and take space. */
-async function imagesKept(engine: Docker): Promise<MachineFact> {
-  const images = (await engine.listImages()).filter(({ RepoTags }) => RepoTags?.some((tag) => tag.startsWith("alidade/owned:")));
-  if (images.length === 0) return { found: "no alidade/owned", status: "ok", todo: null };
-  const todo = "a run makes them again: docker image ls -q alidade/owned | xargs docker image rm";
-  return { found: `${images.length} alidade/owned (images with the workdir given to the agent)`, status: "ok", todo };
+/** They are no fault, and take space. */
+async function imagesKept(engine: Docker, images_gb: number | null, signal: AbortSignal): Promise<MachineFact> {
+  // Counts what there is; nothing is removed.
+  const { bytes_left, images_left } = await pruneImages(engine, { keep: null, budget: null, dry_run: true }, signal);
+  if (images_left === 0) return { found: "none of Alidade's", status: "ok", todo: null };
+  const gigabytes = bytes_left / 1e9;
+  const [of, todo] =
+    images_gb === null
+      ? ["without a budget", "set disk.images_gb, or alidade images prune --budget 20GB; a run makes or pulls them again"]
+      : [
+          `of ${images_gb} GB (disk.images_gb)`,
+          `alidade images prune --budget ${images_gb}GB, or the next run, removes those that are not in use`,
+        ];
+  const isOver = images_gb !== null && gigabytes > images_gb;
+  return {
+    found: `${images_left} images, ${gigabytes.toFixed(1)} GB ${of}`,
+    status: isOver ? "gap" : "ok",
+    todo: isOver || images_gb === null ? todo : null,
+  };
 }
 
 async function memory(): Promise<MachineFact> {
@@ -102,14 +118,19 @@ async function memory(): Promise<MachineFact> {
   return short(`${free} of ${all} MiB free`, free, todo);
 }
 
-async function disk(engine: Docker | null): Promise<MachineFact> {
+async function disk(engine: Docker | null, keep_free_gb: number): Promise<MachineFact> {
   const info = engine === null ? null : ((await engine.info()) as { Name?: string; DockerRootDir?: string });
   const root = info?.Name === hostname() ? info.DockerRootDir : undefined;
   const places = [...(root === undefined ? [] : [root]), tmpdir(), cacheRoot()];
   const free = await Promise.all(places.map((place) => freeDisk(place).catch(() => null)));
   const said = places.map((place, index) => `${place}: ${free[index] === null ? "?" : `${free[index]} MiB`} free`);
   const least = Math.min(...free.filter((one) => one !== null));
-  return short(said.join(", "), least, "docker system df shows what the engine keeps, docker image prune removes images without a name");
+  const stop = least * 1024 ** 2 < keep_free_gb * 1e9 ? `runs begin nothing below ${keep_free_gb} GB (disk.keep_free_gb); ` : "";
+  return short(
+    said.join(", "),
+    stop === "" ? least : 0,
+    `${stop}docker system df shows what the engine keeps, docker image prune removes images without a name`,
+  );
 }
 
 function short(found: string, free: number, todo: string): MachineFact {

@@ -152,6 +152,8 @@ export type PrepareOptions = {
   signal: AbortSignal;
   /** Gets one short sentence at a time, for people. */
   progress?: (line: string) => void;
+  /** Asked before something is pulled or built. Rejects with `store_full` where the disk has too little space, which then ends it all. */
+  space?: (signal: AbortSignal) => Promise<void>;
   /** For whom: kept beside the images. `tasks`: the task of each environment. */
   user?: { run_id: string; tasks: string[] };
 };

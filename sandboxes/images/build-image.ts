@@ -58,7 +58,7 @@ async function runBuild(
   { image, context, args, platform }: BuildOrder,
   builder: Builder,
   tail: OutputTail,
-  { signal, progress }: Required<Omit<PrepareOptions, "user">>,
+  { signal, progress }: Required<Omit<PrepareOptions, "user" | "space">>,
 ): Promise<void> {
   const archive = packContext(context);
   // What goes wrong with the context ends the request, and is the better reason.

@@ -85,12 +85,13 @@ const pullAgainMs = 60_000;
 async function once(
   docker: Docker,
   image: string,
-  { signal, progress = () => {} }: PrepareOptions,
+  { signal, progress = () => {}, space }: PrepareOptions,
   make: (options: PrepareOptions) => Promise<void>,
 ): Promise<void> {
   if (await hasImage(docker, image)) return;
   const failure = failures.get(image);
   if (failure && (failure.error.code === "image_build_failed" || performance.now() - failure.at < pullAgainMs)) throw failure.error;
+  await space?.(signal);
   const work = running.get(image) ?? new SharedWork<void>();
   running.set(image, work);
   await work.join(signal, (stop) =>

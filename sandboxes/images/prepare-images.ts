@@ -51,8 +51,8 @@ async function prepareOne(docker: Docker, environment: Environment, options: Pre
   } catch (cause) {
     options.signal.throwIfAborted();
     const isOurs = environment.image === null && environment.build === null;
-    if (isOurs) throw cause;
     const error = asAlidadeError(cause, "sandbox_unavailable");
+    if (isOurs || error.code === "store_full") throw cause;
     options.progress?.(`${error.message}\nThe rollouts of its tasks will fail; those of other tasks go on.`);
     return { image: null, error };
   }

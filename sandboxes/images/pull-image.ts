@@ -50,7 +50,7 @@ async function pullOnce(
   { repository, tag }: ImageName,
   platform: string | null,
   { auth }: RegistryLogin,
-  { signal, progress }: Required<Omit<PrepareOptions, "user">>,
+  { signal, progress }: Required<Omit<PrepareOptions, "user" | "space">>,
 ): Promise<string | null> {
   const silence = new AbortController();
   const timer = setTimeout(() => silence.abort(), silenceMs);
