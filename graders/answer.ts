@@ -1,18 +1,82 @@
-/** What an agent answered in words: what is graded where a task leaves no files behind. */
-import { textOf } from "../schema/message.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+/** Grades what an agent said last, for tasks that are answered in words. */
+import { z } from "zod";
+import { answerOf } from "./answer-of.ts";
+import { matches, Pattern } from "./bounded/matches.ts";
+import type { GradeContext, Grader } from "./grader.ts";
+import { ruleVerdict } from "./rule-verdict.ts";
 
-/** Text of the main agent's last turn that reached its harness: empty where that has none, null where there is no such turn. */
-export function answerOf({ calls, messages }: Trajectory): string | null {
-  const answered = calls.filter(
-    ({ agent, request_class, outcome, other_policy, output }) =>
-      output !== null &&
-      agent === "main" &&
-      (request_class === "main" || request_class === "unknown") &&
-      !other_policy &&
-      (outcome === "delivered" || outcome === "partial"),
-  );
-  const last = answered.toSorted((a, b) => a.ordinal - b.ordinal).at(-1);
-  const message = messages[last?.output ?? ""];
-  return message ? textOf(message) : null;
+const ways = ["exact", "number", "set", "regex"] as const;
+
+const AnswerSpec = z
+  .strictObject({
+    kind: z.literal("answer"),
+    exact: z
+      .union([z.string(), z.array(z.string()).min(1)])
+      .optional()
+      .describe("the text, or one of several; spaces around it do not count"),
+    number: z.number().optional().describe("the last number that is said"),
+    tolerance: z.number().nonnegative().default(0).describe("how far `number` may be off"),
+    set: z.array(z.string()).min(1).optional().describe("these texts, between commas, semicolons or line ends, in any order"),
+    regex: Pattern.optional().describe("a regular expression that finds something in it"),
+    take: z.enum(["all", "last_line"]).default("all").describe("the whole last turn, or its last line that is not empty"),
+    ignore_case: z.boolean().default(false).describe("for exact and set"),
+  })
+  .refine((spec) => ways.filter((way) => spec[way] !== undefined).length === 1, { error: `give one of ${ways.join(", ")}` });
+type AnswerSpec = z.infer<typeof AnswerSpec>;
+
+/** What a verdict shows of an answer. */
+const shownCharacters = 500;
+
+export const answer: Grader<AnswerSpec> = {
+  name: "answer",
+  title: "The agent's last turn: a text, a number, a set of words or a regular expression",
+  version: "1",
+  spec: AnswerSpec,
+  tier: () => "T3",
+
+  async grade(spec, context) {
+    const started = performance.now();
+    const said = context.trajectory ? answerOf(context.trajectory) : null;
+    const taken = said === null ? null : spec.take === "all" ? said : lastLineOf(said);
+    const why = taken === null ? "there is no answer" : await whyWrong(spec, taken, context);
+    const way = ways.find((one) => spec[one] !== undefined) as string;
+    return ruleVerdict("answer", [{ name: way, holds: why === null, why: why ?? "" }], context, started, {
+      answer: taken === null ? null : taken.slice(0, shownCharacters),
+    });
+  },
+};
+
+function lastLineOf(text: string): string {
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+/** null where the answer is right. */
+async function whyWrong(spec: AnswerSpec, taken: string, { signal }: GradeContext): Promise<string | null> {
+  const alike = (text: string): string => (spec.ignore_case ? text.trim().toLowerCase() : text.trim());
+  if (spec.exact !== undefined) return [spec.exact].flat().map(alike).includes(alike(taken)) ? null : "it is another text";
+  if (spec.number !== undefined) {
+    const number = lastNumber(taken);
+    if (number === null) return "it names no number";
+    return Math.abs(number - spec.number) <= spec.tolerance ? null : `its last number is ${number}`;
+  }
+  if (spec.set !== undefined) {
+    const [named, wanted] = [
+      new Set(
+        taken
+          .split(/[,;\n]/)
+          .map(alike)
+          .filter((one) => one !== ""),
+      ),
+      new Set(spec.set.map(alike)),
+    ];
+    return named.symmetricDifference(wanted).size === 0 ? null : `it names ${named.size} things, and not the ${wanted.size} that are right`;
+  }
+  const [found] = await matches(spec.regex as string, [taken], signal);
+  return found === true ? null : found === false ? "the pattern finds nothing" : "the pattern was not decided in time";
+}
+
+/** `1,234.5`, `-3`, `2e-3`; null where there is none. */
+function lastNumber(text: string): number | null {
+  const last = text.match(/[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?/g)?.at(-1);
+  return last === undefined ? null : Number(last.replaceAll(",", ""));
 }

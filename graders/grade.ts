@@ -1,5 +1,5 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
-import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import { readFolder, type TreeFile } from "../files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../files/layer.ts";
 import { untilAborted } from "../host/until-aborted.ts";
@@ -35,8 +35,9 @@ export async function grade(context: GradeContext): Promise<Verdict> {
   return mayBeItsDoing(again) ? atFault(context.task, again) : again;
 }
 
-function mayBeItsDoing({ status }: Verdict): boolean {
-  return status === "grader_error" || status === "infra_error";
+function mayBeItsDoing({ status, error }: Verdict): boolean {
+  const isTheUsers = errorCodes[error?.code as ErrorCode] === "user";
+  return (status === "grader_error" || status === "infra_error") && !isTheUsers;
 }
 
 /** Is any work of the task's own measured, now, of an agent that said nothing: what was delivered, or the known solution? */
@@ -73,6 +74,7 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
     const verdict = await (grader.parts === undefined
       ? untilAborted(grader.grade(spec, { ...context, signal }), signal)
       : grader.grade(spec, { ...context, part: (own) => grade({ ...context, task: { ...task, grader: own } }) }));
+    context.signal.throwIfAborted();
     return { ...withinRange(task, verdict), ...(grader.version !== undefined && { grader_version: grader.version }) };
   } catch (error) {
     const failure = deadline.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: ");

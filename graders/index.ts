@@ -1,15 +1,20 @@
 /** The graders; a new one is a file here and a line below. */
+
 import { namedIn, registryOf } from "../host/plug-ins.ts";
 import type { GraderSpec } from "../schema/task.ts";
+import { answer } from "./answer.ts";
+import { composite } from "./composite.ts";
 import type { Grader } from "./grader.ts";
 import { script } from "./script.ts";
+import { state } from "./state.ts";
 import { tests } from "./tests.ts";
+import { trajectory } from "./trajectory.ts";
 
 export const graderRegistry = registryOf<Grader>({
   noun: "grader",
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
-  list: [tests, script] as unknown as readonly Grader[],
+  list: [tests, script, state, answer, trajectory, composite] as unknown as readonly Grader[],
   members: {
     name: "text",
     title: "text",

@@ -16,12 +16,6 @@ export function tierOfTask(
   return isolation === "none" ? "T0" : tierOf(task.grader);
 }
 
-/** The weakest of several; null where one is unknown. */
-export function weakestTier(tiers: readonly (Tier | null)[]): Tier | null {
-  if (tiers.includes(null)) return null;
-  return Tier.options.find((tier) => tiers.includes(tier)) ?? null;
-}
-
 export function isBelowTier(tier: Tier | null, least: Tier): boolean {
   return tier === null || Tier.options.indexOf(tier) < Tier.options.indexOf(least);
 }

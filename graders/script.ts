@@ -10,7 +10,7 @@ import { envInside } from "../sandboxes/task-spec.ts";
 import { readJson } from "../schema/read-json.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { answerOf } from "./answer.ts";
+import { answerOf } from "./answer-of.ts";
 import type { Grader } from "./grader.ts";
 import { placeWork, workEvidence } from "./work.ts";
 

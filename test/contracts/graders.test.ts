@@ -11,12 +11,23 @@ import { type GraderSpec, Task } from "../../schema/task.ts";
 const specs: Record<string, GraderSpec> = {
   tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
   script: { kind: "script", command: ["true"], files: null },
+  state: { kind: "state", checks: [{ file: "a", exists: true }] },
+  answer: { kind: "answer", exact: "a", tolerance: 0, take: "all", ignore_case: false },
+  trajectory: { kind: "trajectory", must: [], must_not: [], order: [], max_turns: 1 },
+  composite: {
+    kind: "composite",
+    combine: "all",
+    parts: [{ name: "a", grader: { kind: "script", command: ["true"] }, gate: false, weight: 1 }],
+  },
 };
 
 test("every grader of the list has a spec here that it reads", () => {
   assert.deepEqual(graders.map(({ name }) => name).sort(), Object.keys(specs).sort());
   for (const spec of Object.values(specs)) assert.deepEqual([graderOf(spec).name, specOfGrader(spec)], [spec.kind, spec]);
-  assert.throws(() => graderOf({ kind: "constructor" }), { code: "plugin_unknown", message: /"constructor"; there are: tests, script/ });
+  assert.throws(() => graderOf({ kind: "constructor" }), {
+    code: "plugin_unknown",
+    message: /"constructor"; there are: tests, script, state/,
+  });
 });
 
 test("a task names any parser of the list, and no other", () => {
@@ -38,13 +49,17 @@ for (const parser of parsers) {
   });
 }
 
+/** They look at the record, and at no file. */
+const withoutSandbox = new Set(["answer", "trajectory"]);
+
 for (const spec of Object.values(specs)) {
   const task = Task.parse({ task_id: "t", instruction: "i", grader: spec });
   const context = { task, work: { file: "", sha256: "", bytes: 0, changes: [] }, signal: new AbortController().signal };
 
   test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
     const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });
-    assert.deepEqual([verdict.reward, verdict.error?.message.includes("no room")], [null, true]);
+    if (withoutSandbox.has(spec.kind)) assert.equal(verdict.status, "graded");
+    else assert.deepEqual([verdict.reward, verdict.error?.message.includes("no room")], [null, true]);
     Verdict.parse(verdict);
   });
 

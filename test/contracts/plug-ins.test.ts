@@ -31,6 +31,10 @@ for (const harness of harnesses)
 const specs = {
   tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [] },
   script: { kind: "script", command: ["true"] },
+  state: { kind: "state", only: [] },
+  answer: { kind: "answer", exact: "a" },
+  trajectory: { kind: "trajectory", max_turns: 1 },
+  composite: { kind: "composite", combine: "all", parts: [{ name: "a", grader: { kind: "answer", exact: "a" } }] },
 };
 
 for (const grader of graders)

@@ -1,64 +1,65 @@
-/** What an agent answered in words, and how a grader gets it. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
-import { answerOf } from "../../graders/answer.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
-import { runner } from "../fakes/rollouts/small-run.ts";
-import { solve } from "../fakes/rollouts/small-task.ts";
+import { answer } from "../../graders/answer.ts";
+import { grade } from "../../graders/grade.ts";
+import { Task } from "../../schema/task.ts";
+import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
 
-const call = (ordinal: number, more: object = {}) => ({
-  ordinal,
-  agent: "main",
-  request_class: "main",
-  outcome: "delivered",
-  other_policy: false,
-  output: `m${ordinal}`,
-  ...more,
-});
-const saying = (text: string) => ({ role: "assistant", parts: text === "" ? [] : [{ type: "text", text }] });
+const noWork = { file: "", sha256: "", bytes: 0, changes: [] };
 
-function trajectoryOf(calls: object[]): Trajectory {
-  return { calls, messages: { m0: saying("first"), m1: saying("second"), m2: saying("") } } as unknown as Trajectory;
+function verdictOn(text: string | null, spec: object, isolation: "container" | "none" = "container") {
+  const task = Task.parse({ task_id: "a", instruction: "i", grader: { kind: "answer", ...spec } });
+  const trajectory = spokenTrajectory(text === null ? [] : [{ text }]);
+  const fresh = () => Promise.reject(new Error("an answer needs no sandbox"));
+  return grade({ task, work: noWork, trajectory, isolation, fresh, signal: AbortSignal.timeout(60_000) });
 }
 
-test("the answer is the text of the main agent's last turn that its harness got", () => {
-  assert.equal(answerOf(trajectoryOf([call(1), call(0)])), "second");
-  assert.equal(answerOf(trajectoryOf([call(0), call(1), call(2)])), "");
-  assert.equal(answerOf(trajectoryOf([])), null);
-  for (const not of [
-    { agent: "helper" },
-    { request_class: "title" },
-    { outcome: "undelivered" },
-    { outcome: "failed" },
-    { other_policy: true },
-    { output: null },
-  ])
-    assert.equal(answerOf(trajectoryOf([call(0), call(1, not)])), "first", JSON.stringify(not));
+for (const [text, spec, reward] of [
+  [" 42\n", { exact: "42" }, 1],
+  ["42.", { exact: "42" }, 0],
+  ["PARIS", { exact: ["paris", "Paris, France"], ignore_case: true }, 1],
+  ["PARIS", { exact: ["paris"] }, 0],
+  ["I think.\nThe end: 42\n\n", { exact: "The end: 42", take: "last_line" }, 1],
+  ["between 3 and 1,234.50", { number: 1234.5 }, 1],
+  ["42 or perhaps 43", { number: 42 }, 0],
+  ["about -2e-3", { number: -0.0021, tolerance: 0.001 }, 1],
+  ["1e999", { number: 7, tolerance: 1e300 }, 0],
+  ["no idea", { number: 0 }, 0],
+  ["b, a;\n c", { set: ["a", "b", "c"] }, 1],
+  ["a, b, c, d", { set: ["a", "b", "c"] }, 0],
+  ["a", { set: ["a", "b"] }, 0],
+  ["The answer is yes.", { regex: "\\b(?i:YES)\\b" }, 1],
+  ["no", { regex: "yes" }, 0],
+  ["", { regex: "yes" }, 0],
+] as const)
+  test(`the answer ${JSON.stringify(text)} earns ${reward} for ${JSON.stringify(spec)}`, async () => {
+    const verdict = await verdictOn(text, spec);
+    assert.deepEqual([verdict.reward, verdict.status, verdict.tier, verdict.grader_version], [reward, "graded", "T3", answer.version]);
+  });
+
+test("no answer is a wrong one, and no place without a reward", async () => {
+  for (const spec of [{ exact: "x" }, { number: 1, tolerance: 1e9 }, { set: ["a"] }, { regex: "^$" }]) {
+    const verdict = await verdictOn(null, spec);
+    assert.deepEqual([verdict.reward, verdict.status], [0, "graded"], JSON.stringify(spec));
+  }
 });
 
-test("a script grades what the agent said, for the session is reconstructed before it is graded", { timeout: 60_000 }, async (t) => {
-  const place = await mkdtemp(join(tmpdir(), "alidade-answer-"));
-  t.after(() => rm(place, { recursive: true }));
-  await mkdir(join(place, "small"));
-  const grader = `grep -qx "It is done." "$ALIDADE_ANSWER" && echo '{"reward":1}' || echo '{"reward":0}'`;
-  await writeFile(
-    join(place, "small", "task.yaml"),
-    `task_id: small\ninstruction: "Say that it is done."\nlimits: { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 }\ngrader: ${JSON.stringify({ kind: "script", command: ["sh", "-c", grader] })}\n`,
-  );
-  for (const [text, reward] of [
-    ["It is done.", 1],
-    ["It is not.", 0],
-  ] as const) {
-    const run = await runner(t, place, {
-      path: join(place, `run${reward}`),
-      retries: 0,
-      reply: (request) => (solve(request).tool_calls ? solve(request) : { text }),
-    });
-    const [record] = await run((await pickBackend("process", t.signal)).backend);
-    assert.deepEqual([record?.verdict?.status, record?.verdict?.reward], ["graded", reward], JSON.stringify(record?.verdict));
-  }
+test("an answer that keeps a regular expression busy for ever is a wrong one, within seconds", { timeout: 120_000 }, async () => {
+  const verdict = await verdictOn("a".repeat(60), { regex: "^(a|aa)+$(?<=b)" });
+  assert.deepEqual([verdict.reward, verdict.status], [0, "graded"]);
+  assert.match(JSON.stringify(verdict.evidence.failed), /not decided in time/);
+});
+
+test("what an agent said on this very machine is T0", async () => {
+  assert.deepEqual([(await verdictOn("1", { number: 1 }, "none")).tier], ["T0"]);
+});
+
+test("a spec says one thing, and a regular expression that is one", () => {
+  for (const [spec, why] of [
+    [{}, /give one of exact, number, set, regex/],
+    [{ exact: "a", number: 1 }, /give one of exact, number, set, regex/],
+    [{ regex: "(" }, /regular expression of JavaScript/],
+    [{ number: 1, tolerance: -1 }, /tolerance/],
+  ] as const)
+    assert.throws(() => answer.spec?.parse({ kind: "answer", ...spec }), why, JSON.stringify(spec));
 });
