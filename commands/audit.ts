@@ -7,11 +7,11 @@ import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, table } from "./command-line.ts";
-import { findTrajectory } from "./find-trajectory.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
-import { runFolderOf } from "./run-folder-of.ts";
+import { findTrajectory } from "./records/find-trajectory.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 export function audit(program: Command): void {

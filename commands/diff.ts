@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { print, say } from "./command-line.ts";
 import { compareSessions } from "./diff/compare-sessions.ts";
 import { renderDiff } from "./diff/render.ts";
-import { findTrajectory } from "./find-trajectory.ts";
-import { runFolderOf } from "./run-folder-of.ts";
+import { findTrajectory } from "./records/find-trajectory.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 export function diff(program: Command): void {

@@ -15,7 +15,7 @@ import { print, say, toNumber, toTemperature } from "./command-line.ts";
 import { openOutput } from "./export-output.ts";
 import { addOwnFlags, ownOptionsOf } from "./flags/export-flags.ts";
 import { attemptsOf, trajectoriesOf } from "./overview/trajectories-of.ts";
-import { runFolderOf } from "./run-folder-of.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 type ExportFlags = {

@@ -5,7 +5,7 @@ import { print, say, toTemperature } from "./command-line.ts";
 import { renderSummary } from "./fidelity/render.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
-import { runFolderOf } from "./run-folder-of.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 
 type FidelityFlags = { run?: string; select: string; maxTokens?: number; temperature?: number; allowGrammar?: boolean; json?: boolean };
 

@@ -23,6 +23,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./run.ts")).run,
   },
   {
+    name: "init",
+    summary: "write a task, a harness or a run to begin with",
+    load: async () => (await import("./init/init.ts")).init,
+  },
+  {
     name: "doctor",
     summary: "look at an inference server before training on it",
     load: async () => (await import("./doctor.ts")).doctor,

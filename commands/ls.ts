@@ -7,7 +7,7 @@ import { type Entry, toRollouts } from "./overview/entries.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
 import { meanOf } from "./overview/intervals.ts";
-import { isRun, runFolderOf } from "./run-folder-of.ts";
+import { isRun, runFolderOf } from "./records/run-folder-of.ts";
 
 type LsFlags = FilterFlags & { run?: string; out: string; json?: boolean };
 

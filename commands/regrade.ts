@@ -17,9 +17,9 @@ import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { toRollouts } from "./overview/entries.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
-import { runFolderOf } from "./run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
 type RegradeFlags = FilterFlags & { concurrency: number; overcommit?: boolean; json?: boolean };

@@ -6,7 +6,7 @@ import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
 import type { Interval } from "./overview/intervals.ts";
 import { keyBy, type Statistics, statisticsOf } from "./overview/statistics.ts";
-import { runFolderOf } from "./run-folder-of.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 
 type StatsFlags = FilterFlags & { run?: string[]; by?: string[]; k?: number[]; pass: number; csv?: boolean; json?: boolean };
 type StatsRow = { by: string; key: string | null } & Statistics;

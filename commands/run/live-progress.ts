@@ -4,7 +4,7 @@ import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 
 /**
- * Prints events as they come. On a terminal the standing of the run is its last line, with a bar; elsewhere it ends the
+ * Prints events as they come. On a terminal how far the run is stands in its last line, with a bar; elsewhere it ends the
  * line of each rollout that is done.
  *
  *     fix-slug/3: done, reward 1 · 12 of 80 done, mean reward 0.42, 3 min left
@@ -14,15 +14,15 @@ import { terminal } from "../terminal.ts";
 export function liveProgress(now: () => number = () => performance.now()): (event: ProgressEvent) => void {
   const { stderr } = terminal();
   const drawn = stderr.isTTY === true;
-  let standing: Standing | null = null;
+  let advance: Advance | null = null;
   return (event) => {
-    if (event.type === "planned") standing = new Standing(event.total, event.over, now());
-    else if (event.type === "state") standing?.is(event.rollout_id, event.state === "run");
-    else if (event.type === "done") standing?.ended(event.record.rollout_id, event.record.verdict?.reward ?? null);
+    if (event.type === "planned") advance = new Advance(event.total, event.over, now());
+    else if (event.type === "state") advance?.is(event.rollout_id, event.state === "run");
+    else if (event.type === "done") advance?.ended(event.record.rollout_id, event.record.verdict?.reward ?? null);
     const text = textOf(event);
     if (drawn) stderr.write(clearLine);
-    if (text !== null) say(`  ${text}${event.type === "done" && standing && !drawn ? ` · ${standing.text(now())}` : ""}`);
-    if (drawn && standing && !standing.isOver) stderr.write(`  ${bar(standing.share)} ${standing.text(now())}`);
+    if (text !== null) say(`  ${text}${event.type === "done" && advance && !drawn ? ` · ${advance.text(now())}` : ""}`);
+    if (drawn && advance && !advance.isOver) stderr.write(`  ${bar(advance.share)} ${advance.text(now())}`);
   };
 }
 
@@ -47,7 +47,7 @@ function textOf(event: ProgressEvent): string | null {
 }
 
 /** How far a run is. A rollout is counted once, however many attempts it takes. */
-class Standing {
+class Advance {
   readonly #total: number;
   readonly #before: number;
   readonly #since: number;

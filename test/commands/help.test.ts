@@ -40,7 +40,7 @@ test("the help lists every verb, and each verb's help teaches with an example an
 });
 
 test("what is typed wrongly ends with 2 and a hint, and never with a stack trace", async () => {
-  for (const args of [["fly"], ["run", "--fast"], ["show"], ["record"], []]) {
+  for (const args of [["fly"], ["run", "--fast"], ["diff"], ["record"], []]) {
     const { code, stderr } = await cli(args);
     assert.equal(code, 2, args.join(" "));
     assert.doesNotMatch(stderr, / {4}at /);

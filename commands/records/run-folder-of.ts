@@ -1,7 +1,7 @@
 /** Which run is meant: the folder that is named, or the newest. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../../errors.ts";
 
 /**
  * The run folder itself, what `serve --out` recorded below it, or the newest below `runs/` with a record. A run that was refused at its start (no engine, no

@@ -1,37 +1,42 @@
 /** Finds what a person names in a run folder: a rollout, a session, or a trajectory. */
 import { join } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../rollouts/index-file.ts";
-import { openIndex } from "../rollouts/run-index.ts";
-import { readJson } from "../schema/read-json.ts";
-import { RolloutRecord } from "../schema/rollout.ts";
-import { Trajectory } from "../schema/trajectory.ts";
-import { DiskStore } from "../store/disk.ts";
-import { hasTornEnd, readLine } from "../store/json-lines.ts";
-import type { OnLeftOut } from "./overview/trajectories-of.ts";
+import { AlidadeError } from "../../errors.ts";
+import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../../rollouts/index-file.ts";
+import { openIndex } from "../../rollouts/run-index.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { RolloutRecord } from "../../schema/rollout.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { DiskStore } from "../../store/disk.ts";
+import { hasTornEnd, readLine } from "../../store/json-lines.ts";
+import type { OnLeftOut } from "../overview/trajectories-of.ts";
 
 /**
  * The last attempt of a rollout, a session (also one that no trajectory was written of: of `serve`, or of a process that
- * died), or what alone has an id that begins so. Throws `not_found` with what there is. `onDamage` is told of each line of
- * the run that cannot be read.
+ * died), or what alone has an id that begins so; without a name the only one of the run. Throws `not_found` with what there
+ * is. `onDamage` is told of each line of the run that cannot be read.
  */
-export async function findTrajectory(folder: string, name: string, onDamage: OnLeftOut = () => undefined): Promise<Trajectory> {
+export async function findTrajectory(
+  folder: string,
+  given: string | undefined,
+  onDamage: OnLeftOut = () => undefined,
+): Promise<Trajectory> {
   const index = await openIndex(folder);
   for (const message of index.damaged.trajectories) onDamage(message, 0);
   const read = async ({ place }: IndexFile["trajectories"][number]): Promise<Trajectory> =>
     Trajectory.parse(readJson((await readLine(join(folder, indexedFiles.trajectories), place)).toString("utf8")));
-  const exact = index.trajectories.findLast(({ figures }) => namesOf(figures).includes(name));
-  if (exact) return read(exact);
   const store = new DiskStore(join(folder, "sessions"));
   const written = new Set(index.trajectories.map(({ figures }) => figures.session_id));
   const sessions = (await store.list()).filter((id) => !written.has(id)).toSorted();
+  const known = [...new Set(index.trajectories.map(({ figures }) => figures.rollout_id ?? figures.session_id)), ...sessions];
+  const name = given ?? onlyOne(folder, known);
+  const exact = index.trajectories.findLast(({ figures }) => namesOf(figures).includes(name));
+  if (exact) return read(exact);
   if (sessions.includes(name)) return rebuilt(store, name);
   const near = index.trajectories.findLast(({ figures }) => namesOf(figures).some((id) => id.startsWith(name)));
   const alike = new Set(index.trajectories.flatMap(({ figures }) => namesOf(figures).find((id) => id.startsWith(name)) ?? []));
   const begun = sessions.filter((id) => id.startsWith(name));
   if (alike.size + begun.length === 1) return near ? read(near) : rebuilt(store, begun[0] as string);
-  const known = new Set(index.trajectories.map(({ figures }) => figures.rollout_id ?? figures.session_id));
-  const there = { alike: [...alike, ...begun], known: [...known, ...sessions], damaged: index.damaged.trajectories.length };
+  const there = { alike: [...alike, ...begun], known, damaged: index.damaged.trajectories.length };
   throw new AlidadeError("not_found", await whyNone(folder, name, there), { param: "rollout" });
 }
 
@@ -45,6 +50,13 @@ export async function findRecord(folder: string, { rollout_id, attempt }: Trajec
 
 function namesOf({ rollout_id, session_id, trajectory_id, task_id, sample_index }: TrajectoryFigures): string[] {
   return [rollout_id ?? "", session_id, trajectory_id, `${task_id}/${sample_index}`];
+}
+
+function onlyOne(folder: string, known: string[]): string {
+  const [name] = known;
+  if (name !== undefined && known.length === 1) return name;
+  const what = name === undefined ? "no rollout or session" : `${known.length} rollouts and sessions; name one: ${listed(known)}`;
+  throw new AlidadeError("not_found", `${folder} holds ${what}`, { param: "rollout" });
 }
 
 type There = { alike: string[]; known: string[]; damaged: number };
@@ -68,6 +80,6 @@ function listed(names: string[]): string {
 
 /** What reconstructs is loaded for a session that has no trajectory yet, for to load it takes longer than to show one. */
 async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory> {
-  const { reconstruct } = await import("../reconstruct/reconstruct.ts");
+  const { reconstruct } = await import("../../reconstruct/reconstruct.ts");
   return reconstruct(await store.read(sessionId));
 }
