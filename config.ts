@@ -12,6 +12,7 @@ import { AlidadeError, messageOf } from "./errors.ts";
 import { harnessNamed, harnessRegistry } from "./harnesses/index.ts";
 import { fromFolder, isFile } from "./host/plug-ins.ts";
 import { Bounds, EngineRoute } from "./proxy/index.ts";
+import { EngineAddress } from "./sandboxes/engines/engine-connection.ts";
 import { backendRegistry } from "./sandboxes/index.ts";
 import { complaintOf } from "./schema/complaint.ts";
 import { didYouMean } from "./schema/nearest-word.ts";
@@ -162,6 +163,10 @@ export const Config = z.strictObject({
     .array(z.string().refine(isOrigin, "give an origin such as http://127.0.0.1:8080, without a path"))
     .default([])
     .describe("origins of servers to which graders of the kind `remote` may send work; tasks that name another one are refused"),
+  docker_engines: z
+    .array(EngineAddress)
+    .default([])
+    .describe("engines that sandboxes are spread over, instead of the one of this machine; a word is an address, as `host`"),
   graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
   task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
   unsafe_host: z

@@ -6,11 +6,12 @@ import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts"
 import { currentOwner } from "../host/owner.ts";
 import { fitOneByOne } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
+import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTaskSets } from "../tasks/index.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
-import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { describeVerdict } from "./show/describe-verdict.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
@@ -22,6 +23,7 @@ export function check(program: Command): void {
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of each", toNumber, 3)
     .option("--sandbox <name>", sandboxWords, "auto")
+    .addOption(dockerEngineOption())
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
     .addOption(graderOption())
     .addOption(taskFormatOption())
@@ -33,7 +35,7 @@ export function check(program: Command): void {
       const signal = terminal().stopSignal();
       if (!Number.isInteger(flags.times) || flags.times < 1)
         throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
-      const { backend, reason } = await pickBackend(flags.sandbox, signal);
+      const { backend, reason } = await pickBackend(flags.sandbox, signal, { docker_engines: flags.dockerEngine });
       if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
         throw new AlidadeError(
           "unsafe_host_refused",
@@ -94,6 +96,7 @@ function whyNot({ task_id, runs }: CheckResult): string[] {
 type CheckFlags = {
   times: number;
   sandbox: string;
+  dockerEngine?: EngineAddress[];
   unsafeHost?: boolean;
   grader?: string[];
   taskFormat?: string[];

@@ -24,6 +24,7 @@ import {
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { DiskBudget } from "../sandboxes/disk-budget.ts";
+import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
@@ -35,7 +36,7 @@ import { loadTaskSets } from "../tasks/index.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
-import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
@@ -59,6 +60,7 @@ export function run(program: Command): void {
     )
     .option("-n, --samples <number>", "rollouts of each task", toNumber)
     .option("--sandbox <name>", sandboxWords)
+    .addOption(dockerEngineOption())
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
     .addOption(graderOption())
     .addOption(taskFormatOption())
@@ -119,6 +121,7 @@ type RunFlags = SessionFlags &
     harness?: string;
     samples?: number;
     sandbox?: string;
+    dockerEngine?: EngineAddress[];
     unsafeHost?: boolean;
     grader?: string[];
     taskFormat?: string[];
@@ -147,6 +150,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       harness: flags.harness,
       samples: flags.samples,
       sandbox: flags.sandbox,
+      docker_engines: flags.dockerEngine,
       unsafe_host: flags.unsafeHost,
       graders: flags.grader,
       task_formats: flags.taskFormat,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { ContractCheck } from "../host/plug-ins.ts";
 import { Environment, Limits } from "../schema/task.ts";
-import type { Sandbox, SandboxBackend } from "./sandbox.ts";
+import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export type SandboxContext = { owner: string; run_id: string; signal: AbortSignal };
 
@@ -58,12 +58,55 @@ export const sandboxContract: readonly ContractCheck<SandboxBackend, SandboxCont
         assert.deepEqual([first.startsWith("0\n"), await read()], [true, first]);
       }),
   },
+  {
+    says: "a snapshot starts again with all files, or the backend says that it has none",
+    check: (backend, context) =>
+      inSandbox(backend, context, async (sandbox, spec) => {
+        const from = (snapshot: string) => backend.create({ ...spec, snapshot }, context.signal);
+        if (!backend.capabilities.snapshot) {
+          await assert.rejects(from("any"), { code: "sandbox_unavailable" });
+          return;
+        }
+        const places = ["/work/a/b", "/home/agent/.c", "/tmp/d"];
+        const said = async (one: Sandbox) => (await one.exec(["cat", ...places])).stdout;
+        await sandbox.exec(["sh", "-c", `mkdir a; for place in ${places.join(" ")}; do echo $place > $place; done; ln -s a/b link`]);
+        const id = (await sandbox.snapshot?.(context.signal)) ?? "none";
+        try {
+          await sandbox.exec(["sh", "-c", "echo changed > a/b"]);
+          await using second = await from(id);
+          assert.equal(await said(second), places.map((place) => `${place}\n`).join(""));
+          assert.equal((await second.exec(["sh", "-c", "readlink link && echo more >> link && cat a/b"])).stdout, "a/b\n/work/a/b\nmore\n");
+          assert.match(await said(sandbox), /^changed\n/);
+        } finally {
+          await backend.removeSnapshot?.(id, context.signal);
+        }
+        await assert.rejects(from(id), { code: "not_found" });
+      }),
+  },
+  {
+    says: "a sandbox that is paused goes on where it stood",
+    check: (backend, context) =>
+      inSandbox(backend, context, async (sandbox) => {
+        if (!backend.capabilities.snapshot) return;
+        const count = async () => (await sandbox.readFiles("/work")).map(({ content }) => content.length)[0] ?? 0;
+        await sandbox.exec(["sh", "-c", "(while :; do echo 1 >> n; sleep 0.01; done) >/dev/null 2>&1 &"]);
+        await sandbox.pause?.();
+        const stood = await count();
+        assert.equal(await count(), stood);
+        await sandbox.resume?.();
+        await sandbox.exec(["sh", "-c", `until [ $(wc -c < n) -gt ${stood} ]; do sleep 0.01; done`], { timeout_ms: 10_000 });
+      }),
+  },
 ];
 
-async function inSandbox(backend: SandboxBackend, context: SandboxContext, body: (sandbox: Sandbox) => Promise<void>): Promise<void> {
-  const { run_id, owner, signal } = context;
+async function inSandbox(
+  backend: SandboxBackend,
+  { run_id, owner, signal }: SandboxContext,
+  body: (sandbox: Sandbox, spec: SandboxSpec) => Promise<void>,
+): Promise<void> {
   const limits = Limits.parse({ memory_mb: 256, disk_mb: 64, agent_seconds: 60, grade_seconds: 60 });
   await backend.prepare([Environment.parse({})], { signal });
-  await using sandbox = await backend.create({ run_id, owner, image: null, workdir: "/work", mounts: {}, env: {}, limits }, signal);
-  await body(sandbox);
+  const spec: SandboxSpec = { run_id, owner, image: null, workdir: "/work", mounts: {}, env: {}, limits };
+  await using sandbox = await backend.create(spec, signal);
+  await body(sandbox, spec);
 }

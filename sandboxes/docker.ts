@@ -1,20 +1,19 @@
 /** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { join } from "node:path";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { isBelow } from "../files/file-tree.ts";
 import { hostId } from "../host/owner.ts";
-import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
+import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
-import { dockerClient, engineWork, forgetUnreachable, kernelFilter } from "./docker/client.ts";
-import { commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
+import { engineWork, kernelFilter } from "./docker/client.ts";
+import { belongingsOf, commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
 import { localPid } from "./docker/container-door.ts";
 import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
 import { startEntrypoint, startsNothing } from "./docker/entrypoint.ts";
@@ -23,12 +22,17 @@ import { ownedImage } from "./docker/owned-image.ts";
 import { seccompProfile } from "./docker/seccomp-profile.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
+import { type DockerEngine, DockerEngines, type EnginePlace } from "./engines/docker-engines.ts";
+import type { EngineAddress } from "./engines/engine-connection.ts";
+import { mountsAt } from "./engines/mounts.ts";
+import { spreadImages } from "./engines/spread-images.ts";
 import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { environmentImage } from "./images/environment-image.ts";
 import { listImages } from "./images/list-images.ts";
 import { type PreparedImage, prepareImages } from "./images/prepare-images.ts";
-import { pruneImages } from "./images/prune-images.ts";
-import type { Capabilities, ImageStore, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import { type Pruned, type PruneOptions, pruneImages } from "./images/prune-images.ts";
+import { originOf, removeSnapshot, restorePlaces } from "./images/snapshot.ts";
+import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 const capabilities: Capabilities = {
   isolation: "container",
@@ -36,10 +40,14 @@ const capabilities: Capabilities = {
   images: true,
   remote: false,
   users: ["agent", "root"],
-  snapshot: false,
+  snapshot: true,
 };
 
 export type DockerOptions = {
+  /** Default: those of `$ALIDADE_DOCKER_ENGINES`, else the one of this machine. */
+  engines?: readonly EngineAddress[];
+  /** How long one of `engines` may be silent until what is under way at it is given up. Default: 30 s. */
+  silence_ms?: number;
   /** How connections leave (`auto`: the fastest that works here). Default: `$ALIDADE_DOOR`, else `auto`. */
   door?: DoorKind;
   /** What holds sandboxes to their disk. Default: `overlay` where it works, else `watchdog`. */
@@ -49,44 +57,55 @@ export type DockerOptions = {
 };
 
 export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
+  // Asked for at the first use, for a variable that says what is no address must not fail what needs no engine.
+  let known: DockerEngines | null = null;
+  const pool = () => {
+    known ??= new DockerEngines(options.engines ?? enginesFromEnvironment(), options.silence_ms);
+    return known;
+  };
   return {
     name: "docker",
     title: "Docker",
     capabilities,
-    unavailable,
-    prepare,
+    unavailable: (signal) => unavailable(pool, signal),
+    prepare: async (environments, more) => {
+      await imagesOf(pool(), environments, more);
+    },
     takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
-    room,
-    create: (spec, signal) => create(spec, options, signal),
-    images,
-    reap,
+    room: async (signal) => sumOfRooms(await Promise.all((await pool().alive(signal)).map(({ docker }) => room(docker)))),
+    create: (spec, signal) => create(pool(), spec, options, signal),
+    images: {
+      prepare: (environments, more) => imagesOf(pool(), environments, more),
+      list: async (signal) => (await Promise.all((await pool().alive(signal)).map(({ docker }) => listImages(docker, signal)))).flat(),
+      prune: (more, signal) => prune(pool(), more, signal),
+    },
+    removeSnapshot: (id, signal) => removeFromAll(pool(), id, signal),
+    reap: (more, signal) => reap(pool(), more, signal),
   };
 }
 
 /** An image that cannot be had fails its own rollouts, when they want it. */
-async function prepare(environments: Environment[], options: PrepareOptions): Promise<void> {
-  await imagesOf(environments, options);
-}
-
-async function imagesOf(environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
+async function imagesOf(pool: DockerEngines, environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
   checkEnvironments(environments, "Docker", capabilities);
-  const docker = await dockerClient(options.signal);
-  const images = await prepareImages(docker, environments, options);
+  const [first, ...others] = (await pool.alive(options.signal)) as [DockerEngine, ...DockerEngine[]];
+  for (const why of pool.silent) options.progress?.(`The engine ${why}; it gets no sandboxes until it answers`);
+  const images = await prepareImages(first.docker, environments, options);
   for (const [index, { image, workdir, platform }] of environments.entries()) {
     const asked = images[index]?.image ?? null;
     // What a build makes is known afterwards: it fails its own rollouts.
-    if (image !== null && asked !== null) checkImage({ workdir, platform }, asked, await imageFacts(docker, asked));
+    if (image !== null && asked !== null) checkImage({ workdir, platform }, asked, await imageFacts(first.docker, asked));
   }
+  await spreadImages(pool, first, others, images, options);
   return images;
 }
 
-const images: ImageStore = {
-  prepare: imagesOf,
-  list: async (signal) => listImages(await dockerClient(signal), signal),
-  prune: async (options, signal) => pruneImages(await dockerClient(signal), options, signal),
-};
-
 export const docker = dockerBackend();
+
+/** Addresses with commas between them. */
+function enginesFromEnvironment(): EngineAddress[] {
+  const words = (process.env.ALIDADE_DOCKER_ENGINES ?? "").split(",").map((word) => word.trim());
+  return words.filter((word) => word !== "").map((host) => ({ host }));
+}
 
 function doorFromEnvironment(): DoorKind {
   const value = process.env.ALIDADE_DOOR || "auto";
@@ -95,10 +114,9 @@ function doorFromEnvironment(): DoorKind {
   throw new AlidadeError("config_invalid", `ALIDADE_DOOR is "${value}"; it can be ${doorKinds.join(", ")}.`, { param: "ALIDADE_DOOR" });
 }
 
-async function unavailable(signal: AbortSignal): Promise<string | null> {
+async function unavailable(pool: () => DockerEngines, signal: AbortSignal): Promise<string | null> {
   try {
-    await forgetUnreachable(signal);
-    await dockerClient(signal);
+    await pool().askAgain(signal);
     return null;
   } catch (error) {
     signal.throwIfAborted();
@@ -107,8 +125,8 @@ async function unavailable(signal: AbortSignal): Promise<string | null> {
 }
 
 /** The engine's own word; of one in this machine or container also what this process may have. */
-async function room(signal: AbortSignal): Promise<Room> {
-  const info = (await (await dockerClient(signal)).info()) as { MemTotal?: number; Name?: string; DockerRootDir?: string };
+async function room(docker: Docker): Promise<Room> {
+  const info = (await docker.info()) as { MemTotal?: number; Name?: string; DockerRootDir?: string };
   const { MemTotal = 0, Name, DockerRootDir = "" } = info;
   const engine = Math.floor(MemTotal / 1024 ** 2);
   if (Name === hostname()) {
@@ -118,23 +136,45 @@ async function room(signal: AbortSignal): Promise<Room> {
   return { memory_mb: engine || null, disk_mb: null };
 }
 
-async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSignal): Promise<Sandbox> {
+/** Unknown where one of them is. */
+function sumOfRooms(rooms: Room[]): Room {
+  const sum = (values: (number | null)[]) => values.reduce((all, one) => (all === null || one === null ? null : all + one), 0);
+  return { memory_mb: sum(rooms.map(({ memory_mb }) => memory_mb)), disk_mb: sum(rooms.map(({ disk_mb }) => disk_mb)) };
+}
+
+async function create(pool: DockerEngines, spec: SandboxSpec, options: DockerOptions, signal: AbortSignal): Promise<Sandbox> {
   checkSpec(spec);
   signal.throwIfAborted();
-  const docker = await dockerClient(signal);
-  const asked = await environmentImage(docker, spec, { signal });
-  const image = await imageFacts(docker, asked);
+  const engine = await pool.place({ ...spec, memory_mb: spec.limits.memory_mb }, signal);
+  try {
+    return await createAt(engine, spec, options, signal);
+  } catch (error) {
+    engine.release();
+    throw error;
+  }
+}
+
+async function createAt(engine: EnginePlace, spec: SandboxSpec, options: DockerOptions, signal: AbortSignal): Promise<Sandbox> {
+  const { docker } = engine;
+  const asked = spec.snapshot ?? (await environmentImage(docker, spec, { signal }));
+  const image = await imageFacts(docker, spec.snapshot === undefined ? asked : await originOf(docker, spec.snapshot));
   checkImage(spec, asked, image);
-  const owned = await ownedImage(docker, image.id, spec.workdir, userId(spec), signal);
+  const owned =
+    spec.snapshot === undefined
+      ? await ownedImage(docker, image.id, spec.workdir, userId(spec), signal)
+      : { image: spec.snapshot, hasWorkdir: true };
+  const places = memoryPlaces(spec, image.volumes);
   const name = `alidade-${randomBytes(8).toString("hex")}`;
-  const mounts = { [doorInside]: await doorPack(), ...etcMounts(image.etc) };
   const filter = await kernelFilter(docker);
   const seccomp = filter === "own" ? seccompProfile({ watches: spec.inotify === true }) : null;
-  const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
   try {
+    const folders = { ...spec.mounts, [doorInside]: await doorPack(cpuOf(image.platform)) };
+    const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: image.etc, names: etcNames } }, signal);
+    const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
     const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", signal);
     const { container } = started;
     if (!owned.hasWorkdir) await makeFolder(container, spec.workdir, userId(spec));
+    if (spec.snapshot !== undefined) await restorePlaces(docker, spec.snapshot, container, places, signal);
     const closed = spec.writable !== "root" && started.pid !== null && (await closeRoot(started.pid, spec.workdir));
     const sandbox = new DockerSandbox({
       docker,
@@ -145,19 +185,22 @@ async function create(spec: SandboxSpec, options: DockerOptions, signal: AbortSi
         backend: "docker",
         isolation: "container",
         image: asked,
-        image_digest: image.id,
+        image_digest: spec.snapshot === undefined ? image.id : (await docker.getImage(spec.snapshot).inspect()).Id,
         image_repo_digest: image.repo_digest,
         packages: image.packages,
         user: spec.user ?? "agent",
         writable: closed ? "workdir" : "root",
         disk_limit: started.disk_limit,
         seccomp: filter,
+        engine: engine.name,
       },
       path: image.path,
       imageBytes: image.bytes,
-      places: memoryPlaces(spec, image.volumes),
+      places,
+      origin: image.id,
       door: options.door ?? doorFromEnvironment(),
       layer: options.layer ?? "overlay",
+      onEnd: engine.release,
     });
     await begin(sandbox, docker, spec, image, signal);
     return sandbox;
@@ -183,8 +226,11 @@ async function begin(sandbox: DockerSandbox, docker: Docker, spec: SandboxSpec, 
   }
 }
 
-function etcMounts(folder: string): Record<string, string> {
-  return Object.fromEntries(etcFiles.map((name) => [`/etc/${name}`, join(folder, name)]));
+const etcNames = Object.fromEntries(etcFiles.map((name) => [`/etc/${name}`, name]));
+
+/** An engine's word for a CPU in Node's words. */
+function cpuOf(platform: string): string {
+  return platform === "linux/amd64" ? "x64" : platform.replace(/^linux\//, "");
 }
 
 /** Throws `sandbox_unavailable` naming the field of the task that this image cannot meet. */
@@ -215,13 +261,34 @@ async function startContainer(
   wanted: StartedContainer["disk_limit"],
   signal: AbortSignal,
 ): Promise<StartedContainer> {
-  const container = await engineWork.run(signal, () => docker.createContainer(request));
+  const container = await engineWork(docker).run(signal, () => docker.createContainer(request));
   const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb));
-  await engineWork.run(signal, () => container.start());
+  await engineWork(docker).run(signal, () => container.start());
   signal.throwIfAborted();
   const pid = await localPid(docker, container.id);
   const holds = capped && pid !== null && (await isCapped(pid, limits.disk_mb));
   return { container, pid, disk_limit: holds ? "overlay" : "watchdog" };
+}
+
+/** A snapshot from which a sandbox was made at another engine is there too. */
+async function removeFromAll(pool: DockerEngines, id: string, signal: AbortSignal): Promise<void> {
+  const removals = (await pool.alive(signal)).map(({ docker }) => removeSnapshot(docker, id));
+  const results = await Promise.allSettled(removals);
+  const [failure] = results.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+  if (results.every(({ status }) => status === "rejected")) throw failure;
+}
+
+/** Each engine by itself. */
+async function prune(pool: DockerEngines, options: PruneOptions, signal: AbortSignal): Promise<Pruned> {
+  const all: Pruned = { removed: [], failed: [], bytes_left: 0, images_left: 0 };
+  for (const { docker } of await pool.alive(signal)) {
+    const one = await pruneImages(docker, options, signal);
+    all.removed.push(...one.removed);
+    all.failed.push(...one.failed);
+    all.bytes_left += one.bytes_left;
+    all.images_left += one.images_left;
+  }
+  return all;
 }
 
 async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {
@@ -232,11 +299,16 @@ async function makeFolder(container: Docker.Container, path: string, user: numbe
 }
 
 /** Containers of dead owners or with an expired lease; with `all`, every container that this host made. */
-async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
-  const client = await dockerClient(signal);
+async function reap(pool: DockerEngines, options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
+  const reaped: Reaped = { removed: [], failed: [] };
+  for (const { docker } of await pool.alive(signal)) await reapAt(docker, reaped, options, signal);
+  reaped.failed.push(...pool.silent.map((why) => `the engine ${why}`));
+  return reaped;
+}
+
+async function reapAt(client: Docker, reaped: Reaped, options: ReapOptions, signal: AbortSignal): Promise<void> {
   const host = await hostId();
   const containers = await client.listContainers({ all: true, filters: { label: [labels.run] }, abortSignal: signal });
-  const reaped: Reaped = { removed: [], failed: [] };
   for (const { Id, Labels, Names, Created } of containers) {
     signal.throwIfAborted();
     const reason = await reasonToRemove({ ...belongingsOf(Labels), made: Created * 1000 }, host, options);
@@ -254,14 +326,4 @@ async function reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped> 
   const runs = new Set(removed.map((found) => found[labels.run]));
   for (const run of runs) reaped.removed.push(`${removed.filter((found) => found[labels.run] === run).length} volumes of run ${run}`);
   reaped.failed.push(...failed);
-  return reaped;
-}
-
-function belongingsOf(found: Record<string, string>): Belongings {
-  return {
-    run_id: found[labels.run] ?? "",
-    owner: found[labels.owner] ?? "",
-    host: found[labels.host] ?? "",
-    lease: Number(found[labels.lease]),
-  };
 }

@@ -2,7 +2,8 @@
 import { AlidadeError, messageOf } from "../errors.ts";
 import { registryOf } from "../host/plug-ins.ts";
 import type { Reaped, ReapOptions } from "../host/reap.ts";
-import { docker } from "./docker.ts";
+import { docker, dockerBackend } from "./docker.ts";
+import type { EngineAddress } from "./engines/engine-connection.ts";
 import { localProcess } from "./process.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
@@ -22,6 +23,7 @@ export const backendRegistry = registryOf<SandboxBackend>({
     room: "function",
     create: "function",
     images: "object?",
+    removeSnapshot: "function?",
     reap: "function",
   },
 });
@@ -35,14 +37,20 @@ export type PickedBackend = {
   reason: string;
 };
 
+export type PickOptions = {
+  /** Engines that Docker's sandboxes are spread over; none: the one of this machine. */
+  docker_engines?: readonly EngineAddress[] | undefined;
+};
+
 /**
  * The backend of that name, or of a user's file; with `auto` the first one that is ready. Throws `sandbox_unavailable`
  * when the named one is not, and `plugin_unknown` for a name that is none.
  */
-export async function pickBackend(name: string, signal: AbortSignal): Promise<PickedBackend> {
-  if (name !== "auto") return pickNamed(name, signal);
+export async function pickBackend(name: string, signal: AbortSignal, { docker_engines = [] }: PickOptions = {}): Promise<PickedBackend> {
+  const dockerAt = docker_engines.length > 0 ? dockerBackend({ engines: docker_engines }) : docker;
+  if (name !== "auto") return pickNamed(name === docker.name ? dockerAt : await backendRegistry.load(name), signal);
   const missing: string[] = [];
-  for (const backend of backends) {
+  for (const backend of [dockerAt, localProcess]) {
     const reason = await backend.unavailable(signal);
     if (reason === null) return { backend, reason: [`Sandboxes run in ${backend.title}.`, ...missing].join(" ") };
     missing.push(reason);
@@ -50,8 +58,7 @@ export async function pickBackend(name: string, signal: AbortSignal): Promise<Pi
   throw new AlidadeError("sandbox_unavailable", `There is nothing to run a sandbox in. ${missing.join(" ")}`);
 }
 
-async function pickNamed(name: string, signal: AbortSignal): Promise<PickedBackend> {
-  const backend = await backendRegistry.load(name);
+async function pickNamed(backend: SandboxBackend, signal: AbortSignal): Promise<PickedBackend> {
   const reason = await backend.unavailable(signal);
   if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
   return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };

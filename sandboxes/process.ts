@@ -5,7 +5,7 @@
 import { lstat, mkdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
-import { asAlidadeError } from "../errors.ts";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { removeSandboxFolder } from "../host/process-folder.ts";
 import { freeDisk, ownMemory } from "../host/room.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "../host/temporary-folder.ts";
@@ -30,6 +30,12 @@ export const localProcess: SandboxBackend = {
 
 async function create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
   checkSpec(spec);
+  if (spec.snapshot !== undefined)
+    throw new AlidadeError(
+      "sandbox_unavailable",
+      `The process sandbox has no snapshots, so none starts from ${JSON.stringify(spec.snapshot)}: use Docker.`,
+      { param: "snapshot" },
+    );
   signal.throwIfAborted();
   const belongings = { run_id: spec.run_id, owner: spec.owner, lease: leaseDeadline(spec.limits) };
   const folder = await ownedFolder(temporary.sandbox, belongings);

@@ -17,6 +17,8 @@ export type SandboxSpec = {
   image: string | null;
   /** Instead of `image`. Its context is a folder of the host. */
   build?: Environment["build"];
+  /** Instead of both: the id of a snapshot of a sandbox with the same workdir and user. The image's own start runs again. */
+  snapshot?: string;
   workdir: string;
   /** Path inside -> folder on the host, mounted read-only (harness packs, dependencies). Host paths come from us, never from a task file. */
   mounts: Record<string, string>;
@@ -85,6 +87,8 @@ export type SandboxFacts = {
   disk_limit: "overlay" | "watchdog" | "none";
   /** Which system calls it has. `own`: those of Alidade's profile; `engine`: those of the engine's; `none`: all. */
   seccomp: "own" | "engine" | "none";
+  /** The address of the engine that it is at, where the operator lists some; null: the one of this machine, or none. */
+  engine: string | null;
 };
 
 /** How changes are read. */
@@ -127,6 +131,14 @@ export interface Sandbox extends AsyncDisposable {
    * Asked before one that was made ahead is handed out. Never rejects; left out where nothing can have changed.
    */
   isAsNew?(): Promise<boolean>;
+  /** Stops all processes inside where they stand, until `resume`; no command runs meanwhile. */
+  pause?(): Promise<void>;
+  resume?(): Promise<void>;
+  /**
+   * Keeps its files as they are, HOME and temporary folders too, and returns an id for `SandboxSpec.snapshot`. It goes on
+   * afterwards. Processes are not kept. This and the two above are there where `capabilities.snapshot` is true.
+   */
+  snapshot?(signal: AbortSignal): Promise<string>;
 }
 
 /** MiB of memory and of disk; null where unknown. A sandbox disk in memory counts as memory. */
@@ -182,6 +194,8 @@ export interface SandboxBackend {
   room(signal: AbortSignal): Promise<Room>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
   readonly images?: ImageStore;
+  /** Throws `not_found` for one that is not there. */
+  removeSnapshot?(id: string, signal: AbortSignal): Promise<void>;
   /** Removes what dead processes left behind, as far as it can. */
   reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped>;
 }

@@ -19,6 +19,7 @@ import { opencode } from "../harnesses/opencode.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
+import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
@@ -35,6 +36,11 @@ type NeedKind = {
 
 const kinds = {
   docker: { missing: dockerMissing, add: "install Docker and start it: sudo systemctl start docker" },
+  /** One that is started by the test, beside the first. */
+  "second-engine": {
+    missing: secondEngine,
+    add: "run the tests as root on Linux, with: sudo apt-get install -y docker.io iproute2 openssl",
+  },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
@@ -82,6 +88,10 @@ export function missing(what: Need): Promise<string | null> {
 async function dockerMissing(): Promise<string | null> {
   const { ok, output } = await run("docker", ["info", "--format", "{{.ServerVersion}}"]);
   return ok && output !== "" ? null : "no Docker engine answers";
+}
+
+async function secondEngine(): Promise<string | null> {
+  return (await missing("docker")) ?? secondEngineMissing();
 }
 
 async function pythonMissing(): Promise<string | null> {

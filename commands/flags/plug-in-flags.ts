@@ -1,6 +1,8 @@
 /** Flags by which an operator names files of plug-ins, and what they load. */
 import { Option } from "commander";
+import { AlidadeError } from "../../errors.ts";
 import { graderRegistry } from "../../graders/index.ts";
+import { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { backendNames } from "../../sandboxes/index.ts";
 import { taskFormatRegistry } from "../../tasks/index.ts";
 
@@ -12,6 +14,18 @@ export function graderOption(): Option {
 
 export function taskFormatOption(): Option {
   return new Option("--task-format <file>", "file of a plug-in: a form of tasks; several times for several").argParser(collect);
+}
+
+/** As `docker_engines` of the run file, where an engine may have certificates of its own too. */
+export function dockerEngineOption(): Option {
+  const words = "address of a Docker engine for sandboxes, as DOCKER_HOST has it; several times for several";
+  return new Option("--docker-engine <address>", words).argParser((host, list: EngineAddress[] = []) => [...list, toEngineAddress(host)]);
+}
+
+function toEngineAddress(host: string): EngineAddress {
+  const result = EngineAddress.safeParse(host);
+  if (result.success) return result.data;
+  throw new AlidadeError("config_invalid", `--docker-engine is "${host}": ${result.error.issues[0]?.message}`, { param: "docker_engines" });
 }
 
 /** Those of the files, and the built-in ones. Throws `plugin_invalid`. */

@@ -2,12 +2,13 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../errors.ts";
+import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { ImageStore } from "../../sandboxes/sandbox.ts";
 import { newId } from "../../schema/ids.ts";
 import { loadTaskSets } from "../../tasks/index.ts";
 import { print, say, table, toNumber } from "../command-line.ts";
-import { graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "../flags/plug-in-flags.ts";
+import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { terminal } from "../terminal.ts";
 import { nameOf, shortId, sizeText, tableOf } from "./image-table.ts";
 
@@ -16,6 +17,7 @@ type ImagesFlags = {
   budget?: string;
   dryRun?: boolean;
   sandbox: string;
+  dockerEngine?: EngineAddress[];
   grader?: string[];
   taskFormat?: string[];
   json?: boolean;
@@ -34,6 +36,7 @@ export function images(program: Command): void {
     .option("--budget <size>", "of prune: what they may take on the disk together, such as 500MB or 20GB")
     .option("--dry-run", "of prune: only say what would be removed")
     .option("--sandbox <name>", sandboxWords, "docker")
+    .addOption(dockerEngineOption())
     .addOption(graderOption())
     .addOption(taskFormatOption())
     .option("--json", "print one JSON object")
@@ -60,8 +63,8 @@ const actions = new Map<string, Action>([
   ["prune", prune],
 ]);
 
-async function storeOf({ sandbox }: ImagesFlags, signal: AbortSignal): Promise<ImageStore> {
-  const { backend } = await pickBackend(sandbox, signal);
+async function storeOf({ sandbox, dockerEngine }: ImagesFlags, signal: AbortSignal): Promise<ImageStore> {
+  const { backend } = await pickBackend(sandbox, signal, { docker_engines: dockerEngine });
   if (backend.images) return backend.images;
   throw new AlidadeError("config_invalid", `sandboxes in ${backend.title} are made from no images: use --sandbox docker`, {
     param: "sandbox",

@@ -11,7 +11,7 @@ export async function chooseBackend(
   signal: AbortSignal,
   onProgress: (event: ProgressEvent) => void,
 ): Promise<SandboxBackend> {
-  const { backend, reason } = await pickBackend(config.sandbox, signal);
+  const { backend, reason } = await pickBackend(config.sandbox, signal, config);
   if (backend.capabilities.isolation === "none" && !config.unsafe_host)
     throw new AlidadeError(
       "unsafe_host_refused",

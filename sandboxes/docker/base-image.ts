@@ -13,7 +13,7 @@ import { engineEvents } from "../images/engine-events.ts";
 
 import type { PrepareOptions } from "../sandbox.ts";
 import { bootstrap, debianSources } from "./bootstrap.ts";
-import { dockerClient, isNotFound } from "./client.ts";
+import { dockerClient, isNotFound, perEngine } from "./client.ts";
 
 /** libstdc++6 is what the Node binaries of the packs need beside glibc. */
 const packages = [
@@ -42,16 +42,16 @@ export const baseImage = `alidade/base:${createHash("sha256")
   .digest("hex")
   .slice(0, 12)}`;
 
-const building = new SharedWork<void>();
+const building = perEngine(() => new SharedWork<void>());
 
 /**
- * Makes the base image unless it is there; returns its tag. 25 to 60 s once per machine, however many ask: the making
- * goes on while one of them waits.
+ * Makes the base image unless it is there; returns its tag. 25 to 60 s once per engine, however many ask: the making
+ * goes on while one of them waits. `engine`: default, that of this machine.
  */
-export async function ensureBaseImage({ signal, progress = () => {} }: PrepareOptions): Promise<string> {
-  const docker = await dockerClient();
+export async function ensureBaseImage({ signal, progress = () => {} }: PrepareOptions, engine?: Docker): Promise<string> {
+  const docker = engine ?? (await dockerClient());
   if (await hasImage(docker, baseImage)) return baseImage;
-  await building.join(signal, (stop) => build(docker, stop, progress));
+  await building(docker).join(signal, (stop) => build(docker, stop, progress));
   return baseImage;
 }
 

@@ -1,16 +1,27 @@
-/** The connection to the container engine of this machine, and what every call to it shares. */
+/** The engine that is used where the operator lists none, and what every call to an engine shares. */
 import { existsSync } from "node:fs";
 import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
-import Docker from "dockerode";
+import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
+import { connectEngine } from "../engines/engine-connection.ts";
+
+/** What is kept for each engine: two of them share no image and no container. `of`: the engine, or a container of it. */
+export function perEngine<T>(make: () => T): (of: { modem: object }) => T {
+  const kept = new WeakMap<object, T>();
+  return ({ modem }) => {
+    const found = kept.get(modem) ?? make();
+    kept.set(modem, found);
+    return found;
+  };
+}
 
 /**
  * In front of create, start, exec and remove: they are CPU work of the engine (runtime, shim), so that more of them at
  * once only queue inside it. At 100 at once p95 was 8 to 12 s without it.
  */
-export const engineWork = new Limiter(2 * availableParallelism());
+export const engineWork = perEngine(() => new Limiter(2 * availableParallelism()));
 
 /** How long an engine may take to say hello; one that is starting up takes about a second. */
 const helloMs = 5_000;
@@ -48,7 +59,7 @@ export async function forgetUnreachable(signal: AbortSignal): Promise<void> {
 /** `DOCKER_HOST` decides where it is set; else every socket that an engine is known to make. */
 function candidates(): { name: string; docker: Docker }[] {
   const host = process.env.DOCKER_HOST;
-  if (host !== undefined && host !== "") return [{ name: `DOCKER_HOST=${host}`, docker: new Docker() }];
+  if (host !== undefined && host !== "") return [{ name: `DOCKER_HOST=${host}`, docker: connectEngine({ host }) }];
   const runtime = process.env.XDG_RUNTIME_DIR;
   const sockets = [
     "/var/run/docker.sock",
@@ -59,10 +70,11 @@ function candidates(): { name: string; docker: Docker }[] {
     ...(runtime === undefined ? [] : [join(runtime, "docker.sock"), join(runtime, "podman/podman.sock")]),
     "/run/podman/podman.sock",
   ];
-  return sockets.filter((path) => existsSync(path)).map((path) => ({ name: path, docker: new Docker({ socketPath: path }) }));
+  return sockets.filter((path) => existsSync(path)).map((path) => ({ name: path, docker: connectEngine({ host: `unix://${path}` }) }));
 }
 
-async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
+/** Rejects where the engine does not answer in time. */
+export async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
   const limit = AbortSignal.timeout(helloMs);
   const options = { abortSignal: signal === undefined ? limit : AbortSignal.any([limit, signal]) };
   // The type declarations know no options here; dockerode itself takes them.

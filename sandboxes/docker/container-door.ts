@@ -38,7 +38,7 @@ export async function localPid(docker: Docker, containerId: string): Promise<num
 function startIn(docker: Docker, containerId: string): StartForwarder {
   return async (argv, env, signal) => {
     const command = { argv, env, user: `${doorId}:${doorId}`, cwd: "/" };
-    const { stream } = await engineWork.run(signal, () => attach(docker, containerId, command, true));
+    const { stream } = await engineWork(docker).run(signal, () => attach(docker, containerId, command, true));
     return { stream, output: complaintsApart(stream) };
   };
 }

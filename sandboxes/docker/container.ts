@@ -1,5 +1,6 @@
 /** What a container of ours looks like: deny by default, bounded places to write to, one process that only waits. */
 import type Docker from "dockerode";
+import type { Belongings } from "../../host/reap.ts";
 import { leaseDeadline } from "../check-spec.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
@@ -10,6 +11,8 @@ export const labels = {
   host: "alidade.host",
   lease: "alidade.lease",
   sandbox: "alidade.sandbox",
+  /** The hash of the folder that a volume holds. No run owns it. */
+  mount: "alidade.mount",
 } as const;
 
 /** The sandbox's unprivileged user. */
@@ -89,8 +92,8 @@ export const etcFiles = ["passwd", "group", "hosts", "hostname", "resolv.conf"] 
 export const engineOwn = ["/dev", "/proc", "/sys", "/run", "/var/tmp", ...etcFiles.map((name) => `/etc/${name}`), "/.dockerenv"];
 
 export type ContainerFiles = {
-  /** Path inside -> path on the host, of ours. */
-  mounts: Record<string, string>;
+  /** Read-only: those of the specification and ours. */
+  mounts: Docker.MountSettings[];
   imageVolumes: string[];
   /** null: the engine's own. */
   seccomp: string | null;
@@ -137,10 +140,7 @@ export function containerOptions(
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: Math.round(limits.cpus * 1e9),
-      Mounts: [
-        ...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)),
-        ...readOnly({ ...spec.mounts, ...files.mounts }),
-      ],
+      Mounts: [...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)), ...files.mounts],
       Tmpfs: Object.fromEntries(
         Object.entries(otherPlaces(limits.memory_mb)).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`]),
       ),
@@ -166,6 +166,16 @@ export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limi
   };
 }
 
+/** Who made it, as its labels say. */
+export function belongingsOf(found: Record<string, string>): Belongings {
+  return {
+    run_id: found[labels.run] ?? "",
+    owner: found[labels.owner] ?? "",
+    host: found[labels.host] ?? "",
+    lease: Number(found[labels.lease]),
+  };
+}
+
 /** Anonymous: the engine makes it with the container and removes it with the container. */
 function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.MountSettings {
   const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
@@ -183,8 +193,4 @@ function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.M
 
 function sizeOf(megabytes: number): string {
   return `size=${megabytes}m,nr_inodes=${megabytes * inodesPerMegabyte}`;
-}
-
-function readOnly(mounts: Record<string, string>): Docker.MountSettings[] {
-  return Object.entries(mounts).map(([target, source]) => ({ Type: "bind", Target: target, Source: source, ReadOnly: true }));
 }

@@ -8,6 +8,7 @@ import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
+import { takeSnapshot } from "../images/snapshot.ts";
 import type { ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
@@ -76,11 +77,15 @@ export type ContainerFacts = {
   path: string;
   /** What the image's own files come to. */
   imageBytes: number;
+  /** The content id of the image whose ENTRYPOINT it runs: its own, or that of its first snapshot. */
+  origin: string;
   /** Memory file systems beside the layer. */
   places: MemoryPlace[];
   door: DoorKind;
   /** Where its layer is read from. */
   layer: LayerQuery["from"];
+  /** Called once it is gone, or could not be removed. */
+  onEnd: () => void;
 };
 
 export class DockerSandbox implements Sandbox {
@@ -93,6 +98,7 @@ export class DockerSandbox implements Sandbox {
   readonly #path: string;
   readonly #places: MemoryPlace[];
   readonly #imageBytes: number;
+  readonly #origin: string;
   readonly #layerBytes: number;
   readonly #watchdog: Watchdog | null;
   /** `uid:gid` of the agent. */
@@ -101,6 +107,7 @@ export class DockerSandbox implements Sandbox {
   readonly #keeper: string;
   readonly #doorKind: DoorKind;
   readonly #layer: LayerQuery["from"];
+  readonly #onEnd: () => void;
   readonly #doors = new Set<Door>();
   #commands = 0;
   /** Commands that have not ended, those included that the engine is only about to start. */
@@ -108,7 +115,7 @@ export class DockerSandbox implements Sandbox {
   #outOfMemoryKills = 0;
   #disposing: Promise<void> | null = null;
 
-  constructor({ docker, id, name, spec, facts, path, imageBytes, places, door, layer }: ContainerFacts) {
+  constructor({ docker, id, name, spec, facts, path, imageBytes, origin, places, door, layer, onEnd }: ContainerFacts) {
     this.id = id;
     this.facts = facts;
     this.#docker = docker;
@@ -118,12 +125,14 @@ export class DockerSandbox implements Sandbox {
     this.#path = path;
     this.#places = places;
     this.#imageBytes = imageBytes;
+    this.#origin = origin;
     this.#layerBytes = spec.limits.disk_mb * 1024 * 1024;
     this.#user = `${userId(spec)}:${userId(spec)}`;
     this.#keeper = `${keeperId(spec)}:${keeperId(spec)}`;
     this.#watchdog = facts.disk_limit === "watchdog" ? new Watchdog(this.#container, spec.limits.disk_mb) : null;
     this.#doorKind = door;
     this.#layer = layer;
+    this.#onEnd = onEnd;
   }
 
   path(inside: string): string {
@@ -267,8 +276,28 @@ export class DockerSandbox implements Sandbox {
     return (await Promise.all([isRunning, isItsImage]).catch(() => [false])).every(Boolean);
   }
 
+  async pause(): Promise<void> {
+    await this.#container.pause();
+  }
+
+  async resume(): Promise<void> {
+    await this.#container.unpause();
+  }
+
+  /** Paused meanwhile, so that its layer and its memory file systems are of one moment. */
+  async snapshot(signal: AbortSignal): Promise<string> {
+    const wasPaused = (await this.#container.inspect()).State.Paused;
+    if (!wasPaused) await this.pause();
+    try {
+      const from = { origin: this.#origin, places: this.#places, run_id: this.#spec.run_id };
+      return await takeSnapshot(this.#docker, this.#container, from, signal);
+    } finally {
+      if (!wasPaused) await this.resume();
+    }
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
-    this.#disposing ??= this.#dispose();
+    this.#disposing ??= this.#dispose().finally(this.#onEnd);
     return this.#disposing;
   }
 
@@ -402,7 +431,7 @@ export async function removeVolumes(
 /** Removes a container with its volumes. No error when it is gone, or when another process is removing it. */
 export async function removeContainer(container: Docker.Container): Promise<void> {
   try {
-    await engineWork.run(undefined, () => container.remove({ force: true, v: true }));
+    await engineWork(container).run(undefined, () => container.remove({ force: true, v: true }));
   } catch (error) {
     if (!isNotOurs(error)) throw error;
   }

@@ -29,7 +29,7 @@ export async function startEntrypoint(
   signal: AbortSignal,
 ): Promise<ImageStart> {
   const command = { ...where, argv: [...entrypoint, ...given], signal };
-  const { exec, stream } = await engineWork.run(signal, () => attach(docker, containerId, command, false));
+  const { exec, stream } = await engineWork(docker).run(signal, () => attach(docker, containerId, command, false));
   const output = new BoundedOutput(outputBytes, "end");
   let reached = false;
   // Read to its end, which is the container's: a full pipe would hold the image's programs up.

@@ -107,7 +107,7 @@ export async function attach(
 
 /** Keeps its place in the engine's line until the command shows itself, for the engine answers before it has done the work. */
 async function start(docker: Docker, containerId: string, command: Command): Promise<{ exec: Docker.Exec; stream: Duplex }> {
-  const leave = await engineWork.enter(command.signal);
+  const leave = await engineWork(docker).enter(command.signal);
   try {
     const attached = await attach(docker, containerId, command, command.stdin !== undefined);
     if (command.stdin !== undefined) {

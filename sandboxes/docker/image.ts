@@ -156,7 +156,7 @@ export async function unstarted(
   // Labelled like a sandbox, so that the reaper finds one that was left behind.
   const limits = Limits.parse({});
   const ownLabels = sandboxLabels({ run_id: "look", owner: await currentOwner(), limits }, await hostId());
-  const container = await engineWork.run(undefined, () =>
+  const container = await engineWork(docker).run(undefined, () =>
     docker.createContainer({
       Labels: ownLabels,
       name,
@@ -171,7 +171,9 @@ export async function unstarted(
   return {
     container,
     [Symbol.asyncDispose]: async () => {
-      await engineWork.run(undefined, () => container.remove({ force: true, v: true })).catch(() => {});
+      await engineWork(docker)
+        .run(undefined, () => container.remove({ force: true, v: true }))
+        .catch(() => {});
     },
   };
 }

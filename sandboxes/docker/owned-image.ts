@@ -7,7 +7,7 @@ import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
 import { hasImage } from "./base-image.ts";
-import { engineWork, isNotFound, kernelFilter } from "./client.ts";
+import { engineWork, isNotFound, kernelFilter, perEngine } from "./client.ts";
 import { securityOptions } from "./container.ts";
 import { unstarted } from "./image.ts";
 import { pathStat } from "./path-stat.ts";
@@ -23,18 +23,18 @@ export type OwnedImage = {
 /** Bytes; a chown of a million files takes a few megabytes, and the pages of the copied files are given back. */
 const chownMemory = 512 * 1024 * 1024;
 
-const known = new Map<string, OwnedImage>();
-const making = new Map<string, SharedWork<OwnedImage>>();
+const known = perEngine(() => new Map<string, OwnedImage>());
+const making = perEngine(() => new Map<string, SharedWork<OwnedImage>>());
 
 /** `image`: a content id. `user`: uid. Throws `sandbox_unavailable` for a workdir that is no folder of its own. */
 export async function ownedImage(docker: Docker, image: string, workdir: string, user: number, signal: AbortSignal): Promise<OwnedImage> {
   const key = `${image} ${workdir} ${user}`;
-  const found = known.get(key);
+  const found = known(docker).get(key);
   if (found !== undefined && (found.image === image || (await hasImage(docker, found.image)))) return found;
-  const work = making.get(key) ?? new SharedWork<OwnedImage>();
-  making.set(key, work);
+  const work = making(docker).get(key) ?? new SharedWork<OwnedImage>();
+  making(docker).set(key, work);
   const made = await work.join(signal, () => make(docker, image, workdir, user));
-  known.set(key, made);
+  known(docker).set(key, made);
   return made;
 }
 
@@ -66,10 +66,10 @@ async function giveAway(docker: Docker, image: string, workdir: string, user: nu
   const HostConfig = { ...capabilities, NetworkMode: "none", PidsLimit: 16, Memory: chownMemory, MemorySwap: chownMemory };
   await using maker = await unstarted(docker, image, { ...chown, HostConfig });
   try {
-    await engineWork.run(undefined, () => maker.container.start());
+    await engineWork(docker).run(undefined, () => maker.container.start());
     const { StatusCode } = (await maker.container.wait()) as { StatusCode: number };
     if (StatusCode !== 0) throw new Error(`chown ended with ${StatusCode}`);
-    await engineWork.run(undefined, () => maker.container.commit({ repo: "alidade/owned", tag, pause: false }));
+    await engineWork(docker).run(undefined, () => maker.container.commit({ repo: "alidade/owned", tag, pause: false }));
   } catch (error) {
     if (isNotFound(error)) throw error;
     throw refused(

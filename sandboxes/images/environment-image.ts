@@ -4,7 +4,8 @@ import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Build, Environment } from "../../schema/task.ts";
-import { ensureBaseImage, hasImage } from "../docker/base-image.ts";
+import { baseImage, ensureBaseImage, hasImage } from "../docker/base-image.ts";
+import { perEngine } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { readContext } from "./build-context.ts";
 import { buildImage } from "./build-image.ts";
@@ -12,15 +13,21 @@ import { imagesOf } from "./dockerfile.ts";
 import { noteUse } from "./image-uses.ts";
 import { pullImage } from "./pull-image.ts";
 
-export type ImageOrder = Pick<Environment, "image"> & { build?: Build | null; platform?: string | null };
+export type ImageOrder = Pick<Environment, "image"> & { build?: Build | null; platform?: string | null; snapshot?: string };
 
 /** The engine's name for it: a local one comes before any registry. Throws `image_pull_failed` or `image_build_failed`. */
 export async function environmentImage(docker: Docker, order: ImageOrder, options: PrepareOptions): Promise<string> {
   const { image, build = null, platform = null } = order;
   if (build !== null) return builtImage(docker, build, platform, options);
-  if (image === null) return ensureBaseImage(options);
+  if (image === null) return ensureBaseImage(options, docker);
   await ensurePulled(docker, image, platform, options);
   return image;
+}
+
+/** The engine's name for it, whether it is there or not. */
+export async function imageNameOf({ image, build = null, platform = null, snapshot }: ImageOrder): Promise<string> {
+  if (snapshot !== undefined) return snapshot;
+  return build === null ? (image ?? baseImage) : nameOf(build, platform);
 }
 
 /** Names of builds by what was asked for: the rollouts of a run have one image, whatever happens to the folder meanwhile. */
@@ -31,7 +38,7 @@ const names = new Map<string, Promise<string>>();
  * Throws `task_invalid` for a context that no build may have.
  */
 export async function readBuilds(orders: ImageOrder[]): Promise<void> {
-  failures.clear();
+  forgotten = performance.now();
   for (const { build = null, platform = null } of orders) if (build !== null) names.delete(hashOf([build, platform]));
   for (const { build = null, platform = null } of orders) if (build !== null) await nameOf(build, platform);
 }
@@ -75,9 +82,11 @@ async function ensurePulled(docker: Docker, image: string, platform: string | nu
   });
 }
 
-const running = new Map<string, SharedWork<void>>();
+const running = perEngine(() => new Map<string, SharedWork<void>>());
 /** An image that could not be made fails each of its rollouts at once, and not after one more attempt for each. */
-const failures = new Map<string, { error: AlidadeError; at: number }>();
+const failures = perEngine(() => new Map<string, { error: AlidadeError; at: number }>());
+/** Failures of before this count no more. */
+let forgotten = 0;
 /** A registry that was away may be back. A build fails again from the same content. */
 const pullAgainMs = 60_000;
 
@@ -89,23 +98,24 @@ async function once(
   make: (options: PrepareOptions) => Promise<void>,
 ): Promise<void> {
   if (await hasImage(docker, image)) return;
-  const failure = failures.get(image);
-  if (failure && (failure.error.code === "image_build_failed" || performance.now() - failure.at < pullAgainMs)) throw failure.error;
+  const failure = failures(docker).get(image);
+  if (failure && failure.at >= forgotten && (failure.error.code === "image_build_failed" || performance.now() - failure.at < pullAgainMs))
+    throw failure.error;
   await space?.(signal);
-  const work = running.get(image) ?? new SharedWork<void>();
-  running.set(image, work);
+  const work = running(docker).get(image) ?? new SharedWork<void>();
+  running(docker).set(image, work);
   await work.join(signal, (stop) =>
     make({ signal: stop, progress })
       .catch((error: unknown) => {
         stop.throwIfAborted();
-        throw remembered(image, error);
+        throw remembered(docker, image, error);
       })
-      .finally(() => running.delete(image)),
+      .finally(() => running(docker).delete(image)),
   );
 }
 
-function remembered(image: string, cause: unknown): AlidadeError {
+function remembered(docker: Docker, image: string, cause: unknown): AlidadeError {
   const error = cause instanceof AlidadeError ? cause : new AlidadeError("sandbox_unavailable", `${image}: ${messageOf(cause)}`, { cause });
-  failures.set(image, { error, at: performance.now() });
+  failures(docker).set(image, { error, at: performance.now() });
   return error;
 }

@@ -7,8 +7,8 @@ export type StoredImage = {
   /** The engine's content id. */
   id: string;
   names: string[];
-  /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `pulled`: by Alidade. `local`: was there, and a run used it. */
-  kind: "base" | "built" | "owned" | "pulled" | "local";
+  /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `snapshot`: a sandbox that was kept. `pulled`: by Alidade. `local`: was there, and a run used it. */
+  kind: "base" | "built" | "owned" | "snapshot" | "pulled" | "local";
   /** Layers that it shares with others included. */
   bytes: number;
   /** Milliseconds since 1970. */
@@ -22,7 +22,7 @@ export type StoredImage = {
   in_use: string | null;
 };
 
-const kinds = ["base", "built", "owned"] as const;
+const kinds = ["base", "built", "owned", "snapshot"] as const;
 
 /** Last used first. */
 export async function listImages(docker: Docker, signal: AbortSignal): Promise<StoredImage[]> {

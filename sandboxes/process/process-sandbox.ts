@@ -42,6 +42,7 @@ export class ProcessSandbox implements Sandbox {
     writable: "root",
     disk_limit: "none",
     seccomp: "none",
+    engine: null,
   };
   readonly #folder: string;
   readonly #files: string;

@@ -1,0 +1,86 @@
+/**
+ * A sandbox as it is, kept as an image: its own layer, and what lies in its memory file systems. Its processes are not kept.
+ * The image is made twice: memory file systems are no part of a layer, so what is in them is put into the image of the
+ * layer, where a container that is never started holds it.
+ */
+import { randomBytes } from "node:crypto";
+import { addAbortSignal, type Readable } from "node:stream";
+import type Docker from "dockerode";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { engineWork, isNotFound } from "../docker/client.ts";
+import type { MemoryPlace } from "../docker/container.ts";
+import { unstarted } from "../docker/image.ts";
+import { noteUse } from "./image-uses.ts";
+
+const repository = "alidade/snapshot";
+/** The image that the first of a line of snapshots was made from: what it starts is started again. */
+const originLabel = "alidade.snapshot.origin";
+
+/** Returns the name of the image. `origin`: the content id of the image that the sandbox was made from. */
+export async function takeSnapshot(
+  docker: Docker,
+  container: Docker.Container,
+  { origin, places, run_id }: { origin: string; places: MemoryPlace[]; run_id: string },
+  signal: AbortSignal,
+): Promise<string> {
+  const tag = randomBytes(8).toString("hex");
+  const layer = `${repository}:${tag}-layer`;
+  const commit = (from: Docker.Container, name: string) => {
+    const options = { repo: repository, tag: name, pause: false, changes: `LABEL ${originLabel}=${origin}` };
+    return engineWork(docker).run(signal, () => from.commit(options));
+  };
+  try {
+    await commit(container, `${tag}-layer`);
+    await using holder = await unstarted(docker, layer);
+    for (const { target } of places) await copyFolder(container, holder.container, target, signal);
+    await commit(holder.container, tag);
+    await noteUse((await docker.getImage(`${repository}:${tag}`).inspect()).Id, { run_id });
+    return `${repository}:${tag}`;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw asAlidadeError(error, "sandbox_error", "The sandbox could not be kept as a snapshot: ");
+  } finally {
+    await docker
+      .getImage(layer)
+      .remove()
+      .catch(() => {}); // it was not made, or goes with the snapshot
+  }
+}
+
+/** The content id of the image that a snapshot began with. Throws `not_found`. */
+export async function originOf(docker: Docker, snapshot: string): Promise<string> {
+  const found = await docker
+    .getImage(snapshot)
+    .inspect()
+    .catch((error: unknown) => {
+      if (isNotFound(error)) return null;
+      throw error;
+    });
+  const origin = found?.Config.Labels?.[originLabel];
+  if (origin !== undefined) return origin;
+  throw new AlidadeError("not_found", `There is no snapshot ${JSON.stringify(snapshot)} on the Docker engine.`, { param: "snapshot" });
+}
+
+/** Puts what a snapshot's memory file systems held into those of a container that was made from it. */
+export async function restorePlaces(
+  docker: Docker,
+  snapshot: string,
+  container: Docker.Container,
+  places: MemoryPlace[],
+  signal: AbortSignal,
+): Promise<void> {
+  await using holder = await unstarted(docker, snapshot);
+  for (const { target } of places) await copyFolder(holder.container, container, target, signal);
+}
+
+/** No error when it is gone. */
+export async function removeSnapshot(docker: Docker, snapshot: string): Promise<void> {
+  await originOf(docker, snapshot);
+  await docker.getImage(snapshot).remove({ force: true });
+}
+
+/** The engine packs it on one side and unpacks it on the other; links in it are not followed. */
+async function copyFolder(from: Docker.Container, to: Docker.Container, folder: string, signal: AbortSignal): Promise<void> {
+  const archive = addAbortSignal(signal, (await from.getArchive({ path: `${folder}/.` })) as Readable);
+  await to.putArchive(archive, { path: folder, abortSignal: signal } as { path: string });
+}

@@ -1,0 +1,137 @@
+/**
+ * A second Docker engine that is as far away as another machine: it has network, mounts and processes of its own, sees no
+ * folder of ours, and is reached by mutual TLS alone. Everything goes with its first process.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
+import { dockerClient, hello } from "../../../sandboxes/docker/client.ts";
+import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
+import { connectEngine, type EngineAddress } from "../../../sandboxes/engines/engine-connection.ts";
+
+/** Not below /tmp, which the engine does not see. */
+const parent = "/var/tmp";
+
+export class SecondEngine implements AsyncDisposable {
+  readonly address: Required<EngineAddress>;
+  readonly docker: Docker;
+  readonly #name: string;
+  readonly #folder: string;
+  readonly #process: ChildProcess;
+  #ended: Promise<void> | null = null;
+
+  private constructor(name: string, folder: string, subnet: string) {
+    this.#name = name;
+    this.#folder = folder;
+    this.address = { host: `tcp://${subnet}.2:2376`, cert_path: join(folder, "client") };
+    makeCertificates(folder, `${subnet}.2`);
+    run("ip", "netns", "add", name);
+    run("ip", "link", "add", `${name}e`, "type", "veth", "peer", "name", `${name}i`, "netns", name);
+    run("ip", "addr", "add", `${subnet}.1/30`, "dev", `${name}e`);
+    run("ip", "link", "set", `${name}e`, "up");
+    run("ip", "-n", name, "addr", "add", `${subnet}.2/30`, "dev", `${name}i`);
+    run("ip", "-n", name, "link", "set", `${name}i`, "up");
+    this.docker = connectEngine(this.address);
+    this.#process = this.#launch();
+  }
+
+  /** With the base image on it. */
+  static async start(signal: AbortSignal): Promise<SecondEngine> {
+    const folder = mkdtempSync(join(parent, "alidade-engine-"));
+    const number = process.pid % 4096;
+    // One of 4096 small networks of those that sandboxes of Docker use too.
+    const engine = new SecondEngine(`al${number}`, folder, `172.${24 + (number >> 10)}.${(number >> 2) & 255}`);
+    try {
+      await engine.#ready(signal);
+      const local = await dockerClient(signal);
+      await ensureBaseImage({ signal });
+      await copyImage(local, engine.docker, baseImage, signal);
+      return engine;
+    } catch (error) {
+      await engine[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** As `DOCKER_HOST` and its like name it, for other processes. */
+  get env(): Record<string, string> {
+    return { DOCKER_HOST: this.address.host, DOCKER_TLS_VERIFY: "1", DOCKER_CERT_PATH: this.address.cert_path };
+  }
+
+  /** Takes the cable out, or puts it in again. */
+  connect(isConnected: boolean): void {
+    run("ip", "link", "set", `${this.#name}e`, isConnected ? "up" : "down");
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#ended ??= this.#end();
+    return this.#ended;
+  }
+
+  async #end(): Promise<void> {
+    const closed = new Promise((resolve) => this.#process.once("close", resolve));
+    if (this.#process.exitCode === null && this.#process.kill("SIGKILL")) await closed;
+    run("ip", "netns", "del", this.#name);
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    for (const group of ["cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd", "unified", "."])
+      run("sh", "-c", `find /sys/fs/cgroup/${group}/${this.#name} -depth -type d -delete 2>/dev/null || true`);
+  }
+
+  #launch(): ChildProcess {
+    const tls = ["--tlsverify", "--tlscacert", "$D/ca.pem", "--tlscert", "$D/server.pem", "--tlskey", "$D/server-key.pem"];
+    const listen = ["-H", this.address.host, ...tls, "--cgroup-parent", `/${this.#name}`, "--iptables=false", "--bridge=none"];
+    const own = ["/tmp", "/root", "/run", "/home"].map((path) => `mount -t tmpfs tmpfs ${path}`).join(" && ");
+    const script = `D=/var/lib/docker; mount --bind ${this.#folder} $D && ${own} && cd / && exec dockerd --storage-driver overlay2 ${listen.join(" ")}`;
+    const apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    return spawn("nsenter", [`--net=/run/netns/${this.#name}`, ...apart, "sh", "-c", script], { stdio: "ignore" });
+  }
+
+  async #ready(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      const answers = await hello(this.docker, signal).then(
+        () => true,
+        () => false,
+      );
+      if (answers) return;
+      if (this.#process.exitCode !== null) throw new Error(`dockerd ended with ${this.#process.exitCode}`);
+      await sleep(50);
+    }
+  }
+}
+
+/** What is missing for it, in a few words; null: it can be started here. */
+export function secondEngineMissing(): string | null {
+  if (process.platform !== "linux" || process.geteuid?.() !== 0) return "it needs root on Linux";
+  try {
+    run("sh", "-c", "command -v dockerd && command -v ip && command -v nsenter && command -v unshare && command -v openssl");
+    return null;
+  } catch {
+    return "one of dockerd, ip, nsenter, unshare and openssl is missing";
+  }
+}
+
+function makeCertificates(folder: string, address: string): void {
+  const openssl = (...args: string[]) => run("openssl", ...args);
+  const path = (name: string) => join(folder, name);
+  const makeKey = (name: string) => openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", path(`${name}-key.pem`));
+  makeKey("ca");
+  openssl("req", "-x509", "-new", "-key", path("ca-key.pem"), "-days", "2", "-subj", "/CN=ca", "-out", path("ca.pem"));
+  for (const name of ["server", "client"]) {
+    makeKey(name);
+    openssl("req", "-new", "-key", path(`${name}-key.pem`), "-subj", `/CN=${name}`, "-out", path(`${name}.csr`));
+    writeFileSync(path(`${name}.ext`), `subjectAltName=IP:${address}\nextendedKeyUsage=${name}Auth\n`);
+    const sign = ["-CA", path("ca.pem"), "-CAkey", path("ca-key.pem"), "-CAcreateserial", "-days", "2", "-extfile", path(`${name}.ext`)];
+    openssl("x509", "-req", "-in", path(`${name}.csr`), ...sign, "-out", path(`${name}.pem`));
+  }
+  mkdirSync(path("client"));
+  const own = { "ca.pem": "ca.pem", "client.pem": "cert.pem", "client-key.pem": "key.pem" };
+  for (const [from, to] of Object.entries(own)) cpSync(path(from), path(`client/${to}`));
+}
+
+function run(command: string, ...args: string[]): void {
+  execFileSync(command, args, { stdio: ["ignore", "ignore", "pipe"] });
+}
