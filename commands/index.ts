@@ -78,6 +78,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./export.ts")).exportCommand,
   },
   {
+    name: "tasks",
+    summary: "list, show and validate tasks, and write prompts for a trainer's data loader",
+    load: async () => (await import("./tasks/tasks.ts")).tasks,
+  },
+  {
     name: "images",
     summary: "prepare, list and prune the images that sandboxes are made from",
     load: async () => (await import("./images/images.ts")).images,

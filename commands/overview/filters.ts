@@ -61,7 +61,7 @@ function byReward(text: string): Test {
 }
 
 /** Each star takes what lies before the next piece, so a glob of many stars costs no more than its text is long. */
-function toMatch(glob: string): (text: string) => boolean {
+export function toMatch(glob: string): (text: string) => boolean {
   const [first = "", ...rest] = glob.split("*");
   const last = rest.pop();
   if (last === undefined) return (text) => text === first;

@@ -1,0 +1,165 @@
+/** `alidade tasks list | show | validate | export`: what a set of tasks holds, before any of it is run. */
+import { resolve } from "node:path";
+import { type Command, InvalidArgumentError } from "commander";
+import { stringify } from "yaml";
+import { AlidadeError } from "../../errors.ts";
+import type { Task } from "../../schema/task.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { promptFormats } from "../../tasks/prompts/index.ts";
+import { factsOf } from "../../tasks/prompts/prompt-row.ts";
+import { parseShard, type Shard, selectTasks } from "../../tasks/select-tasks.ts";
+import { type HashedTask, type TaskSet, taskSetOf } from "../../tasks/task-set.ts";
+import { print, say, table } from "../command-line.ts";
+import { openOutput } from "../export-output.ts";
+import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
+import { toMatch } from "../overview/filters.ts";
+import { terminal } from "../terminal.ts";
+
+type TaskTest = (task: Task) => boolean;
+type TasksFlags = {
+  task?: TaskTest;
+  label?: TaskTest[];
+  shuffle?: string;
+  shard?: Shard;
+  for?: string;
+  out?: string;
+  grader?: string[];
+  taskFormat?: string[];
+  json?: boolean;
+};
+
+const trainers = promptFormats.map(({ name }) => name).join(", ");
+
+export function tasks(program: Command): void {
+  program
+    .command("tasks")
+    .description(
+      "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",
+    )
+    .argument("<action>", "list, show, validate or export")
+    .argument("<paths...>", "task files or folders; `file#id` is one task of a file")
+    .option("--task <glob>", "those with this id; * stands for any characters", byId)
+    .option("--label <name=glob>", "those with this label; several times for several", (text, tests: TaskTest[] = []) => [
+      ...tests,
+      byLabel(text),
+    ])
+    .option("--shuffle <seed>", "mix their order by this word: the same one gives the same order everywhere")
+    .option("--shard <i/n>", "the i-th of n parts of what is left, after mixing", parseShard)
+    .option("--for <trainer>", `of export: ${trainers}`)
+    .option("-o, --out <file>", "of export: default is stdout")
+    .addOption(graderOption())
+    .addOption(taskFormatOption())
+    .option("--json", "print one JSON object")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade tasks list verified.parquet --label 'repo=django/*' --shuffle 7 --shard 1/8\n  alidade tasks show my-tasks/#fix-slug\n  alidade tasks validate my-tasks/\n  alidade tasks export verified.parquet --for verl -o prompts.jsonl",
+    )
+    .action(async (action: string, paths: string[], flags: TasksFlags) => {
+      const act = actions.get(action);
+      if (act === undefined)
+        throw new AlidadeError("config_invalid", `"${action}" is no action: alidade tasks ${[...actions.keys()].join(" | ")}`, {
+          param: "action",
+        });
+      const loaded = await loadSets(paths, flags);
+      await act(loaded, flags);
+      for (const message of loaded.leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
+      if (loaded.leftOut.length > 0) terminal().exitCode = 1;
+    });
+}
+
+type Loaded = { sets: TaskSet[]; leftOut: string[] };
+const actions = new Map<string, (loaded: Loaded, flags: TasksFlags) => Promise<void> | void>([
+  ["list", list],
+  ["show", show],
+  ["validate", validate],
+  ["export", exportPrompts],
+]);
+
+/** The set's id and hash are those of all its tasks; the tasks are those that are chosen. */
+async function loadSets(paths: string[], flags: TasksFlags): Promise<Loaded> {
+  const signal = terminal().stopSignal();
+  const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
+  const leftOut: string[] = [];
+  const options = {
+    ...plugIns,
+    signal,
+    progress: (text: string) => say(`  ${text}`),
+    onLeftOut: ({ message }: AlidadeError) => void leftOut.push(message),
+  };
+  const sets: TaskSet[] = [];
+  for (const path of paths) {
+    const all = await loadTasks(path.includes("#") ? path : resolve(path), options);
+    const set = await taskSetOf(resolve(path), all, plugIns.graders);
+    sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choiceOf(flags)) });
+  }
+  return { sets, leftOut };
+}
+
+function choiceOf({ task, label = [], shuffle, shard }: TasksFlags) {
+  return { tests: task ? [task, ...label] : label, ...(shuffle !== undefined && { shuffle }), ...(shard && { shard }) };
+}
+
+function byId(glob: string): TaskTest {
+  const fits = toMatch(glob);
+  return ({ task_id }) => fits(task_id);
+}
+
+function byLabel(text: string): TaskTest {
+  const at = text.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("Give a name, = and a value, such as repo=django/*.");
+  const [name, fits] = [text.slice(0, at), toMatch(text.slice(at + 1))];
+  return ({ labels }) => Object.hasOwn(labels, name) && fits(labels[name] ?? "");
+}
+
+function list({ sets, leftOut }: Loaded, flags: TasksFlags): void {
+  if (flags.json) print(JSON.stringify({ task_sets: sets.map(described), left_out: leftOut }));
+  for (const set of flags.json ? [] : sets) {
+    print(`${set.id}  version ${set.version ?? "–"}  hash ${set.hash}  ${set.tasks.length} tasks`);
+    const rows = set.tasks.map(({ task, hash }) => [task.task_id, task.data_source, task.environment.image ?? "–", task.grader.kind, hash]);
+    print(table(["task", "source", "image", "grader", "hash"], rows));
+  }
+}
+
+function described({ id, version, hash, tasks }: TaskSet) {
+  const each = ({ task: { task_id, data_source, labels, environment, grader }, hash: task_hash }: HashedTask) => ({
+    task_id,
+    task_hash,
+    data_source,
+    image: environment.image,
+    grader: grader.kind,
+    labels,
+  });
+  return { id, version, hash, tasks: tasks.map(each) };
+}
+
+function show({ sets }: Loaded, flags: TasksFlags): void {
+  const found = sets.flatMap((set) => set.tasks);
+  if (flags.json) print(JSON.stringify({ tasks: found.map(({ task, hash }) => ({ ...task, task_hash: hash })) }));
+  else for (const { task, hash } of found) print(`# ${hash}\n${stringify(task)}`);
+}
+
+function validate({ sets, leftOut }: Loaded, flags: TasksFlags): void {
+  const count = sets.reduce((sum, set) => sum + set.tasks.length, 0);
+  if (flags.json) print(JSON.stringify({ valid: count, left_out: leftOut }));
+  else print(`${count} tasks can be loaded, ${leftOut.length} cannot. What they grade is for \`alidade check\`.`);
+}
+
+async function exportPrompts({ sets }: Loaded, flags: TasksFlags): Promise<void> {
+  const format = promptFormats.find(({ name }) => name === flags.for);
+  if (format === undefined)
+    throw new AlidadeError(
+      "config_invalid",
+      `--for is ${flags.for === undefined ? "missing" : JSON.stringify(flags.for)}: give one of ${trainers}`,
+      {
+        param: "for",
+      },
+    );
+  await using output = await openOutput(flags.out);
+  let index = 0;
+  for (const set of sets)
+    for (const hashed of set.tasks)
+      output.stream.write(`${JSON.stringify(format.row(factsOf(set, hashed), hashed.task.instruction, index++))}\n`);
+  if (flags.out !== undefined) await new Promise<void>((done, failed) => output.stream.once("error", failed).end(done));
+  await output.keep();
+  say(`${index} rows for ${format.title}`);
+}

@@ -1,0 +1,92 @@
+/** Tasks under one name: what a data set of prompts and a run say of where their tasks are from. */
+import { readFile, stat } from "node:fs/promises";
+import { basename, join, relative } from "node:path";
+import { parse } from "yaml";
+import { z } from "zod";
+import { messageOf } from "../errors.ts";
+import { hashTree, isBelow, readFolder } from "../files/file-tree.ts";
+import type { Grader } from "../graders/grader.ts";
+import { graderOf } from "../graders/index.ts";
+import { cacheRoot } from "../host/cache-folder.ts";
+import { nodeInside } from "../sandboxes/node-mount.ts";
+import { hashOf } from "../schema/ids.ts";
+import type { Task } from "../schema/task.ts";
+import { nodeWord } from "./node-environment.ts";
+import { parseTask, taskError } from "./task-error.ts";
+
+export type TaskSet = {
+  id: string;
+  /** null: nothing says one. */
+  version: string | null;
+  /** The contents of its tasks, in any order and in any place, give the same hash. */
+  hash: string;
+  tasks: HashedTask[];
+};
+export type HashedTask = { task: Task; hash: string };
+
+const About = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9][\w./-]{0,99}$/, "is no name: letters, digits, dots, dashes, underscores and slashes are wanted")
+    .optional(),
+  version: z.string().min(1).max(100).optional(),
+});
+
+const aboutFile = "task-set.yaml";
+
+/** `path`: the file or folder that they were loaded from. A folder's `task-set.yaml` gives it an id and a version. */
+export async function taskSetOf(path: string, tasks: Task[], graders?: readonly Grader[]): Promise<TaskSet> {
+  const { id = stemOf(path), version = null } = await aboutSet(path);
+  const hashed = await Promise.all(tasks.map(async (task) => ({ task, hash: await contentHash(task, graders) })));
+  return { id, version, hash: hashOf(hashed.map(({ hash }) => hash).sort()).slice(0, 16), tasks: hashed };
+}
+
+function stemOf(path: string): string {
+  return basename(path).replace(/\.(?:jsonl|json|parquet|ya?ml)$/, "");
+}
+
+async function aboutSet(path: string): Promise<z.infer<typeof About>> {
+  const file = join(path, aboutFile);
+  const isFolder = await stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  const text = isFolder ? await readFile(file, "utf8").catch(() => null) : null;
+  return text === null ? {} : parseTask(About, documentOf(text, file), file);
+}
+
+function documentOf(text: string, file: string): unknown {
+  try {
+    return parse(text, { maxAliasCount: 100 });
+  } catch (error) {
+    throw taskError(file, "the file", `is not YAML: ${messageOf(error)}`);
+  }
+}
+
+/** The same on every machine: folders of the host count by what is in them. */
+async function contentHash(task: Task, graders?: readonly Grader[]): Promise<string> {
+  const { environment, grader } = task;
+  const folders = graderOf(grader, graders).folders ?? [];
+  const mounts = Object.entries(environment.mounts).map(
+    async ([inside, path]) => [inside, inside === nodeInside ? nodeWord : await folderHash(path)] as const,
+  );
+  const fields = folders.map(async (field) => [field, await folderHash(grader[field])] as const);
+  return hashOf({
+    ...task,
+    gold_files: await folderHash(task.gold_files),
+    grader: { ...grader, ...Object.fromEntries(await Promise.all(fields)) },
+    environment: {
+      ...environment,
+      files: await folderHash(environment.files),
+      mounts: Object.fromEntries(await Promise.all(mounts)),
+      build: environment.build && { ...environment.build, context: await folderHash(environment.build.context) },
+    },
+  }).slice(0, 16);
+}
+
+/** Folders of the cache are named after what is in them. */
+async function folderHash(path: unknown): Promise<unknown> {
+  if (typeof path !== "string") return path;
+  const cache = cacheRoot();
+  return isBelow(path, cache) ? relative(cache, path) : hashTree(await readFolder(path));
+}
