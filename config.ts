@@ -169,6 +169,10 @@ export const Config = z.strictObject({
     .describe("engines that sandboxes are spread over, instead of the one of this machine; a word is an address, as `host`"),
   graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
   task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
+  task_env: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("names of this host's variables that tasks may read where they ask for them (Harbor's form); others are refused"),
   unsafe_host: z
     .boolean()
     .default(false)

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
+import { environmentsOf } from "../graders/index.ts";
 import { currentOwner } from "../host/owner.ts";
 import { fitOneByOne } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -12,6 +13,7 @@ import { newId } from "../schema/ids.ts";
 import { loadTaskSets } from "../tasks/index.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
 import { describeVerdict } from "./show/describe-verdict.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
@@ -27,6 +29,7 @@ export function check(program: Command): void {
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
     .addOption(graderOption())
     .addOption(taskFormatOption())
+    .addOption(taskEnvOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
     .option("--json", "print one JSON object")
@@ -47,12 +50,19 @@ export function check(program: Command): void {
       const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
       const leftOut: string[] = [];
       const onLeftOut = ({ message }: AlidadeError): void => void leftOut.push(message);
-      const tasks = await loadTaskSets(places, { ...plugIns, signal, progress: (text) => say(`  ${text}`), onLeftOut });
+      const tasks = await loadTaskSets(places, {
+        ...plugIns,
+        ...grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true }),
+        signal,
+        progress: (text) => say(`  ${text}`),
+        onLeftOut,
+      });
       checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
       fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
-      const environments = tasks.map(({ environment }) => environment);
+      const wanted = environmentsOf(tasks, plugIns.graders);
+      const environments = wanted.map(({ environment }) => environment);
       const owner = { run_id: newId("run"), owner: await currentOwner() };
-      const user = { run_id: owner.run_id, tasks: tasks.map(({ task_id }) => task_id) };
+      const user = { run_id: owner.run_id, tasks: wanted.map(({ task_id }) => task_id) };
       await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`), user });
       const results: CheckResult[] = [];
       for (const task of tasks)
@@ -100,6 +110,7 @@ type CheckFlags = {
   unsafeHost?: boolean;
   grader?: string[];
   taskFormat?: string[];
+  taskEnv?: string[];
   overcommit?: boolean;
   allowPublicNetwork?: boolean;
   json?: boolean;

@@ -38,6 +38,7 @@ import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
@@ -64,6 +65,7 @@ export function run(program: Command): void {
     .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
     .addOption(graderOption())
     .addOption(taskFormatOption())
+    .addOption(taskEnvOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
@@ -125,6 +127,7 @@ type RunFlags = SessionFlags &
     unsafeHost?: boolean;
     grader?: string[];
     taskFormat?: string[];
+    taskEnv?: string[];
     concurrency?: number;
     warm?: number;
     imagesGb?: number;
@@ -154,6 +157,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       unsafe_host: flags.unsafeHost,
       graders: flags.grader,
       task_formats: flags.taskFormat,
+      task_env: flags.taskEnv,
       ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },
       warm: { sandboxes: flags.warm },
@@ -220,7 +224,7 @@ export async function executeRun(options: {
     progress(`LEFT OUT: ${error.message}`);
     options.onLeftOut?.(error);
   };
-  const tasks = await loadTaskSets(config.tasks, { ...plugIns, signal, progress, onLeftOut });
+  const tasks = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress, onLeftOut });
   checkPublicNetwork(tasks, config.allow_public_network);
   checkTiers(tasks, config.min_tier, backend, plugIns.graders);
   const { concurrency, note } = fitMachine(

@@ -4,7 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import { temporaryLayers, type WorkLayer } from "../files/layer.ts";
-import type { NetworkRules } from "../sandboxes/network/open-network.ts";
+import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { conceal } from "../sandboxes/set-up.ts";
 import type { Verdict } from "../schema/rollout.ts";
@@ -52,14 +52,14 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
 }
 
 async function knownSolution(task: Task, backend: SandboxBackend, options: CheckOptions, folder: string): Promise<WorkLayer> {
-  if (task.gold_files === null && task.gold_patch === null)
+  if (task.gold_files === null && task.gold_patch === null && !task.gold_script)
     throw new AlidadeError(
       "task_invalid",
-      `${task.task_id} has neither gold_patch nor gold_files: give one of them in its task.yaml: check grades a known solution`,
+      `${task.task_id} has no gold_patch, gold_files or gold_script (solution/solve.sh of Harbor): give one of them: check grades a known solution`,
       { param: "gold_patch" },
     );
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
-  return (await goldWork(task, sandbox, folder)) as WorkLayer;
+  return (await goldWork(task, sandbox, folder, { signal: options.signal, rules: options.rules ?? plainRules() })) as WorkLayer;
 }
 
 /** What a rollout does, with a known work in the place of an agent's; null: it does nothing. */

@@ -51,9 +51,9 @@ async function gradesItsOwn(context: GradeContext): Promise<boolean> {
   return gold !== null && (await isGraded(gold));
 }
 
-async function goldOf({ task, fresh }: GradeContext, folder: string): Promise<WorkLayer | null> {
+async function goldOf({ task, fresh, signal }: GradeContext, folder: string): Promise<WorkLayer | null> {
   await using delivered = await fresh();
-  return goldWork(task, delivered, folder);
+  return await goldWork(task, delivered, folder, { signal });
 }
 
 function atFault(task: Task, verdict: Verdict): Verdict {
@@ -121,18 +121,20 @@ export function gradeLimits(limits: Limits): Limits {
 export type SandboxOwner = { run_id: string; owner: string; rules?: NetworkRules; setUp?: WorkLayer | null };
 
 /**
- * A fresh sandbox of the task's environment for the grader, under the rollout's name so that the reaper finds it. One
- * that cannot be released is left to it: the verdict is what it is.
+ * A fresh sandbox of the task's environment for the grader, or of another one that it names, under the rollout's name so
+ * that the reaper finds it. One that cannot be released is left to it: the verdict is what it is.
  */
 export function freshSandbox(
   context: Pick<GradeContext, "task" | "signal">,
   sandboxes: Pick<SandboxBackend, "create">,
   owner: SandboxOwner,
 ) {
-  const task = gradingTask(context.task);
-  return async () => {
+  return async (other: Partial<Pick<Task, "environment" | "limits">> = {}) => {
+    const task = gradingTask({ ...context.task, ...other });
     const rules = owner.rules ?? plainRules();
-    const sandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules }, context.signal);
+    // What the task's own set-up left belongs to its own environment.
+    const setUp = task.environment === context.task.environment ? (owner.setUp ?? null) : null;
+    const sandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules, setUp }, context.signal);
     const [exec, release] = [sandbox.exec.bind(sandbox), sandbox[Symbol.asyncDispose].bind(sandbox)];
     sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
     await using scope = new AsyncDisposableStack();

@@ -2,7 +2,7 @@
 import type { WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Tier, Verdict } from "../schema/rollout.ts";
-import type { GraderSpec, Task } from "../schema/task.ts";
+import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
 /** Models behind the proxy for a grader, in a session of its own, which is recorded and never trained. */
@@ -23,8 +23,13 @@ export type GradeContext = {
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
   sampler?: GraderSampler;
-  /** A fresh sandbox of the task's environment as it is delivered to an agent; the grader releases it. */
-  fresh(): Promise<Sandbox>;
+  /**
+   * A fresh sandbox of the task's environment as it is delivered to an agent, or of another environment; the grader releases
+   * it.
+   */
+  fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<Sandbox>;
+  /** The agent's own sandbox, with all that runs in it, where the run grades there (`gradesLive`). The grader leaves it as it is. */
+  live?: Sandbox;
   /** What isolated the agent from this machine; absent where that is unknown. */
   isolation?: Verdict["isolation"];
   /** Origins of servers that a task may name for its grading (`grader_origins`). Absent: none. */
@@ -46,6 +51,10 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly spec?: { parse(value: unknown): Spec };
   /** Fields of the spec that name a folder beside the task file; null there is none. The loader makes them absolute. */
   readonly folders?: readonly string[];
+  /** Environments beside the task's own that it asks `fresh` for: their images are made before the run. */
+  readonly environments?: (spec: Spec) => Environment[];
+  /** It can grade in the agent's own sandbox (`live`), where a run asks for that. */
+  readonly gradesLive?: boolean;
   /** It is given a `sampler`. */
   readonly asksModels?: boolean;
   /** Where specs of other graders stand in its own. */

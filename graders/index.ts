@@ -1,10 +1,11 @@
 /** The graders; a new one is a file here and a line below. */
 
 import { namedIn, registryOf } from "../host/plug-ins.ts";
-import type { GraderSpec } from "../schema/task.ts";
+import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import { answer } from "./answer.ts";
 import { composite } from "./composite.ts";
 import type { Grader } from "./grader.ts";
+import { harbor } from "./harbor.ts";
 import { script } from "./script.ts";
 import { state } from "./state.ts";
 import { tests } from "./tests.ts";
@@ -14,13 +15,15 @@ export const graderRegistry = registryOf<Grader>({
   noun: "grader",
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
-  list: [tests, script, state, answer, trajectory, composite] as unknown as readonly Grader[],
+  list: [tests, script, harbor, state, answer, trajectory, composite] as unknown as readonly Grader[],
   members: {
     name: "text",
     title: "text",
     version: "text?",
     spec: "object?",
     folders: "list?",
+    environments: "function?",
+    gradesLive: "boolean?",
     asksModels: "boolean?",
     parts: "object?",
     tier: "function?",
@@ -43,4 +46,12 @@ export function specOfGrader(spec: GraderSpec, known?: readonly Grader[]): Grade
 export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean {
   const { asksModels: asks = false, parts } = graderOf(spec, known);
   return asks || (parts?.of(spec).some((part) => asksModels(part, known)) ?? false);
+}
+
+/** The environment of each task, and those that its grader makes of its own: what is to be prepared before the first sandbox. */
+export function environmentsOf(tasks: readonly Task[], known?: readonly Grader[]): { task_id: string; environment: Environment }[] {
+  return tasks.flatMap(({ task_id, environment, grader }) => {
+    const others = graderOf(grader, known).environments?.(specOfGrader(grader, known)) ?? [];
+    return [environment, ...others].map((one) => ({ task_id, environment: one }));
+  });
 }

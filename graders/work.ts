@@ -91,6 +91,8 @@ export type Except = {
   protected?: string[];
   /** Files that are put there afterwards and win. */
   over?: TreeFile[];
+  /** What else stays as it was delivered, by its absolute path. */
+  heldBack?: (entry: Pick<LayerEntry, "path" | "type" | "kind">) => boolean;
 };
 
 /** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. */
@@ -175,13 +177,13 @@ async function* only(work: WorkLayer, isPlaced: (entry: Placeable) => boolean): 
 type Placeable = Pick<LayerEntry, "path" | "type" | "kind">;
 
 /** `held`: folders of the fresh sandbox that hold protected files. */
-function placedBy(workdir: string, { protected: globs = [], over = [] }: Except, held: Set<string>) {
+function placedBy(workdir: string, { protected: globs = [], over = [], heldBack }: Except, held: Set<string>) {
   const files = new Set(over.map(({ path }) => path));
   const folders = new Set([...[...files].flatMap(foldersAbove), ...held]);
   // Folders in which a glob finds files: a link in the place of one would bring files of its own.
   const above = globs.flatMap((glob) => foldersAbove(glob.replace(/\*\*.*/s, "")));
-  return ({ path, type }: Placeable): boolean => {
-    if (isInside(path.slice(1), notGraded)) return false;
+  return ({ path, type, kind }: Placeable): boolean => {
+    if (isInside(path.slice(1), notGraded) || heldBack?.({ path, type, kind })) return false;
     if (!path.startsWith(`${workdir}/`)) return true;
     const name = path.slice(workdir.length + 1);
     if (matchesAny(name, globs) || files.has(name) || foldersAbove(name).some((parent) => files.has(parent))) return false;

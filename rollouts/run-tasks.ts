@@ -1,5 +1,6 @@
 /** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
 import { AlidadeError, messageOf } from "../errors.ts";
+import { environmentsOf } from "../graders/index.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { reconstruct } from "../reconstruct/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -70,8 +71,9 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   checkPublicNetwork(tasks, setup.network?.allow_public ?? false);
-  const environments = tasks.map(({ environment }) => environment);
-  const user = { run_id: setup.run_id, tasks: tasks.map(({ task_id }) => task_id) };
+  const wanted = environmentsOf(tasks, setup.graders);
+  const environments = wanted.map(({ environment }) => environment);
+  const user = { run_id: setup.run_id, tasks: wanted.map(({ task_id }) => task_id) };
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
   await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user, space });
   await packOf(setup, harness, signal);

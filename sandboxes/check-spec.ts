@@ -13,12 +13,13 @@ export function leaseDeadline(limits: Limits): number {
   return Date.now() + (limits.init_seconds + limits.agent_seconds + limits.grade_seconds) * 1000 + leaseSlackMs;
 }
 
-/** Throws `config_invalid` for paths that no sandbox can have. */
+/** Throws `config_invalid` for paths that no sandbox can have. Where everything is writable the workdir may be `/`. */
 export function checkSpec(spec: SandboxSpec): void {
   for (const [field, path] of [["workdir", spec.workdir], ...Object.keys(spec.mounts).map((key) => ["mounts", key])] as [
     string,
     string,
   ][]) {
+    if (field === "workdir" && path === "/" && spec.writable === "root") continue;
     if (!posix.isAbsolute(path) || posix.normalize(path) !== path || path === "/" || path.endsWith("/") || path.includes("\0")) {
       throw new AlidadeError("config_invalid", `The sandbox's ${field} "${path}" must be an absolute, normal path other than "/".`, {
         param: field,
@@ -30,12 +31,14 @@ export function checkSpec(spec: SandboxSpec): void {
 /** Throws `task_invalid` for what no sandbox of this backend can be. */
 export function checkEnvironments(environments: Environment[], title: string, { users, images, network }: Capabilities): void {
   for (const environment of environments) {
-    const { user, platform, build } = environment;
+    const { user, platform, build, image, writable } = environment;
     for (const { field, access } of networksOf(environment))
       if (access !== "none" && network !== "none")
         throw impossible(field, shown(access), `sandboxes in ${title} reach all that this machine reaches`);
     if (!users.includes(user)) throw impossible("user", user, `sandboxes in ${title} have the user ${users.join(" or ")}`);
     if (platform !== null && !images) throw impossible("platform", platform, `sandboxes in ${title} are made from no image`);
+    if (image !== null && writable === "root" && !images)
+      throw impossible("writable", writable, `sandboxes in ${title} have the files of this machine and none of the image`);
     if (build !== null && !images) throw impossible("build", JSON.stringify(build), `sandboxes in ${title} are made from no image`);
   }
 }

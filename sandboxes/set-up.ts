@@ -16,25 +16,33 @@ export async function setUp(sandbox: Sandbox, task: Prepared, rules: NetworkRule
   const { setup } = task.environment;
   if (setup === null) return;
   await using network = await openNetwork(sandbox, "setup", setup.network, rules);
-  await runStep(sandbox, task, { name: "environment.setup", command: setup.command, env: network.env, rules }, signal);
+  await runStep(sandbox, task, { name: "environment.setup", command: setup.command, user: setup.user, env: network.env, rules }, signal);
 }
 
 /** Runs `environment.conceal` before an agent gets the sandbox. Throws as `setUp` does. */
 export async function conceal(sandbox: Sandbox, task: Prepared, signal: AbortSignal): Promise<void> {
   const { conceal: command } = task.environment;
-  if (command !== null) await runStep(sandbox, task, { name: "environment.conceal", command, env: {}, rules: null }, signal);
+  if (command !== null)
+    await runStep(sandbox, task, { name: "environment.conceal", command, user: "sandbox", env: {}, rules: null }, signal);
 }
 
-type PreparationStep = { name: string; command: string[]; env: Record<string, string>; rules: NetworkRules | null };
+type PreparationStep = {
+  name: string;
+  command: string[];
+  user: "sandbox" | "root";
+  env: Record<string, string>;
+  rules: NetworkRules | null;
+};
 
 async function runStep(
   sandbox: Sandbox,
   { environment, limits }: Prepared,
-  { name, command, env, rules }: PreparationStep,
+  { name, command, user, env, rules }: PreparationStep,
   signal: AbortSignal,
 ): Promise<void> {
   const { exit_code, stdout, stderr, timed_out } = await sandbox.exec(command, {
     cwd: environment.workdir,
+    ...(user === "root" && { user }),
     env: { ...envInside(environment, sandbox), ...env },
     timeout_ms: limits.init_seconds * 1000,
     keep_output: "end",

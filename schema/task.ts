@@ -89,10 +89,11 @@ export const Environment = z
     ),
     setup: z
       .strictObject({
-        command: z.array(z.string()).min(1).describe("run in the workdir, as the sandbox's user, after the task's files were put there"),
+        command: z.array(z.string()).min(1).describe("run in the workdir, after the task's files were put there"),
         network: NetworkAccess.default("none").describe(
           "what this command reaches; cut before the agent starts, and before a work is graded",
         ),
+        user: z.enum(["sandbox", "root"]).default("sandbox").describe("sandbox: the sandbox's own user; root: uid 0, without capabilities"),
       })
       .nullable()
       .default(null),
@@ -111,6 +112,15 @@ export const Environment = z
     message: "an environment has an image or a build, and not both",
   });
 export type Environment = z.infer<typeof Environment>;
+
+/** A script that makes the known solution inside a sandbox, for tasks whose solution is no patch. */
+export const GoldScript = z.strictObject({
+  files: z.string().min(1).describe("folder on the host; the loader resolves the path"),
+  at: AbsolutePath.default("/solution").describe("where its files are put in the sandbox; gone again before the work is taken out"),
+  command: z.array(z.string()).min(1).describe("run in the workdir as the sandbox's user; its exit code says nothing"),
+  env: z.record(z.string(), z.string()).default({}),
+});
+export type GoldScript = z.infer<typeof GoldScript>;
 
 /** Which grader, and what that one is told (`graders/`): its own schema reads the rest where a task is loaded. */
 export const GraderSpec = z.looseObject({ kind: z.string().min(1) });
@@ -132,6 +142,8 @@ export const Task = z.strictObject({
   gold_patch: z.string().nullable().default(null),
   /** Or a folder on the host with files that are copied over the base; the loader resolves the path. */
   gold_files: z.string().nullable().default(null),
+  /** Or a script that is run in a sandbox of its own. */
+  gold_script: GoldScript.optional(),
   data_source: z.string().nullable().default(null),
   labels: z.record(z.string(), z.string()).default({}),
 });

@@ -3,12 +3,13 @@ import { resolve } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { registryOf } from "../host/plug-ins.ts";
 import type { Task } from "../schema/task.ts";
+import { harbor } from "./harbor.ts";
 import { exists } from "./host-path.ts";
 import { native } from "./native.ts";
 import { sweRow } from "./swe/index.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
-export const taskFormats = [native, sweRow] as const satisfies readonly TaskFormat[];
+export const taskFormats = [native, harbor, sweRow] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({
   noun: "task format",

@@ -8,6 +8,10 @@ export type LoadOptions = {
   graders?: readonly Grader[];
   /** The forms that are known, in the order in which they are asked; the built-in ones where left out. */
   formats?: readonly TaskFormat[];
+  /** Variables of the host that tasks may read, by their names; none where left out. */
+  env?: Readonly<Record<string, string>>;
+  /** The operator allows the public network: tasks of a format whose default it is get it. */
+  allowPublic?: boolean;
   /** Only these tasks are prepared (sources fetched, dependencies installed); all of them when absent. */
   only?: ReadonlySet<string>;
   /**

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../errors.ts";
+import { environmentsOf } from "../../graders/index.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { ImageStore } from "../../sandboxes/sandbox.ts";
@@ -9,6 +10,7 @@ import { newId } from "../../schema/ids.ts";
 import { loadTaskSets } from "../../tasks/index.ts";
 import { print, say, table, toNumber } from "../command-line.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "../flags/plug-in-flags.ts";
+import { grantsOf, taskEnvOption } from "../flags/task-grants.ts";
 import { terminal } from "../terminal.ts";
 import { nameOf, shortId, sizeText, tableOf } from "./image-table.ts";
 
@@ -20,6 +22,7 @@ type ImagesFlags = {
   dockerEngine?: EngineAddress[];
   grader?: string[];
   taskFormat?: string[];
+  taskEnv?: string[];
   json?: boolean;
 };
 
@@ -39,6 +42,7 @@ export function images(program: Command): void {
     .addOption(dockerEngineOption())
     .addOption(graderOption())
     .addOption(taskFormatOption())
+    .addOption(taskEnvOption())
     .option("--json", "print one JSON object")
     .addHelpText(
       "after",
@@ -81,12 +85,13 @@ async function prepare(paths: string[], flags: ImagesFlags, signal: AbortSignal)
     progress(`LEFT OUT: ${message}`);
     terminal().exitCode = 1;
   };
-  const tasks = await loadTaskSets(places, { ...plugIns, signal, progress, onLeftOut });
+  const tasks = await loadTaskSets(places, { ...plugIns, ...grantsOf({ task_env: flags.taskEnv ?? [] }), signal, progress, onLeftOut });
+  const wanted = environmentsOf(tasks, plugIns.graders);
   const prepared = await store.prepare(
-    tasks.map(({ environment }) => environment),
-    { signal, progress, user: { run_id: newId("run"), tasks: tasks.map(({ task_id }) => task_id) } },
+    wanted.map(({ environment }) => environment),
+    { signal, progress, user: { run_id: newId("run"), tasks: wanted.map(({ task_id }) => task_id) } },
   );
-  const rows = tasks.map(({ task_id }, index) => {
+  const rows = wanted.map(({ task_id }, index) => {
     const found = prepared[index];
     return found?.error === null
       ? { task_id, image: found.image, image_digest: found.id, image_repo_digest: found.repo_digest, bytes: found.bytes, error: null }

@@ -394,7 +394,8 @@ export class DockerSandbox implements Sandbox {
 
   /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
   #own(argv: string[], user: string): Promise<Finished> {
-    const places = [this.#spec.workdir, ...this.#places.map(({ target }) => target)];
+    // Below a workdir "/" lies everything, and the image's programs are all that there is.
+    const places = [this.#spec.workdir, ...this.#places.map(({ target }) => target)].filter((place) => place !== "/");
     const isOurs = (folder: string) => folder.startsWith("/") && !places.some((place) => isBelow(posix.resolve(folder), place));
     const PATH = this.#path.split(":").filter(isOurs).join(":");
     const env = { PATH, LD_PRELOAD: "", LD_LIBRARY_PATH: "" };

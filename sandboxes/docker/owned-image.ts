@@ -40,7 +40,8 @@ export async function ownedImage(docker: Docker, image: string, workdir: string,
 
 async function make(docker: Docker, image: string, workdir: string, user: number): Promise<OwnedImage> {
   if (!(await isFolder(docker, image, workdir))) return { image, hasWorkdir: false };
-  if (user === 0) return { image, hasWorkdir: true };
+  // The whole image is not given away.
+  if (user === 0 || workdir === "/") return { image, hasWorkdir: true };
   const tag = createHash("sha256").update(`${image} ${workdir} ${user}`).digest("hex").slice(0, 16);
   const name = `alidade/owned:${tag}`;
   if (!(await hasImage(docker, name))) await giveAway(docker, image, workdir, user, tag);

@@ -1,4 +1,5 @@
 /** What a Dockerfile asks for: the images that it starts from, and what a builder must know. Read line by line; nothing of it runs. */
+import { posix } from "node:path";
 import type { Build } from "../../schema/task.ts";
 
 type Instruction = { word: string; rest: string; line: number };
@@ -112,4 +113,28 @@ function withValues(text: string, values: Map<string, string>): string | null {
     return value ?? "";
   });
   return isKnown && !result.includes("$") ? result : null;
+}
+
+/** How the last stage starts: null where it is as in the image that it begins with. */
+export type LastStage = { from: string | null; workdir: string | null; user: string | null };
+
+/** WORKDIR and USER of the last stage; a value with a variable, and a relative WORKDIR behind an unknown one, are null. */
+export function lastStageOf(text: string, args: Build["args"] = {}): LastStage {
+  const values = new Map<string, string>();
+  const stages = new Map<string, LastStage>();
+  let stage: LastStage = { from: null, workdir: null, user: null };
+  for (const { word, rest } of instructions(text)) {
+    if (word === "ARG") setArgument(rest, args, values);
+    if (word === "ENV") setArgument(rest.replace(/^(\w+)\s+/, "$1="), {}, values);
+    if (word === "FROM") {
+      const [, , name = "", , own] = /^(?:--platform=(\S+)\s+)?(\S+)(\s+as\s+(\S+))?/i.exec(rest) ?? [];
+      const from = withValues(name, values);
+      stage = { ...(stages.get(from?.toLowerCase() ?? "") ?? { from, workdir: null, user: null }) };
+      if (own !== undefined) stages.set(own.toLowerCase(), stage);
+    }
+    const value = withValues(rest.trim().replace(/^(["'])(.*)\1$/s, "$2"), values);
+    if (word === "USER") stage.user = value?.split(":")[0] ?? null;
+    if (word === "WORKDIR") stage.workdir = value === null ? null : posix.resolve(stage.workdir ?? "/", value);
+  }
+  return stage;
 }

@@ -4,6 +4,7 @@ import { taskFormats } from "../../tasks/index.ts";
 
 const examples: Record<string, string> = {
   native: "examples/demo/tasks",
+  harbor: "examples/harbor",
   "swe-row": "examples/tasks/swe-npm.jsonl",
 };
 

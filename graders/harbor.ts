@@ -1,0 +1,205 @@
+/**
+ * Grades as Harbor's verifier does: `/tests/test.sh` is run, its exit code says nothing, and the reward stands in
+ * `/logs/verifier/reward.json` or `reward.txt`. It runs in a fresh sandbox with the agent's layer, or in an image of its
+ * own to which declared artifacts cross, or, where the run asks for it, in the agent's own sandbox.
+ */
+import { posix } from "node:path";
+import { z } from "zod";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { overlay, readFolder, type TreeFile } from "../files/file-tree.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
+import { envInside } from "../sandboxes/task-spec.ts";
+import type { Verdict } from "../schema/rollout.ts";
+import { Environment, type Task } from "../schema/task.ts";
+import type { GradeContext, Grader } from "./grader.ts";
+import { collectArtifacts } from "./harbor/artifacts.ts";
+import { type HeldBack, heldBack } from "./harbor/held-back.ts";
+import { type Rewards, readRewards } from "./harbor/reward-files.ts";
+import { placeWork, workEvidence } from "./work.ts";
+
+const User = z.enum(["root", "agent"]).default("root");
+
+/** What is left out is the task's. */
+const OwnLimits = z.strictObject({
+  cpus: z.number().positive().optional(),
+  memory_mb: z.number().int().positive().optional(),
+  disk_mb: z.number().int().positive().optional(),
+});
+
+export const HarborSpec = z.strictObject({
+  kind: z.literal("harbor"),
+  /** Folder that is copied to /tests; null: the image of `verifier` has them. */
+  tests: z.string().nullable(),
+  /** Folder that is copied over it: the tests of a step. */
+  step_tests: z.string().nullable().default(null),
+  env: z.record(z.string(), z.string()).default({}),
+  /** Whom the tests are run by. */
+  user: User,
+  /** False: of the agent's layer only what lies in the verifier's own places is left out. */
+  hold_back: z.boolean().default(true),
+  /** A container of the verifier's own; null: a fresh one of the task's environment. */
+  verifier: z.strictObject({ environment: Environment, limits: OwnLimits }).nullable().default(null),
+  /** What crosses to `verifier`. */
+  artifacts: z.array(z.strictObject({ source: z.string().startsWith("/"), exclude: z.array(z.string()).default([]) })).default([]),
+  /** Run before artifacts are read, in a fresh sandbox with the agent's layer. */
+  collect: z
+    .array(
+      z.strictObject({
+        command: z.string().min(1),
+        timeout_seconds: z.number().positive().default(60),
+        user: User.nullable().default(null),
+      }),
+    )
+    .default([]),
+});
+export type HarborSpec = z.infer<typeof HarborSpec>;
+
+const tests = "/tests";
+const logs = "/logs/verifier";
+/** For a person; a record must stay readable. */
+const evidenceOutput = 4_000;
+const evidencePaths = 50;
+
+export const harbor: Grader<HarborSpec> = {
+  name: "harbor",
+  title: "Harbor's verifier: tests/test.sh, which leaves /logs/verifier/reward.txt or reward.json",
+  spec: HarborSpec,
+  folders: ["tests", "step_tests"],
+  environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
+  gradesLive: true,
+  version: "1",
+  tier: () => "T1",
+
+  async grade(spec, context) {
+    const started = performance.now();
+    await using place = await verifierSandbox(spec, context);
+    const { sandbox, environment } = place;
+    const result = await runTests(spec, context, place);
+    if (!context.live) await sandbox.freeze();
+    const work = workEvidence(context.work, context.task);
+    const rest = {
+      // The tests may run the work, and in the agent's own sandbox its processes are still there.
+      tier: context.live ? "T0" : "T1",
+      isolation: sandbox.facts.isolation,
+      grader: "harbor",
+      evidence: {
+        work_sha256: work.work_sha256,
+        no_change: work.no_change,
+        exit_code: result.exit_code,
+        dropped_bytes: result.dropped_bytes,
+        held_back: place.held.slice(0, evidencePaths),
+        verifier_image: environment === context.task.environment ? null : sandbox.facts.image,
+        output_tail: (result.stdout + result.stderr).slice(-evidenceOutput),
+      },
+      duration_ms: performance.now() - started,
+    } as const;
+    if (result.timed_out)
+      return ungraded(
+        rest,
+        new AlidadeError("grader_timeout", `tests/test.sh was not finished after ${context.task.limits.grade_seconds} seconds`),
+      );
+    try {
+      return graded(rest, readRewards(await sandbox.readFiles(logs)));
+    } catch (error) {
+      const failure = asAlidadeError(error, "grader_error");
+      if (failure.code !== "grader_error") throw failure;
+      return ungraded(rest, failure);
+    }
+  },
+};
+
+type VerdictFrame = Omit<Verdict, "reward" | "components" | "status" | "error">;
+
+function graded(rest: VerdictFrame, { file, values, reward, disagree }: Rewards): Verdict {
+  const components = Object.fromEntries([...values].map(([name, value]) => [name, { value, weight: 0 }]));
+  const evidence = { ...rest.evidence, reward_file: file, reward_files_disagree: disagree };
+  return { ...rest, evidence, reward, components, status: "graded", error: null };
+}
+
+function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict {
+  const status = code === "grader_timeout" ? "grader_timeout" : "grader_error";
+  return { ...rest, reward: null, components: {}, status, error: { code, message, status: null } };
+}
+
+/** Where the tests are run. `held`: paths of the work that are not there. */
+type Place = AsyncDisposable & { sandbox: Sandbox; environment: Environment; held: string[] };
+
+async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
+  const { task, live, fresh } = context;
+  if (live) return { sandbox: assertContainer(live), environment: task.environment, held: [], [Symbol.asyncDispose]: async () => {} };
+  const environment = spec.verifier?.environment ?? withUser(task.environment, spec.user);
+  const { cpus, memory_mb, disk_mb } = { ...task.limits, ...spec.verifier?.limits };
+  const limits = { ...task.limits, cpus, memory_mb, disk_mb };
+  await using scope = new AsyncDisposableStack();
+  const sandbox = assertContainer(scope.use(await fresh({ environment, limits })));
+  const held = spec.verifier ? await bringArtifacts(spec, context, sandbox) : await bringWork(spec, context, sandbox);
+  const release = scope.move();
+  return { sandbox, environment, held, [Symbol.asyncDispose]: () => release.disposeAsync() };
+}
+
+/** The work is its sandbox's user's; tests of another user than root are that user's too. */
+function withUser(environment: Environment, user: HarborSpec["user"]): Environment {
+  return user === "agent" ? { ...environment, user } : environment;
+}
+
+async function bringWork(spec: HarborSpec, { task, work, signal }: GradeContext, sandbox: Sandbox): Promise<string[]> {
+  const held = await heldBack(sandbox, spec.hold_back, signal);
+  await placeWork(sandbox, task, work, { heldBack: held.isHeld }, signal);
+  await runHooks(spec, task, sandbox, signal);
+  return held.of(work.changes);
+}
+
+/** Artifacts are read from a sandbox of the task's with the work in it, for they may lie partly in the image. */
+async function bringArtifacts(spec: HarborSpec, { task, work, fresh, signal }: GradeContext, verifier: Sandbox): Promise<string[]> {
+  await using source = await fresh();
+  const held: HeldBack = await heldBack(source, spec.hold_back, signal);
+  await placeWork(source, task, work, { heldBack: held.isHeld }, signal);
+  await runHooks(spec, task, source, signal);
+  for (const { folder, files } of await collectArtifacts(source, spec.artifacts, signal)) await verifier.writeFiles(files, folder);
+  return held.of(work.changes);
+}
+
+/** A hook that fails collects nothing, as in Harbor: the tests say what is missing. */
+async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  for (const { command, timeout_seconds, user } of collect)
+    await sandbox.exec(["sh", "-c", command], {
+      ...(user === "root" && { user }),
+      env: envInside(environment, sandbox),
+      timeout_ms: timeout_seconds * 1_000,
+      signal,
+    });
+}
+
+/** An image may hold a reward, and tests that are no program; an agent in its own sandbox may have left both. */
+const prepare = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
+
+async function runTests(spec: HarborSpec, { task, live, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
+  const files = await testFiles(spec);
+  const before = live ? `rm -rf -- ${tests}; ${prepare}` : prepare;
+  await sandbox.exec(["sh", "-c", before], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
+  await sandbox.writeFiles(files, tests);
+  // The shell runs a script without a #! line too, as Harbor's does.
+  return sandbox.exec(["sh", "-c", posix.join(tests, "test.sh")], {
+    ...(spec.user === "root" && { user: "root" }),
+    env: { ...envInside(environment, sandbox), ...spec.env },
+    stdin: "",
+    timeout_ms: task.limits.grade_seconds * 1_000,
+    max_output_bytes: task.limits.output_bytes,
+    keep_output: "end",
+    signal,
+  });
+}
+
+async function testFiles({ tests, step_tests }: HarborSpec): Promise<TreeFile[]> {
+  const [shared, own] = await Promise.all([tests, step_tests].map((folder) => (folder === null ? [] : readFolder(folder))));
+  return overlay(shared ?? [], own ?? []).map((file) => (file.path === "test.sh" ? { ...file, mode: 0o755 } : file));
+}
+
+/** Its paths would be this machine's. */
+function assertContainer(sandbox: Sandbox): Sandbox {
+  if (sandbox.facts.isolation === "container") return sandbox;
+  throw new AlidadeError(
+    "task_invalid",
+    "Harbor's tests write to /tests and /logs: use a sandbox with a root of its own (--sandbox docker).",
+  );
+}

@@ -1,0 +1,46 @@
+/** What crosses from the agent's files to a verifier in a container of its own: declared places, and what hooks collect. */
+import { posix } from "node:path";
+import { AlidadeError } from "../../errors.ts";
+import { matchesAny, type TreeFile } from "../../files/file-tree.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+
+export type Artifact = { source: string; exclude: readonly string[] };
+
+/** Files with the absolute folder that they lie in. */
+export type Collected = { folder: string; files: TreeFile[] }[];
+
+/** Beside all that a task knows of. */
+const copies = "/.alidade-artifacts";
+/** $1: where it is copied to; $2: a file or folder, which may be absent. */
+const copy = 'mkdir -p "$1" && { [ ! -e "$2" ] || cp -RPp -- "$2" "$1/"; }';
+
+/**
+ * Copies each place aside, ends what runs, and reads the copies from outside: regular files, links left out. A place that
+ * is not there has no files.
+ */
+export async function collectArtifacts(sandbox: Sandbox, artifacts: readonly Artifact[], signal: AbortSignal): Promise<Collected> {
+  // In a root that is another user's than the copies.
+  await sandbox.exec(["mkdir", "-m", "777", copies], { cwd: "/", user: "root", signal });
+  for (const [index, { source }] of artifacts.entries()) {
+    const { exit_code, stderr } = await sandbox.exec(["sh", "-c", copy, "sh", `${copies}/${index}`, source], {
+      cwd: "/",
+      signal,
+      timeout_ms: 120_000,
+    });
+    if (exit_code !== 0) throw new AlidadeError("output_unreadable", `The artifact ${source} could not be copied: ${stderr.slice(-300)}`);
+  }
+  await sandbox.freeze();
+  const collected: Collected = [];
+  for (const [index, { source, exclude }] of artifacts.entries()) {
+    const files = await sandbox.readFiles(`${copies}/${index}`);
+    collected.push({ folder: posix.dirname(source), files: files.filter(({ path }) => !isExcluded(path, exclude)) });
+  }
+  return collected;
+}
+
+/** As tar's --exclude: a pattern holds for a path from its source on, and for any part of it. */
+function isExcluded(path: string, exclude: readonly string[]): boolean {
+  const parts = path.split("/");
+  const named = [path, ...parts.map((_, index) => parts.slice(index).join("/")), ...parts];
+  return exclude.length > 0 && named.some((one) => matchesAny(one, exclude));
+}

@@ -1,0 +1,71 @@
+/** What a task of Harbor may ask for and no sandbox of ours gives: named, so that it is not run as another task. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { exists } from "../host-path.ts";
+import { taskError } from "../task-error.ts";
+import type { EnvironmentConfig, TaskConfig } from "./task-config.ts";
+
+type Refusal = { field: string; value: unknown; why: string };
+
+/** Throws the first, with its value and what would be right. */
+export async function refuseFields(config: TaskConfig, folder: string, file: string): Promise<void> {
+  const found = [
+    ...environmentRefusals("environment", config.environment),
+    ...(config.verifier.environment ? environmentRefusals("verifier.environment", config.verifier.environment) : []),
+    ...stepRefusals(config),
+    ...serviceRefusals(config),
+  ][0];
+  if (found) throw taskError(file, found.field, `is ${JSON.stringify(found.value)}: ${found.why}`);
+  for (const place of ["environment", "tests"]) await refuseCompose(join(folder, place));
+}
+
+function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skills_dir }: EnvironmentConfig): Refusal[] {
+  const [server] = mcp_servers;
+  const all: (Refusal | false)[] = [
+    os !== "linux" && { field: "os", value: os, why: 'sandboxes are Linux containers: write "linux"' },
+    (gpus ?? 0) > 0 && { field: "gpus", value: gpus, why: "sandboxes have no GPU: write 0" },
+    tpu !== undefined && tpu !== null && { field: "tpu", value: tpu, why: "sandboxes have no TPU: remove it" },
+    server !== undefined && {
+      field: "mcp_servers.0.name",
+      value: server.name,
+      why: "MCP servers are not handed to harnesses yet: remove them",
+    },
+    skills_dir !== null && { field: "skills_dir", value: skills_dir, why: "skills are not handed to harnesses yet: remove it" },
+  ];
+  return all.flatMap((one) => (one === false ? [] : [{ ...one, field: `${within}.${one.field}` }]));
+}
+
+function stepRefusals({ steps }: TaskConfig): Refusal[] {
+  const names = steps?.map(({ name }) => name) ?? [];
+  return names.length === 0
+    ? []
+    : [{ field: "steps", value: names, why: "a task of several steps is not run yet: give each step a task of its own" }];
+}
+
+function serviceRefusals({ artifacts, verifier }: TaskConfig): Refusal[] {
+  const why = 'a task has one container: write "main"';
+  const of = (list: readonly { service: string }[], field: string) =>
+    list.flatMap(({ service }, index) => (service === "main" ? [] : [{ field: `${field}.${index}.service`, value: service, why }]));
+  return [...of(artifacts, "artifacts"), ...of(verifier.collect, "verifier.collect")];
+}
+
+async function refuseCompose(folder: string): Promise<void> {
+  const file = join(folder, "docker-compose.yaml");
+  if (!(await exists(file))) return;
+  const services = servicesOf(await readFile(file, "utf8"));
+  throw taskError(
+    file,
+    "services",
+    `are ${services.join(", ") || "unreadable"}: sidecars are not started yet, so remove the file where main needs none`,
+  );
+}
+
+function servicesOf(text: string): string[] {
+  try {
+    const { services } = parse(text, { maxAliasCount: 100 }) as { services?: object };
+    return Object.keys(services ?? {});
+  } catch {
+    return [];
+  }
+}

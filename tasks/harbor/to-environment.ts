@@ -1,0 +1,125 @@
+/** Harbor's environments as ours: image or build, workdir, user, network, healthcheck. */
+import { lstat, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { LastStage } from "../../sandboxes/images/dockerfile.ts";
+import { lastStageOf } from "../../sandboxes/images/dockerfile.ts";
+import { imageStart } from "../../sandboxes/images/image-start.ts";
+import { NetworkAccess } from "../../schema/network.ts";
+import { Environment, type Limits } from "../../schema/task.ts";
+import { taskError } from "../task-error.ts";
+import type { LoadOptions } from "../task-format.ts";
+import type { EnvironmentConfig, HealthcheckConfig, TaskConfig } from "./task-config.ts";
+
+/** A folder of the host with a Dockerfile, or an image by its name. */
+export type ImageSource = { image: string; build: null; stage: LastStage } | { image: null; build: string; stage: LastStage };
+
+/** What the image's programs start with is the engine's word, where the Dockerfile and the task do not say it. */
+export async function imageSource(
+  config: EnvironmentConfig,
+  { folder, file, field }: { folder: string; file: string; field: string },
+  options: LoadOptions,
+): Promise<ImageSource> {
+  if (config.docker_image !== null) {
+    const stage = await startOf({ from: config.docker_image, workdir: config.workdir, user: null }, options);
+    return { image: config.docker_image, build: null, stage };
+  }
+  const dockerfile = await lstat(join(folder, "Dockerfile")).catch(() => null);
+  if (!dockerfile?.isFile())
+    throw taskError(file, `${field}.docker_image`, `is missing, and so is ${join(folder, "Dockerfile")}: a task has one of them`);
+  const stage = lastStageOf(await readFile(join(folder, "Dockerfile"), "utf8"));
+  return { image: null, build: folder, stage: await startOf({ ...stage, workdir: config.workdir ?? stage.workdir }, options) };
+}
+
+async function startOf(stage: LastStage, { signal, progress }: LoadOptions): Promise<LastStage> {
+  const { from, workdir, user } = stage;
+  if (from === null || from === "scratch" || (workdir !== null && user !== null)) return stage;
+  const known = await imageStart(from, { signal: signal ?? new AbortController().signal, ...(progress && { progress }) });
+  return { from, workdir: workdir ?? known.workdir, user: user ?? known.user };
+}
+
+export type EnvironmentOrder = {
+  config: EnvironmentConfig;
+  source: ImageSource;
+  env: Record<string, string>;
+  user: Environment["user"];
+  network: NetworkAccess;
+  grading_network: NetworkAccess;
+};
+
+/**
+ * Harbor mounts these folders for all to write. Made as root before the agent starts, so that neither agent nor tests need
+ * a right to.
+ */
+const logs = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts";
+
+export function toEnvironment({ config, source, env, user, network, grading_network }: EnvironmentOrder): Environment {
+  return Environment.parse({
+    image: source.image,
+    build: source.build === null ? null : { context: source.build },
+    workdir: config.workdir ?? source.stage.workdir ?? "/",
+    env,
+    user,
+    writable: "root",
+    // HOME and /tmp are memory file systems of ours: work may lie there too.
+    work: ["/", "/home/agent", "/tmp"],
+    healthcheck: config.healthcheck && toHealthcheck(config.healthcheck),
+    network,
+    grading_network,
+    setup: { command: ["sh", "-c", logs], user: "root" },
+  });
+}
+
+function toHealthcheck({ command, interval_sec, timeout_sec, retries, start_period_sec }: HealthcheckConfig) {
+  return { command, interval_seconds: interval_sec, timeout_seconds: timeout_sec, retries, start_period_seconds: start_period_sec };
+}
+
+/** What is stated; the rest is left to our defaults. */
+export function statedLimits({ cpus, memory_mb, memory, storage_mb, storage }: EnvironmentConfig): Partial<Limits> {
+  const [ram, disk] = [memory_mb ?? memory, storage_mb ?? storage];
+  return { ...(cpus !== null && { cpus }), ...(ram !== null && { memory_mb: ram }), ...(disk !== null && { disk_mb: disk }) };
+}
+
+/**
+ * A user by name or uid; null: the image's. Two are known here: root, and one other, who is uid 1000 whatever the image
+ * calls it.
+ */
+export function userOf(named: string | number | null, { stage }: ImageSource): Environment["user"] {
+  const user = String(named ?? stage.user ?? "root");
+  return user === "root" || user === "0" ? "root" : "agent";
+}
+
+type Phase = Pick<EnvironmentConfig, "network_mode" | "allowed_hosts">;
+
+/** `unstated`: where neither the phase nor the environment names a mode. Errors name the field that does. */
+export function networkOf(
+  phases: readonly (readonly [field: string, phase: Phase & { allow_internet?: boolean | null }])[],
+  unstated: NetworkAccess,
+  file: string,
+): NetworkAccess {
+  for (const [field, { network_mode, allowed_hosts, allow_internet }] of phases) {
+    if (network_mode !== null) return access(network_mode, allowed_hosts, file, field);
+    if (allowed_hosts !== null) throw taskError(file, `${field}.allowed_hosts`, 'stands without network_mode = "allowlist": write it');
+    if (typeof allow_internet === "boolean") return allow_internet ? "public" : "none";
+  }
+  return unstated;
+}
+
+function access(mode: "public" | "no-network" | "allowlist", hosts: string[] | null, file: string, field: string): NetworkAccess {
+  if (mode !== "allowlist" && hosts?.length)
+    throw taskError(file, `${field}.allowed_hosts`, `stands beside network_mode = "${mode}": write "allowlist", or remove it`);
+  if (mode === "public") return "public";
+  if (mode === "no-network" || !hosts?.length) return "none";
+  const parsed = NetworkAccess.safeParse({ allow: hosts });
+  if (parsed.success) return parsed.data;
+  const wrong = hosts.find((host) => !NetworkAccess.safeParse({ allow: [host] }).success);
+  throw taskError(
+    file,
+    `${field}.allowed_hosts`,
+    `holds ${wrong ?? hosts.length}: write names of hosts such as pypi.org or *.pypi.org, and no address or range`,
+  );
+}
+
+/** Does the task say anything of the agent's network? */
+export function statesNetwork({ agent, environment }: TaskConfig): boolean {
+  return agent.network_mode !== null || environment.network_mode !== null || environment.allow_internet !== null;
+}

@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import type { AlidadeError } from "../../errors.ts";
+import { HarborSpec } from "../../graders/harbor.ts";
+import type { Task } from "../../schema/task.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import type { LoadOptions } from "../../tasks/task-format.ts";
+import { type HarborFiles as Files, harborFolder } from "../fakes/harbor-tasks.ts";
+
+const own: Files = {
+  "task.toml": 'schema_version = "1.4"\n',
+  "instruction.md": "Do it.\n",
+  "environment/Dockerfile": "FROM scratch\nWORKDIR /app\nUSER worker\n",
+  "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
+  "solution/solve.sh": "true\n",
+};
+
+async function taskOf(files: Files, options: LoadOptions = {}): Promise<Task> {
+  const [task] = await loadTasks(await harborFolder({ one: { ...own, ...files } }), options);
+  assert.ok(task);
+  return task;
+}
+
+const withConfig = (toml: string): Files => ({ "task.toml": toml });
+
+const full = `schema_version = "1.3"
+source = "a-set"
+artifacts = ["/srv/out", { source = "logs/app.log", exclude = ["*.tmp"] }]
+[task]
+name = "alidade/full"
+version = "2"
+keywords = ["a", "b"]
+[metadata]
+difficulty = "easy"
+[metadata.alidade]
+reward_range = [-1, 1]
+[agent]
+timeout_sec = 60.0
+user = "worker"
+network_mode = "allowlist"
+allowed_hosts = ["PyPI.org", "*.pythonhosted.org"]
+[verifier]
+timeout_sec = 30
+env = { SLUG = "\${SLUG_CASES:-4}" }
+[[verifier.collect]]
+command = "dump > /srv/out/db"
+[solution]
+env = { HINT = "1" }
+[environment]
+cpus = 2
+memory = "1G"
+storage_mb = 4096
+network_mode = "no-network"
+workdir = "/srv"
+env = { FLAVOUR = "\${FLAVOUR}" }
+[environment.healthcheck]
+command = "true"
+interval_sec = 1.5
+`;
+
+test("every field of a task folder has its place", async () => {
+  const task = await taskOf(withConfig(full), { env: { FLAVOUR: "plain", SLUG_CASES: "" } });
+  const { environment, limits } = task;
+  assert.deepEqual([task.task_id, task.instruction, task.data_source], ["alidade__full", "Do it.\n", "a-set"]);
+  assert.deepEqual(task.labels, { difficulty: "easy", version: "2", keywords: "a,b" });
+  assert.deepEqual([limits.agent_seconds, limits.grade_seconds, limits.cpus, limits.memory_mb, limits.disk_mb], [60, 30, 2, 1024, 4096]);
+  assert.match(environment.build?.context ?? "", /\/one\/environment$/);
+  assert.deepEqual(
+    [environment.workdir, environment.user, environment.writable, environment.env],
+    ["/srv", "agent", "root", { FLAVOUR: "plain" }],
+  );
+  assert.deepEqual(environment.network, { allow: ["pypi.org", "*.pythonhosted.org"] });
+  assert.equal(environment.grading_network, "none");
+  assert.deepEqual(environment.healthcheck, {
+    command: "true",
+    interval_seconds: 1.5,
+    timeout_seconds: 30,
+    retries: 3,
+    start_period_seconds: 0,
+  });
+  assert.match(task.gold_script?.files ?? "", /\/one\/solution$/);
+  assert.equal(task.gold_script?.env.HINT, "1");
+  const grader = HarborSpec.parse(task.grader);
+  assert.match(grader.tests ?? "", /\/one\/tests$/);
+  assert.deepEqual([grader.env, task.reward_range, grader.verifier], [{ SLUG: "" }, [-1, 1], null]);
+  assert.deepEqual(grader.artifacts, [
+    { source: "/logs/artifacts", exclude: [] },
+    { source: "/srv/out", exclude: [] },
+    { source: "/srv/logs/app.log", exclude: ["*.tmp"] },
+  ]);
+  assert.deepEqual(grader.collect, [{ command: "dump > /srv/out/db", timeout_seconds: 60, user: null }]);
+});
+
+test("what a task leaves out is Harbor's default, or the image's word", async () => {
+  const task = await taskOf({ "environment/Dockerfile": "FROM scratch AS base\nWORKDIR /srv\nFROM base\nARG PLACE=app\nWORKDIR $PLACE\n" });
+  assert.deepEqual([task.task_id, task.environment.workdir, task.environment.user], ["one", "/srv/app", "root"]);
+  assert.deepEqual([task.limits.agent_seconds, task.limits.grade_seconds], [3600, 600]);
+  assert.equal((await taskOf({})).environment.user, "agent", "the USER of the Dockerfile");
+});
+
+test("a verifier of its own has the image of tests/Dockerfile, or the task's, and its own limits", async () => {
+  const toml = '[verifier]\nenvironment_mode = "separate"\n[verifier.environment]\nmemory_mb = 256\n';
+  const files = { ...withConfig(toml), "tests/Dockerfile": "FROM scratch\nWORKDIR /check\nUSER root\n" };
+  const grader = HarborSpec.parse((await taskOf(files)).grader);
+  assert.match(grader.verifier?.environment.build?.context ?? "", /\/one\/tests$/);
+  assert.deepEqual([grader.tests, grader.verifier?.environment.workdir, grader.verifier?.limits], [null, "/check", { memory_mb: 256 }]);
+  const shared = HarborSpec.parse((await taskOf(withConfig('[verifier]\nenvironment_mode = "separate"\n'))).grader);
+  assert.match(shared.verifier?.environment.build?.context ?? "", /\/one\/environment$/);
+  assert.match(shared.tests ?? "", /\/one\/tests$/);
+});
+
+test("a task that names no network mode reaches nothing, which is said, and with the operator's word what it reaches in Harbor", async () => {
+  const said: string[] = [];
+  const closed = await taskOf({}, { progress: (line) => void said.push(line) });
+  assert.deepEqual([closed.environment.network, closed.environment.grading_network], ["none", "none"]);
+  assert.match(said.join("\n"), /1 of 1 tasks name no network_mode.*--allow-public-network/);
+  const open = await taskOf({}, { allowPublic: true });
+  assert.deepEqual([open.environment.network, open.environment.grading_network], ["public", "public"]);
+  assert.equal((await taskOf(withConfig("[environment]\nallow_internet = true\n"))).environment.network, "public");
+  assert.equal((await taskOf(withConfig("[environment]\nallow_internet = false\n"), { allowPublic: true })).environment.network, "none");
+});
+
+test("lines that mark a data set are not shown to the agent", async () => {
+  const text = "<!-- harbor-canary GUID 1 -->\n# a CANARY line\n\nDo it.\n# canary\n";
+  assert.equal((await taskOf({ "instruction.md": text })).instruction, "Do it.\n# canary\n");
+});
+
+async function refusal(files: Files, options: LoadOptions = {}): Promise<AlidadeError> {
+  return (await taskOf(files, options).then(
+    () => assert.fail("it was loaded"),
+    (reason: unknown) => reason,
+  )) as AlidadeError;
+}
+
+const compose = "services:\n  main: {}\n  db: { image: postgres }\n";
+for (const [title, files, param, said] of [
+  ["no TOML", withConfig("a = ["), "line 1, column 5", /task\.toml: line 1.*is not TOML/],
+  ["a later version", withConfig('schema_version = "2.0"\n'), "schema_version", /1\.0 to 1\.4/],
+  ["a wrong type", withConfig('[environment]\ncpus = "two"\n'), "environment.cpus", /task\.toml: environment\.cpus/],
+  ["a wrong name", withConfig('[task]\nname = "no slash"\n'), "task.name", /org\/name/],
+  ["a GPU", withConfig("[environment]\ngpus = 1\n"), "environment.gpus", /is 1: sandboxes have no GPU/],
+  ["Windows", withConfig('[environment]\nos = "Windows"\n'), "environment.os", /is "windows"/],
+  ["a TPU", withConfig('[environment]\ntpu = { type = "v6e", topology = "2x2" }\n'), "environment.tpu", /no TPU/],
+  [
+    "an MCP server",
+    withConfig('[[environment.mcp_servers]]\nname = "files"\ncommand = "serve"\ntransport = "stdio"\n'),
+    "environment.mcp_servers.0.name",
+    /is "files": MCP servers/,
+  ],
+  ["a sidecar", { "environment/docker-compose.yaml": compose }, "services", /docker-compose\.yaml: services: are main, db/],
+  ["an artifact of a sidecar", withConfig('artifacts = [{ source = "/a", service = "db" }]\n'), "artifacts.0.service", /is "db"/],
+  ["an artifact above", withConfig('artifacts = ["../a"]\n'), "artifacts.0.source", /without \.\./],
+  [
+    "an address",
+    withConfig('[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["192.0.2.1"]\n'),
+    "environment.allowed_hosts",
+    /holds 192\.0\.2\.1/,
+  ],
+  [
+    "a variable of the host",
+    withConfig(`[environment]\nenv = { KEY = "\${HOME}" }\n`),
+    "environment.env.KEY",
+    /is \$\{HOME\}.*--task-env HOME/,
+  ],
+  ["a word of ours that is none", withConfig("[metadata.alidade]\nrange = [0, 2]\n"), "metadata.alidade.range", /Unrecognized/],
+] as const) {
+  test(`a task with ${title} is refused by its field`, async () => {
+    const error = await refusal(files);
+    assert.deepEqual([error.code, error.param], ["task_invalid", param]);
+    assert.match(error.message, said);
+  });
+}
+
+test("what is missing, or is a link out of the folder, is named with what would be right", async (t) => {
+  for (const [missing, param] of [
+    ["instruction.md", "the file"],
+    ["tests/test.sh", "tests/test.sh"],
+    ["environment/Dockerfile", "environment"],
+  ] as const) {
+    const folder = await harborFolder({ one: Object.fromEntries(Object.entries(own).filter(([path]) => path !== missing)) });
+    await assert.rejects(loadTasks(folder), { code: "task_invalid", param }, missing);
+  }
+  const folder = await harborFolder({ one: Object.fromEntries(Object.entries(own).filter(([path]) => path !== "instruction.md")) });
+  await symlink("/etc/hostname", join(folder, "one/instruction.md"));
+  await assert.rejects(loadTasks(folder), { code: "task_invalid", message: /links are not followed/ });
+  t.diagnostic(folder);
+});
+
+test("of five tasks the broken one is named with file and field, and the others are loaded", async () => {
+  const names = ["a", "b", "c", "d", "e"];
+  const broken = withConfig('[verifier]\ntimeout_sec = "long"\n');
+  const folder = await harborFolder(Object.fromEntries(names.map((name) => [name, { ...own, ...(name === "c" && broken) }])));
+  const named: AlidadeError[] = [];
+  const tasks = await loadTasks(folder, { onLeftOut: (error) => void named.push(error) });
+  assert.deepEqual(
+    tasks.map(({ task_id }) => task_id),
+    ["a", "b", "d", "e"],
+  );
+  assert.deepEqual(
+    named.map(({ param }) => param),
+    ["verifier.timeout_sec"],
+  );
+  assert.match(named[0]?.message ?? "", /\/c\/task\.toml: verifier\.timeout_sec/);
+});
+
+test("a field that Harbor does not know is ignored as there, and said", async () => {
+  const said: string[] = [];
+  const task = await taskOf(withConfig("[environment]\ncpu = 3\n[agent]\nmodel = 'x'\n"), { progress: (line) => void said.push(line) });
+  assert.equal(task.limits.cpus, 1);
+  assert.match(said.join("\n"), /task\.toml: (?:agent\.model, environment\.cpu|environment\.cpu, agent\.model): no field of Harbor's/);
+});
+
+async function packed(t: TestContext, folder: string, name: string): Promise<string> {
+  const out = await mkdtemp(join(tmpdir(), "alidade-archive-"));
+  t.after(() => rm(out, { recursive: true }));
+  await promisify(execFile)("tar", [name.endsWith("gz") ? "-czf" : "-cf", join(out, name), "-C", folder, "."]);
+  return join(out, name);
+}
+
+for (const name of ["set.tar", "set.tar.gz", "set.tgz"])
+  test(`a tarball of task folders is loaded: ${name}`, async (t) => {
+    const archive = await packed(t, await harborFolder({ "set/a": own, "set/b": own, [`set/${name}`]: own }), name);
+    const tasks = await loadTasks(archive);
+    assert.deepEqual(tasks.map(({ task_id }) => task_id).sort(), ["a", "b", name].sort());
+    assert.deepEqual(
+      (await loadTasks(`${archive}#b`)).map(({ task_id }) => task_id),
+      ["b"],
+    );
+  });
+
+test("a tarball with a link, or that is none, is refused with its entry", async (t) => {
+  const folder = await harborFolder({ a: own });
+  await symlink("/etc/passwd", join(folder, "a/tests/answer"));
+  await assert.rejects(loadTasks(await packed(t, folder, "x.tar.gz")), { code: "task_invalid", message: /a\/tests\/answer: is a symlink/ });
+  const none = await harborFolder({ "": { "x.tar.gz": "no archive" } });
+  await assert.rejects(loadTasks(join(none, "x.tar.gz")), { code: "task_invalid", message: /cannot be unpacked/ });
+});
