@@ -15,6 +15,7 @@ import { localProcess } from "../../../sandboxes/process.ts";
 import { conceal } from "../../../sandboxes/set-up.ts";
 import type { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
+import { need } from "../../needs.ts";
 
 const owner = { run_id: "run-test-concealed", owner: await currentOwner() };
 
@@ -69,12 +70,14 @@ async function taskIn(t: TestContext): Promise<Task> {
 }
 
 test("the known solution of a published row earns 1 and no change 0, with tests that the image already had", async (t) => {
+  if (!(await need(t, "git"))) return;
   const task = await taskIn(t);
   const { runs, passed } = await checkTask(task, localProcess, { ...owner, times: 1, signal: t.signal });
   assert.deepEqual([passed, runs.map(({ verdict }) => verdict.reward)], [true, [1, 0]], JSON.stringify(runs[0]?.verdict));
 });
 
 test("the agent sees one commit and no hidden test, and its own history does not cross to the grader", async (t) => {
+  if (!(await need(t, "git"))) return;
   const task = await taskIn(t);
   await using kept = await temporaryLayers();
   await using sandbox = await deliveredSandbox(task, localProcess, owner, t.signal);

@@ -1,0 +1,86 @@
+/** A row of a published set with an image of this machine, through Docker: its known solution, no change, and what an agent finds. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { checkTask } from "../../graders/check.ts";
+import { deliveredSandbox } from "../../graders/grade.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { conceal } from "../../sandboxes/set-up.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { need } from "../needs.ts";
+import { testImage } from "./test-image.ts";
+
+const tested =
+  "import unittest\nimport add\n\nclass Add(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add.add(1, 0), 1)\n";
+const more = "\n    def test_sum(self):\n        self.assertEqual(add.add(1, 1), 2)\n";
+const encoded = (text: string): string => Buffer.from(text).toString("base64");
+
+/** As SWE-bench's images are: root's, with the repository at /testbed, its past, its future, and what its build left. */
+const image = `RUN mkdir -p /testbed/tests && cd /testbed && git init -q . && git config user.name a && git config user.email a@b \\
+ && echo 'secret = "of the past"' > add.py && git add -A && git commit -qm past \\
+ && printf 'def add(a, b):\\n    return a - b\\n' > add.py && echo ${encoded(tested)} | base64 -d > tests/test_add.py && touch tests/__init__.py \\
+ && echo '*.so' > .gitignore && git add -A && GIT_COMMITTER_DATE='2024-01-01T00:00:00Z' git commit -qm base --date=2024-01-01T00:00:00Z && git tag base \\
+ && printf 'def add(a, b):\\n    return a + b  # secret\\n' > add.py && git commit -qam future && git checkout -q base && touch built.so
+WORKDIR /testbed`;
+
+const diff = (path: string, body: string) => `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n${body}`;
+const testPatch = diff(
+  "tests/test_add.py",
+  `@@ -6 +6,4 @@\n         self.assertEqual(add.add(1, 0), 1)\n${more.trimEnd().replace(/^/gm, "+")}\n`,
+);
+
+test("a published row with an image is graded in Docker by its own script: gold 1, no change 0, one commit for the agent", async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const row = {
+    instance_id: "owner__add-1",
+    repo: "owner/add",
+    base_commit: "0".repeat(40),
+    problem_statement: "add subtracts.",
+    image: await testImage("published", image),
+    patch: diff("add.py", "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"),
+    test_patch: testPatch,
+    FAIL_TO_PASS: ["test_sum (tests.test_add.Add.test_sum)"],
+    PASS_TO_PASS: ["test_zero (tests.test_add.Add.test_zero)"],
+    log_parser: "parse_log_django",
+    eval_type: "pass_and_fail",
+    eval_script: `#!/bin/bash\ncd /testbed\ngit config --global --add safe.directory /testbed\ngit checkout base tests/test_add.py\ngit apply -v - <<'EOF_1'\n${testPatch}\nEOF_1\n: '>>>>> Start Test Output'\npython3 -m unittest -v tests.test_add\n: '>>>>> End Test Output'\ngit checkout base tests/test_add.py\n`,
+  };
+  const folder = await mkdtemp(join(tmpdir(), "alidade-published-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, "rows.jsonl"), JSON.stringify(row));
+  const [loaded] = await loadTasks(join(folder, "rows.jsonl"));
+  assert.ok(loaded);
+  // The image is of this machine's own kind of CPU.
+  const task = {
+    ...loaded,
+    environment: { ...loaded.environment, platform: null },
+    limits: { ...loaded.limits, memory_mb: 1_024, disk_mb: 512 },
+  };
+  const options = { run_id: "run-test-published", owner: await currentOwner(), signal: t.signal };
+  await docker.prepare([task.environment], { signal: t.signal });
+  const { passed, runs } = await checkTask(task, docker, { ...options, times: 1 });
+  assert.deepEqual(
+    runs.map(({ verdict }) => verdict.reward),
+    [1, 0],
+    JSON.stringify(runs.map(({ verdict }) => verdict)),
+  );
+  assert.deepEqual(
+    [passed, runs[0]?.verdict.tier, runs[0]?.verdict.evidence.modified, runs[1]?.verdict.evidence.no_change],
+    [true, "T1", ["add.py"], true],
+  );
+
+  await using sandbox = await deliveredSandbox(task, docker, options, t.signal);
+  await conceal(sandbox, task, t.signal);
+  const { stdout } = await sandbox.exec(
+    [
+      "sh",
+      "-c",
+      "git log --all --format=%s; git tag; git cat-file --batch-all-objects --batch | grep -ac secret; git status --porcelain; ls",
+    ],
+    { signal: t.signal },
+  );
+  assert.equal(stdout, "The task\n0\nadd.py\nbuilt.so\ntests\n");
+});
