@@ -34,6 +34,7 @@ const specs = {
   state: { kind: "state", only: [] },
   answer: { kind: "answer", exact: "a" },
   trajectory: { kind: "trajectory", max_turns: 1 },
+  judge: { kind: "judge", rubric: [{ name: "a", says: "It is done." }] },
   composite: { kind: "composite", combine: "all", parts: [{ name: "a", grader: { kind: "answer", exact: "a" } }] },
 };
 
