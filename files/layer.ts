@@ -61,6 +61,8 @@ const draftPrefix = ".draft-";
 export type LayerBase = {
   /** Files that were put there. Those that no entry names are gone. */
   delivered?: ReadonlyMap<string, TreeFile>;
+  /** Folders that were made for it, with mode 0755. */
+  made?: string[];
   /** What a set-up left, in the place of `delivered`. An entry that says the same is no change. */
   known?: ReadonlyMap<string, Change>;
 };
@@ -104,7 +106,7 @@ async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, b
   const changes = new Map<string, Change>();
   const unsent = { bytes: 0 };
   const missing = new Set([...delivered.keys()].filter((path) => !known.has(path)));
-  const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)));
+  const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)).concat(base.made ?? []));
   for await (const entry of entries) {
     assertTarget(entry);
     missing.delete(entry.path);

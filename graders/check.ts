@@ -87,6 +87,6 @@ async function takenWork(
   const setUp = await keepSetUp(sandbox, task, delivered, folder, options.signal);
   await conceal(sandbox, task, options.signal);
   if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
-  await sandbox.freeze();
+  await sandbox.freeze("reads");
   return { work: await takeWork(sandbox, task, delivered, folder, options.signal, setUp), setUp };
 }

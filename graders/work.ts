@@ -40,7 +40,7 @@ export async function takeWork(
   const known = new Map(setUp?.changes.map((change) => [change.path, change]));
   const changes = sandbox.changes(workPaths(environment), { known, ...(signal && { signal }) });
   const entries = whileWorkdirIsThere(changes, environment.workdir);
-  const base = { delivered: deliveredPaths(environment, delivered), known };
+  const base = { delivered: deliveredPaths(environment, delivered), made: [environment.workdir], known };
   return whereThereIsSpace(folder, keepConcealed(environment, entries, folder, base));
 }
 
@@ -107,7 +107,8 @@ export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, e
   const halfGone = new Set(kept.filter(({ type }) => type === "deleted").map(({ path }) => path));
   const others = below.filter((name) => !isProtected(name) && foldersAbove(name).some((parent) => halfGone.has(`${workdir}/${parent}`)));
   await removePaths(sandbox, [...gone, ...others.map((name) => `${workdir}/${name}`)], signal);
-  await sandbox.putEntries(only(work, isPlaced));
+  // An archive costs the engine more than a command does, also an empty one.
+  if (placed.some(({ type }) => type !== "deleted")) await sandbox.putEntries(only(work, isPlaced));
 }
 
 function partition<T>(all: T[], isFirst: (one: T) => boolean): [T[], T[]] {

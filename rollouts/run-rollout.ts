@@ -168,7 +168,7 @@ async function leftBehind(
   { task }: RolloutPlan,
   signal: AbortSignal,
 ): Promise<WorkLayer> {
-  await sandbox.freeze();
+  await sandbox.freeze("reads");
   return takeWork(sandbox, task, delivered, folder.blobs, signal, setUp);
 }
 

@@ -1,6 +1,7 @@
 /** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import { posix } from "node:path";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
@@ -11,7 +12,7 @@ import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../ho
 import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
-import { capLayer, closeRoot, isCapped } from "./docker/capped-layer.ts";
+import { capLayer, closeRoot, isCapped, type MissingFolder } from "./docker/capped-layer.ts";
 import { engineWork, kernelFilter } from "./docker/client.ts";
 import { belongingsOf, commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
 import { localPid } from "./docker/container-door.ts";
@@ -171,9 +172,10 @@ async function createAt(engine: EnginePlace, spec: SandboxSpec, options: DockerO
     const folders = { ...spec.mounts, [doorInside]: await doorPack(cpuOf(image.platform)) };
     const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: image.etc, names: etcNames } }, signal);
     const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
-    const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", signal);
+    const missing = owned.hasWorkdir ? null : { path: spec.workdir, user: userId(spec) };
+    const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", missing, signal);
     const { container } = started;
-    if (!owned.hasWorkdir) await makeFolder(container, spec.workdir, userId(spec));
+    if (missing !== null && !started.hasFolder) await makeFolder(container, spec.workdir, userId(spec));
     if (spec.snapshot !== undefined) await restorePlaces(docker, spec.snapshot, container, places, signal);
     const closed = spec.writable !== "root" && started.pid !== null && (await closeRoot(started.pid, spec.workdir));
     const sandbox = new DockerSandbox({
@@ -252,22 +254,25 @@ function checkImage({ workdir, platform }: Pick<SandboxSpec, "workdir" | "platfo
   );
 }
 
-type StartedContainer = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog" };
+type StartedContainer = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog"; hasFolder: boolean };
 
 async function startContainer(
   docker: Docker,
   request: Docker.ContainerCreateOptions,
   { limits }: SandboxSpec,
   wanted: StartedContainer["disk_limit"],
+  missing: MissingFolder | null,
   signal: AbortSignal,
 ): Promise<StartedContainer> {
   const container = await engineWork(docker).run(signal, () => docker.createContainer(request));
-  const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb));
+  // Folders above it would get other owners and modes than the image's.
+  const folder = missing !== null && posix.dirname(missing.path) === "/" ? missing : null;
+  const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb, folder));
   await engineWork(docker).run(signal, () => container.start());
   signal.throwIfAborted();
   const pid = await localPid(docker, container.id);
   const holds = capped && pid !== null && (await isCapped(pid, limits.disk_mb));
-  return { container, pid, disk_limit: holds ? "overlay" : "watchdog" };
+  return { container, pid, disk_limit: holds ? "overlay" : "watchdog", hasFolder: holds && folder !== null };
 }
 
 /** A snapshot from which a sandbox was made at another engine is there too. */
@@ -314,7 +319,7 @@ async function reapAt(client: Docker, reaped: Reaped, options: ReapOptions, sign
     const reason = await reasonToRemove({ ...belongingsOf(Labels), made: Created * 1000 }, host, options);
     if (reason === null) continue;
     const what = `container ${(Names[0] ?? Id).replace(/^\//, "")} of run ${Labels[labels.run]} (${reason})`;
-    await removeInto(reaped, what, options, () => removeContainer(client.getContainer(Id)));
+    await removeInto(reaped, what, options, async () => void (await removeContainer(client.getContainer(Id))));
   }
   // Another process removed this container meanwhile.
   const { removed, failed } = await removeVolumes(

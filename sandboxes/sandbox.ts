@@ -100,6 +100,12 @@ export interface Door extends AsyncDisposable {
   readonly url: string;
 }
 
+/**
+ * What is done with a frozen sandbox: `reads` alone, and then it goes, so that processes may also stop for good where they
+ * stand; or `commands` too.
+ */
+export type AfterFreeze = "reads" | "commands";
+
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   readonly facts: SandboxFacts;
@@ -125,7 +131,7 @@ export interface Sandbox extends AsyncDisposable {
   /** `port` inside, so that a sandbox has several; default: 4000. A backend that takes another one says it in the door's URL. */
   openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door>;
   /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
-  freeze(): Promise<void>;
+  freeze(next?: AfterFreeze): Promise<void>;
   /**
    * Whether a new one of the same specification would be the same now: it lives, and its image is still the one of that name.
    * Asked before one that was made ahead is handed out. Never rejects; left out where nothing can have changed.

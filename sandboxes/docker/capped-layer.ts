@@ -21,12 +21,19 @@ const inodeBytes = 256;
 /** Both programs see the paths of this machine, and read nothing of the container. */
 const make = `set -e
 trap 'rm -f -- "$2"' EXIT
+if [ -n "$5" ]; then [ "$(stat -c %u "$1/diff")" = 0 ]; mkdir -m 755 "$1/diff/$5"; chown "$6:$6" "$1/diff/$5"; fi
 truncate -s "$3" "$2"
 mkfs.ext4 -q -F -O ^has_journal -m 0 -N "$4" -I 256 -E lazy_itable_init=1 -d "$1" "$2"
 mount -o loop,noatime,noinit_itable "$2" "$1"`;
 
-/** Whether the layer is capped now; false where this machine or its engine cannot. The container is not started yet. */
-export async function capLayer(container: Docker.Container, disk_mb: number): Promise<boolean> {
+/** A folder of the root itself that the image does not have, and whose it is. */
+export type MissingFolder = { path: string; user: number };
+
+/**
+ * Whether the layer is capped now, and holds the folder; false where this machine or its engine cannot. The container is not
+ * started yet. The engine's own way to make a folder is an archive, which starts a process of the engine's size.
+ */
+export async function capLayer(container: Docker.Container, disk_mb: number, folder: MissingFolder | null = null): Promise<boolean> {
   if (process.platform !== "linux" || process.geteuid?.() !== 0) return false;
   const { GraphDriver, Id } = await container.inspect();
   const { UpperDir: upper } = (GraphDriver?.Name === "overlay2" ? (GraphDriver.Data ?? {}) : {}) as { UpperDir?: string };
@@ -37,7 +44,9 @@ export async function capLayer(container: Docker.Container, disk_mb: number): Pr
   // Below the engine's own folder for temporary files, which it empties when it starts.
   const file = join(dirname(dirname(layer)), "tmp", `alidade-${Id.slice(0, 16)}`);
   try {
-    await run("sh", ["-c", make, "sh", layer, file, String(bytes), String(inodes)], { env: { PATH: process.env.PATH, LC_ALL: "C" } });
+    const made = folder === null ? ["", ""] : [folder.path.slice(1), String(folder.user)];
+    const args = ["-c", make, "sh", layer, file, String(bytes), String(inodes), ...made];
+    await run("sh", args, { env: { PATH: process.env.PATH, LC_ALL: "C" } });
     return true;
   } catch {
     return false; // an engine of another machine or mount namespace, no loop devices, no mkfs

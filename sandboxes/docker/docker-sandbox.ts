@@ -9,7 +9,7 @@ import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
-import type { ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";
 import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
@@ -244,12 +244,26 @@ export class DockerSandbox implements Sandbox {
     };
   }
 
+  /** Where only reads follow, the engine stops all processes at once: one request in the place of two commands inside. */
+  async freeze(next: AfterFreeze = "commands"): Promise<void> {
+    if (next === "reads" && this.#running.size === 0 && (await this.#isPaused())) return;
+    await this.#endAll();
+  }
+
+  /** False where the engine cannot stop them: rootless ones without control groups, or processes that hang in the kernel. */
+  #isPaused(): Promise<boolean> {
+    return this.#container.pause().then(
+      () => true,
+      () => false,
+    );
+  }
+
   /**
    * The agent's processes first, then what we started as the keeper; the door's forwarder is another user's and stays. A
    * process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the
    * whole container.
    */
-  async freeze(): Promise<void> {
+  async #endAll(): Promise<void> {
     for (let round = 0; round < freezeRounds; round += 1) {
       await this.#killAll(this.#user);
       const { exit_code } = await this.#own(["sh", "-c", killOwnAndLook, "sh", String(userId(this.#spec))], this.#keeper);
@@ -304,9 +318,9 @@ export class DockerSandbox implements Sandbox {
   async #dispose(): Promise<void> {
     this.#watchdog?.stop();
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
-    await removeContainer(this.#container);
+    const isOurs = await removeContainer(this.#container);
     // Volumes remain only when another process removed the container first.
-    await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
+    if (!isOurs) await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
   }
 
   /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
@@ -429,12 +443,14 @@ export async function removeVolumes(
   return { removed, failed };
 }
 
-/** Removes a container with its volumes. No error when it is gone, or when another process is removing it. */
-export async function removeContainer(container: Docker.Container): Promise<void> {
+/** Removes a container with its volumes. No error when it is gone, or when another process is removing it: then false. */
+export async function removeContainer(container: Docker.Container): Promise<boolean> {
   try {
     await engineWork(container).run(undefined, () => container.remove({ force: true, v: true }));
+    return true;
   } catch (error) {
     if (!isNotOurs(error)) throw error;
+    return false;
   }
 }
 

@@ -102,6 +102,18 @@ test("docker: root that may have replaced the system's programs is paused while 
   assert.equal((await run("docker", ["inspect", "-f", "{{.State.Paused}}", sandbox.id])).stdout, "true\n");
 });
 
+test("docker: where only reads follow all stops where it stands, a fork bomb too, and the same work is taken", limit, async (t) => {
+  if (!(await hasDocker(t))) return;
+  await using sandbox = await deliveredSandbox(await taskOf({}), docker, owner, signal);
+  await says(sandbox, "setsid sh -c 'while :; do echo x >> /testbed/ticks; (:) & done' >/dev/null 2>&1 &");
+  while (!(await says(sandbox, "cat ticks 2>/dev/null || true"))) await new Promise((resolve) => setTimeout(resolve, 50));
+  await sandbox.freeze("reads");
+  assert.equal((await run("docker", ["inspect", "-f", "{{.State.Paused}}", sandbox.id])).stdout, "true\n");
+  await using kept = await temporaryLayers();
+  const take = async () => (await takeWork(sandbox, await taskOf({}), [], kept.folder, signal)).sha256;
+  assert.equal(await take(), await take());
+});
+
 test("docker: a hole beside the layer is refused and not read where the engine packs the layer", limit, async (t) => {
   if (!(await hasDocker(t))) return;
   const script = "truncate -s 4T /home/agent/hole; for i in {1..30}; do mkdir /home/$i; done";

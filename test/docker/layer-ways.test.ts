@@ -120,6 +120,31 @@ const works: Record<string, [script: string, ...asked: string[][]][]> = {
       listed,
     ],
     ["rm -r /srv/app; ln -s /etc /srv/app", everywhere, listed],
+    [
+      `mkdir bytes; for b in $(seq 1 127); do [ $b = 47 ] || { n=$(printf "\\\\%03o" $b); printf -v n "$n"; echo $b > "bytes/x$n"; mkdir "bytes/$n$n$n"; }; done
+      for c in 80 7ff 800 ffff 10ffff; do printf -v n "\\\\U$c"; echo $c > "bytes/u$n"; done; ls bytes | wc -l`,
+      inside,
+    ],
+    [
+      `python3 - <<'END'
+import os, stat
+os.makedirs("attributes/opaque"); open("attributes/file", "w").write("x")
+os.setxattr("attributes/file", "user.secret", b"v" * 1000)
+# Each of these would change what the overlay shows, or what a program may do. None may be set without a capability.
+for name in ["trusted.overlay.opaque", "trusted.overlay.redirect", "trusted.overlay.metacopy", "security.capability"]:
+    for path in ["attributes/file", "attributes/opaque", "full", "/testbed"]:
+        try: os.setxattr(path, name, b"y")
+        except OSError: continue
+        raise SystemExit(name + " could be set on " + path)
+for name in ["user.overlay.opaque", "user.overlay.whiteout"]: os.setxattr("full", name, b"y")
+for kind in [stat.S_IFCHR, stat.S_IFBLK]:
+    try: os.mknod("attributes/node", 0o666 | kind, os.makedev(0, 0))
+    except OSError: continue
+    raise SystemExit("a device node could be made")
+os.mknod("attributes/.wh.full", 0o666); os.mknod("attributes/.wh..wh..plnk", 0o666)
+END`,
+      inside,
+    ],
   ],
   "what is refused": [
     ["printf x > $'\\xff\\xfe'", inside],
