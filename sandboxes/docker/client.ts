@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
@@ -110,4 +111,20 @@ export function statusOf(error: unknown): number | null {
 
 export function isNotFound(error: unknown): boolean {
   return statusOf(error) === 404;
+}
+
+/** The kernel cannot always stop a crowd of processes that start others at once: a runtime gives up after a moment, and may be asked again. */
+const pauseTries = 10;
+const pauseAgainMs = 200;
+
+/** Stops every process of a container where it stands. */
+export async function pauseContainer(container: Docker.Container, tries = pauseTries): Promise<void> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await container.pause();
+    } catch (error) {
+      if (tried >= tries || !/unable to freeze/.test(messageOf(error))) throw error;
+    }
+    await sleep(pauseAgainMs);
+  }
 }

@@ -10,7 +10,7 @@ import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
-import { engineWork, isNotFound, statusOf } from "./client.ts";
+import { engineWork, isNotFound, pauseContainer, statusOf } from "./client.ts";
 import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
@@ -211,7 +211,7 @@ export class DockerSandbox implements Sandbox {
       from: this.#layer,
     };
     const isLive = options.of === "setup";
-    if (isLive) await this.#container.pause();
+    if (isLive) await pauseContainer(this.#container);
     try {
       yield* containerLayer(this.#docker, this.#container, { ...query, ...options });
     } finally {
@@ -252,7 +252,7 @@ export class DockerSandbox implements Sandbox {
 
   /** False where the engine cannot stop them: rootless ones without control groups, or processes that hang in the kernel. */
   #isPaused(): Promise<boolean> {
-    return this.#container.pause().then(
+    return pauseContainer(this.#container, 1).then(
       () => true,
       () => false,
     );
@@ -271,13 +271,13 @@ export class DockerSandbox implements Sandbox {
       await withinTime(Promise.all(this.#running), freezeRoundMs);
       if (this.#running.size === 0 && exit_code === 0) {
         // Root may have replaced the programs that were just asked.
-        if (this.facts.user === "root" && this.facts.writable === "root") await this.#container.pause();
+        if (this.facts.user === "root" && this.facts.writable === "root") await pauseContainer(this.#container);
         return;
       }
     }
     if (this.#running.size > 0)
       throw new AlidadeError("sandbox_error", `${this.#running.size} commands of the sandbox could not be ended.`);
-    await this.#container.pause();
+    await pauseContainer(this.#container);
   }
 
   async isAsNew(): Promise<boolean> {
@@ -291,7 +291,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async pause(): Promise<void> {
-    await this.#container.pause();
+    await pauseContainer(this.#container);
   }
 
   async resume(): Promise<void> {

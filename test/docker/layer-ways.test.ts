@@ -129,7 +129,7 @@ const works: Record<string, [script: string, ...asked: string[][]][]> = {
       `python3 - <<'END'
 import os, stat
 os.makedirs("attributes/opaque"); open("attributes/file", "w").write("x")
-os.setxattr("attributes/file", "user.secret", b"v" * 1000)
+os.setxattr("attributes/file", "user.secret", b"v" * 100)
 # Each of these would change what the overlay shows, or what a program may do. None may be set without a capability.
 for name in ["trusted.overlay.opaque", "trusted.overlay.redirect", "trusted.overlay.metacopy", "security.capability"]:
     for path in ["attributes/file", "attributes/opaque", "full", "/testbed"]:
