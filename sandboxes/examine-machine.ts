@@ -32,10 +32,23 @@ export async function examineMachine(rules: DiskRules, signal: AbortSignal): Pro
     ["disk", () => disk(engine, rules.keep_free_gb)],
   ];
   if (engine !== null)
-    looks.push(["layers left behind", () => layersLeft(engine)], ["images kept", () => imagesKept(engine, rules.images_gb, signal)]);
+    looks.push(
+      ["storage driver", () => storageDriver(engine)],
+      ["layers left behind", () => layersLeft(engine)],
+      ["images kept", () => imagesKept(engine, rules.images_gb, signal)],
+    );
   const findings = looks.map(async ([what, look]): Promise<Finding> => ({ what, ...(await look().catch(unknown)) }));
   const noEngine: Finding[] = missing === null ? [] : [{ what: "Docker", found: missing, status: "unknown", todo: null }];
   return [...noEngine, ...(await Promise.all(findings))];
+}
+
+/** What the engine keeps layers with. */
+export async function storageDriver(engine: Pick<Docker, "info">): Promise<MachineFact> {
+  const { Driver = "unknown" } = (await engine.info()) as { Driver?: string };
+  if (Driver !== "vfs") return { found: Driver, status: "ok", todo: null };
+  const todo =
+    'set overlay2 in the engine\'s configuration; for Podman without root install fuse-overlayfs and set driver = "overlay" in storage.conf';
+  return { found: "vfs: each sandbox is a whole copy of its image, which is slow and takes its size on the disk", status: "gap", todo };
 }
 
 function unknown(error: unknown): MachineFact {

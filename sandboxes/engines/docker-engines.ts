@@ -7,7 +7,7 @@ import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
 import { hasImage } from "../docker/base-image.ts";
-import { dockerClient, forgetUnreachable, hello, isNotFound } from "../docker/client.ts";
+import { dockerClient, forgetUnreachable, hello, isNotFound, whyUnlimited } from "../docker/client.ts";
 import { type ImageOrder, imageNameOf } from "../images/environment-image.ts";
 import { copyImage } from "./copy-image.ts";
 import { connectEngine, type EngineAddress, endConnections } from "./engine-connection.ts";
@@ -66,11 +66,11 @@ export class DockerEngines {
 
   /** Those that answer, in the order of the list. Throws `sandbox_unavailable` where none does. */
   async alive(signal: AbortSignal): Promise<DockerEngine[]> {
-    if (this.#members.length === 0) return [{ name: null, docker: await dockerClient(signal) }];
+    if (this.#members.length === 0) return [{ name: null, docker: await limitedClient(signal) }];
     await Promise.all(this.#members.map((member) => this.#ask(member, freshMs, signal)));
     const alive = this.#members.filter(({ problem }) => problem === null);
     if (alive.length > 0) return alive;
-    throw new AlidadeError("sandbox_unavailable", `No Docker engine of the list answers: ${this.silent.join("; ")}.`);
+    throw new AlidadeError("sandbox_unavailable", `No Docker engine of the list can be used: ${this.silent.join("; ")}.`);
   }
 
   /** Those that do not answer, with their reasons, as far as they were asked. */
@@ -163,7 +163,7 @@ export class DockerEngines {
     try {
       await hello(member.docker, signal);
       member.memory ??= Math.floor((((await member.docker.info()) as { MemTotal?: number }).MemTotal ?? 0) / 1024 ** 2);
-      member.problem = null;
+      member.problem = await whyUnlimited(member.docker);
       member.answered = performance.now();
     } catch (error) {
       signal?.throwIfAborted();
@@ -181,6 +181,13 @@ export class DockerEngines {
       return null;
     }
   }
+}
+
+async function limitedClient(signal: AbortSignal): Promise<Docker> {
+  const docker = await dockerClient(signal);
+  const why = await whyUnlimited(docker);
+  if (why === null) return docker;
+  throw new AlidadeError("sandbox_unavailable", `The container engine cannot be used: ${why}.`);
 }
 
 /** Higher is better: room for it, then its image, then what is free. All of them in one number. */

@@ -2,6 +2,7 @@
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { Build } from "../../schema/task.ts";
+import { isPodman } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { type BuildContext, packContext } from "./build-context.ts";
 import { beyondClassic, heredocsOf, syntaxOf } from "./dockerfile.ts";
@@ -43,14 +44,9 @@ export async function buildImage(docker: Docker, order: BuildOrder, { signal, pr
 
 /** Docker has BuildKit since API 1.39, and on Linux alone. Podman has a builder of its own behind the classic route. */
 async function builderOf(docker: Docker): Promise<Builder> {
-  const {
-    ApiVersion,
-    Os,
-    Components = [],
-  } = (await docker.version()) as { ApiVersion: string; Os: string; Components?: { Name: string }[] };
+  const { ApiVersion, Os } = (await docker.version()) as { ApiVersion: string; Os: string };
   const [major = 0, minor = 0] = ApiVersion.split(".").map(Number);
-  const isDocker = !Components.some(({ Name }) => /podman/i.test(Name));
-  return isDocker && Os === "linux" && (major > 1 || minor >= 39) ? "buildkit" : "classic";
+  return Os === "linux" && (major > 1 || minor >= 39) && !(await isPodman(docker)) ? "buildkit" : "classic";
 }
 
 async function runBuild(

@@ -1,6 +1,7 @@
 /**
  * An engine on another machine: it sees no folder of ours and none of its processes is ours to look at. With
- * ALIDADE_TEST_REMOTE=1 every test of Docker and the contracts run against it too.
+ * ALIDADE_TEST_REMOTE=1 the attacks on Docker run against it too, but for those whose tests look at the engine's own disk and
+ * processes.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -170,9 +171,9 @@ for (const { says, check } of sandboxContract)
   });
 
 if (process.env.ALIDADE_TEST_REMOTE === "1")
-  test("every test of Docker passes on another machine", { timeout: 3_000_000 }, async () => {
+  test("the attacks on Docker fail on another machine too", { timeout: 3_000_000 }, async () => {
     const remote = await secondEngine();
-    const files = ["docker/", "contracts/sandboxes", "contracts/layers", "!remote-engine", "!layer-ways"];
+    const files = ["docker/hostile-work", "docker/kernel", "docker/start", "docker/half-open"];
     const env = { ...process.env, ...remote.env, ALIDADE_TEST_REMOTE: "0" };
     const child = spawn(process.execPath, ["test/run.ts", ...files], { cwd: root, env, stdio: ["ignore", "inherit", "inherit"] });
     assert.deepEqual(await once(child, "close"), [0, null]);
