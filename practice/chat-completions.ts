@@ -1,7 +1,9 @@
 /** `POST /v1/chat/completions` in vLLM's shapes, streamed and whole. */
+
 import { randomBytes } from "node:crypto";
 import type { PracticeExchange } from "./exchange.ts";
 import { score } from "./generation.ts";
+import { askedForm } from "./grammar/asked-form.ts";
 import type { PracticeModel } from "./practice-model.ts";
 import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { renderChat } from "./template.ts";
@@ -26,6 +28,7 @@ export async function chatCompletions(model: PracticeModel, exchange: PracticeEx
     stops: request.stop,
     stopTokenIds: request.stop_token_ids ?? [],
     choices: request.structured_outputs?.choice ?? null,
+    form: askedForm(request),
     signal: exchange.signal,
   };
   const turn = { request, promptIds, usage, pieces: readTurn(model.policy, generation, usage), tools: tools.length > 0 };

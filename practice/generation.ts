@@ -2,7 +2,9 @@
  * Requests take turns on one event loop: a token at a time while sampling, a few while a prompt is read. So a long
  * prompt never keeps another request, or the health check, from moving.
  */
-import { ChoiceGrammar } from "./choice-grammar.ts";
+import { ChoiceGrammar } from "./grammar/choice-grammar.ts";
+import type { TextForm } from "./grammar/form.ts";
+import { FormGrammar } from "./grammar/form-grammar.ts";
 import { blockSize, type KeyValues } from "./key-values.ts";
 import { PrefixCache } from "./prefix-cache.ts";
 import { SeededRandom } from "./random.ts";
@@ -43,6 +45,8 @@ export type PracticeRequest = {
   seed: number;
   stopTokenIds: readonly number[];
   choices: readonly string[] | null;
+  /** What the text is held to; null where it is free, or where there are choices. */
+  form: TextForm | null;
   signal: AbortSignal;
 };
 
@@ -63,7 +67,7 @@ export async function* generate(
     vocabularySize,
     promptIds,
   });
-  const grammar = request.choices === null ? null : new ChoiceGrammar(request.choices);
+  const grammar = grammarOf(request);
   const sequence = new Sequence(policy);
   onCached(await sequence.read(promptIds, signal));
   let next = promptIds.at(-1) as number;
@@ -79,6 +83,11 @@ export async function* generate(
     next = sampled.id;
     await others(signal);
   }
+}
+
+function grammarOf({ choices, form }: PracticeRequest): ChoiceGrammar | FormGrammar | null {
+  if (choices !== null) return new ChoiceGrammar(choices);
+  return form === null ? null : new FormGrammar(form);
 }
 
 /** For each prompt token after the first: its logprob, its rank from 1, and the likeliest others. Never from the cache. */

@@ -44,20 +44,31 @@ const samplingFields = {
   structured_outputs: z
     .looseObject({
       choice: z.array(z.string().max(maxChoiceLength)).min(1).max(maxChoices).nullish(),
-      json: unsupported("only `choice` is supported"),
-      regex: unsupported("only `choice` is supported"),
-      grammar: unsupported("only `choice` is supported"),
-      structural_tag: unsupported("only `choice` is supported"),
+      json: z.looseObject({}).nullish(),
+      regex: unsupported("only `choice` and `json` are supported"),
+      grammar: unsupported("only `choice` and `json` are supported"),
+      structural_tag: unsupported("only `choice` and `json` are supported"),
     })
     .nullish(),
-  response_format: z.looseObject({ type: z.literal("text", { error: "only text is supported" }) }).nullish(),
+  response_format: z
+    .discriminatedUnion("type", [
+      z.looseObject({ type: z.literal("text") }),
+      z.looseObject({ type: z.literal("json_object") }),
+      z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject({ schema: z.looseObject({}).nullish() }) }),
+    ])
+    .nullish(),
 };
 
 export const ChatRequest = z.looseObject({
   ...samplingFields,
   messages: z.array(ChatMessage).min(1),
   tools: z.array(ChatTool).nullish(),
-  tool_choice: z.enum(["none", "auto"], { error: "only none and auto are supported" }).nullish(),
+  tool_choice: z
+    .union([
+      z.enum(["none", "auto", "required"]),
+      z.looseObject({ type: z.literal("function"), function: z.looseObject({ name: z.string() }) }),
+    ])
+    .nullish(),
   max_completion_tokens: z.number().int().min(1).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),

@@ -2,6 +2,7 @@
 
 import type { PracticeExchange } from "./exchange.ts";
 import { type ScoredToken, score } from "./generation.ts";
+import { askedForm } from "./grammar/asked-form.ts";
 import type { PracticeModel } from "./practice-model.ts";
 import { CompletionRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { type Counted, readTurn, type TokenPiece, toUsage } from "./turn.ts";
@@ -26,6 +27,7 @@ export async function textCompletions(model: PracticeModel, exchange: PracticeEx
     stops: request.stop,
     stopTokenIds: request.stop_token_ids ?? [],
     choices: request.structured_outputs?.choice ?? null,
+    form: askedForm(request),
     signal: exchange.signal,
   };
   const head = { id: `cmpl-${exchange.requestId}`, object: "text_completion", created: Math.floor(Date.now() / 1000), model: model.name };

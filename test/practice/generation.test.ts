@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChoiceGrammar } from "../../practice/choice-grammar.ts";
 import { type GeneratedToken, generate, newPolicy, type PracticePolicy, score } from "../../practice/generation.ts";
+import { ChoiceGrammar } from "../../practice/grammar/choice-grammar.ts";
 import { logSoftmax } from "../../practice/sampler.ts";
 import { shape } from "../../practice/transformer.ts";
 import { decodeBytes, encode, endOfTurn, vocabularySize } from "../../practice/vocabulary.ts";
@@ -36,6 +36,7 @@ async function sample(
     seed: options.seed ?? 1,
     stopTokenIds: [],
     choices: options.choices ?? null,
+    form: null,
     signal: options.signal ?? forever,
   };
   const tokens = await Array.fromAsync(
