@@ -37,10 +37,6 @@ function plugIn(registry: { noun: string; list: readonly { readonly name: string
 
 const files = z.array(z.string().refine(isFile, { error: "expected the file of a plug-in" })).default([]);
 
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).origin === text;
-}
-
 const engineFields = {
   kind: plugIn(engineRegistry, "what server it is").default("vllm"),
   api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
@@ -159,10 +155,6 @@ export const Config = z.strictObject({
     .describe(
       "a task is set aside, with an alarm, once three of its rollouts, and more than this share, could not be graded: the run goes on with the others; 1: never",
     ),
-  grader_origins: z
-    .array(z.string().refine(isOrigin, "give an origin such as http://127.0.0.1:8080, without a path"))
-    .default([])
-    .describe("origins of servers to which graders of the kind `remote` may send work; tasks that name another one are refused"),
   docker_engines: z
     .array(EngineAddress)
     .default([])

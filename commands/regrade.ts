@@ -67,7 +67,6 @@ export function regrade(program: Command): void {
           tasks: new Map(tasks.map((task) => [task.task_id, task])),
           backend,
           graders: plugIns.graders,
-          origins: config.grader_origins,
           atOnce: flags.concurrency,
           isWanted,
           onGraded: (one) => note(`${++graded}: ${nameOf(one)}: ${shown(one.before)} → ${shown(one.after)}`),

@@ -263,7 +263,6 @@ export async function executeRun(options: {
       folder,
       slots: makeSlots(concurrency),
       graders: plugIns.graders,
-      grader_origins: config.grader_origins,
       max_null_share: config.max_null_share,
       network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
       onProgress,

@@ -32,8 +32,6 @@ export type GradeContext = {
   live?: Sandbox;
   /** What isolated the agent from this machine; absent where that is unknown. */
   isolation?: Verdict["isolation"];
-  /** Origins of servers that a task may name for its grading (`grader_origins`). Absent: none. */
-  origins?: readonly string[];
   /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */
   part?(spec: GraderSpec): Promise<Verdict>;
   /** Those that a task may name; the built-in ones where left out. */

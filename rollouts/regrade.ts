@@ -36,8 +36,6 @@ export type RegradeSetup = {
   tasks: ReadonlyMap<string, Task>;
   backend: SandboxBackend;
   graders?: readonly Grader[];
-  /** Origins of servers that tasks may name for their grading; where left out none. */
-  origins?: readonly string[];
   /** Gradings at once. */
   atOnce: number;
   isWanted: (record: RolloutRecord) => boolean;
@@ -125,8 +123,8 @@ async function newVerdict(
   const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: taskHash(task) };
   const earlier = journal.get(key);
   if (earlier !== undefined) return earlier;
-  const { graders, origins = [], backend } = setup;
-  const context = { task, signal, isolation: backend.capabilities.isolation, origins, ...(graders && { graders }) };
+  const { graders, backend } = setup;
+  const context = { task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
   const blobs = join(setup.path, "blobs");
   try {
     // Its work is the difference to what the set-up left then.

@@ -99,9 +99,9 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   attempt.work = work;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
-    const { graders, grader_origins: origins = [], backend } = setup;
+    const { graders, backend } = setup;
     const { isolation } = backend.capabilities;
-    const context = { task: plan.task, work, signal, isolation, origins, ...(graders && { graders }) };
+    const context = { task: plan.task, work, signal, isolation, ...(graders && { graders }) };
     await using sampler = asksModels(plan.task.grader, graders) ? await openSampler(setup, plan) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({

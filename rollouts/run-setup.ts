@@ -25,8 +25,6 @@ export type RunSetup = {
   graders?: readonly Grader[];
   /** Share of a task's rollouts without a reward above which it is set aside; 0.5 where left out. */
   max_null_share?: number;
-  /** Origins of servers that tasks may name for their grading; where left out none. */
-  grader_origins?: readonly string[];
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
   network?: NetworkOptions;
   /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */
