@@ -3,21 +3,21 @@
  * over it, the test command run as the unprivileged user, and its report held against the names that must pass.
  *
  * A required name counts when the report is complete and says that it passed; absent, skipped and failed are all the
- * same, extra names are ignored, and the exit code says nothing. With a sealed parser in a container that is tier T2:
- * printed results, an early exit, a process left behind and a planted test framework all give 0. What it does not
- * stop: the tests load the work into their own process, so work that tampers with the framework's or the assertions'
- * objects, or equals everything, can pass (T3, a black box, would stop that).
+ * same, extra names are ignored, and the exit code says nothing. Where the work runs apart from the tests, in a container,
+ * that is tier T2: the work can neither see nor touch what judges it. `remains_possible` in the evidence says what the way
+ * of grading does not stop.
  */
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
 import { hashTree } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import type { Verdict } from "../schema/rollout.ts";
+import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
+import { inMemory, reportFolder, runTests } from "./by-tests/run-tests.ts";
+import { whatRemains } from "./by-tests/what-remains.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
 import { parserNamed, parsers } from "./parsers/index.ts";
@@ -51,13 +51,15 @@ export const TestsSpec = z.strictObject({
    * out: the files that steer the parser's framework (parsers/steering-files.ts). [] where such files are the work itself.
    */
   protected: z.array(z.string()).optional(),
+  /**
+   * `apart`: the work is loaded by a process of its own, and the tests see what it returns as copies and stand-ins; for the
+   * parsers that can (graders/parsers/). `together`: the tests' process loads it. That is the default, for some tests see
+   * no copy: they look at globals or arguments that the work changes, or hand it instances.
+   */
+  work_runs: z.enum(["apart", "together"]).default("together"),
 });
 
 type Spec = z.infer<typeof TestsSpec>;
-
-/** Runner and report live outside the workdir: no file of the work can stand in their place. */
-const runnerFolder = "/home/agent/.alidade-grader";
-const reportFolder = "/home/agent/.alidade-report";
 
 /** Names and output in a verdict are for a person; a record must stay readable. */
 const evidenceNames = 50;
@@ -68,7 +70,7 @@ export const tests: Grader<Spec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
-  tier: ({ parser }, task) => tierFor(parserNamed(parser), task),
+  tier: (spec, task) => tierFor(parserNamed(spec.parser), runsApart(spec), task),
 
   async grade(spec, context) {
     const started = performance.now();
@@ -79,25 +81,31 @@ export const tests: Grader<Spec> = {
     const added = addedPaths(context.work, workdir);
     const kept = spec.protected ?? steeringFiles(parser, added);
     await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
+    const handed = new Set(inMemory(parser, hidden));
+    const onDisk = hidden.filter((file) => !handed.has(file));
     // On top: they win.
-    await sandbox.writeFiles(hidden);
+    await sandbox.writeFiles(onDisk);
     await removePaths(
       sandbox,
       removed.map((path) => `${workdir}/${path}`),
       context.signal,
     );
     const key = randomBytes(32).toString("hex");
-    const tests = new Set(hidden.map(({ path }) => path));
-    const others = added.filter((path) => !tests.has(path));
-    const input = parser.sealed ? `${key}\n${JSON.stringify(others)}\n` : "";
-    const result = await runTests(spec, parser, input, sandbox, context);
+    const apart = runsApart(spec);
+    const result = await runTests({ parser, command: spec.command, hidden, apart }, key, sandbox, context);
     const report = await readReport(parser, key, sandbox, result);
     const facts = {
-      tier: tierOf(parser, sandbox, context.task),
+      tier: tierOf(parser, apart, sandbox, context.task),
       isolation: sandbox.facts.isolation,
       grader: `tests/${parser.name}`,
     } as const;
-    const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report) };
+    const remains = whatRemains(parser, {
+      apart,
+      onDisk: onDisk.length > 0,
+      workdirOnly: context.task.environment.work === "workdir",
+      isolated: sandbox.facts.isolation !== "none",
+    });
+    const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report), remains_possible: remains };
     const duration_ms = performance.now() - started;
     if (result.timed_out) {
       const message = `the tests were not finished after ${context.task.limits.grade_seconds} seconds (limits.grade_seconds)`;
@@ -116,42 +124,6 @@ export const tests: Grader<Spec> = {
     return { ...facts, reward, components, status: "graded", evidence: { ...evidence, ...names }, error: null, duration_ms };
   },
 };
-
-async function runTests(
-  spec: Spec,
-  parser: ReportParser,
-  input: string,
-  sandbox: Sandbox,
-  { task, signal }: GradeContext,
-): Promise<ExecResult> {
-  const runner = parser.runner === null ? "" : await placeRunner(parser.runner, sandbox);
-  // The folder is there before the command: a report writer need not make one.
-  if (parser.source === "file") await sandbox.writeFiles([{ path: ".keep", content: Buffer.alloc(0), mode: 0o644 }], reportFolder);
-  const report = `${sandbox.path("/home/agent")}${reportFolder.slice("/home/agent".length)}/report.xml`;
-  const argv = spec.command.map((word) => word.replaceAll("{runner}", runner).replaceAll("{report}", report));
-  return sandbox.exec(argv, {
-    user: "agent",
-    env: envInside(task.environment, sandbox),
-    stdin: input,
-    timeout_ms: task.limits.grade_seconds * 1_000,
-    max_output_bytes: task.limits.output_bytes,
-    // A report on stdout begins with the runner's own word that it was started; of other output people want the end.
-    keep_output: parser.source === "file" ? "end" : "start",
-    signal,
-  });
-}
-
-/** The runner's files as they lie beside this one: TypeScript in the source tree, JavaScript in the published one. */
-async function placeRunner(name: string, sandbox: Sandbox): Promise<string> {
-  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-  const names = [name, "sealed-report", "test-files", "last-test"].map((file) => file + extension);
-  const files = await Promise.all(
-    names.map(async (path) => ({ path, content: await readFile(new URL(`./runners/${path}`, import.meta.url)), mode: 0o644 })),
-  );
-  const manifest = { path: "package.json", content: Buffer.from('{"type":"module"}\n'), mode: 0o644 };
-  await sandbox.writeFiles([...files, manifest], runnerFolder);
-  return `${sandbox.path("/home/agent")}${runnerFolder.slice("/home/agent".length)}/${name}${extension}`;
-}
 
 async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, result: ExecResult): Promise<Report> {
   if (parser.source !== "file") return printedReport(parser, key, result);
@@ -174,16 +146,21 @@ function printedReport(parser: ReportParser, key: string, { stdout, stderr, drop
   return { ...report, complete: false, problem };
 }
 
-/**
- * T0 where agent and grader share the host; T2 needs a report that the work cannot write. Where more than the workdir
- * crosses, the work may bring the program that runs the tests.
- */
-function tierOf(parser: ReportParser, sandbox: Sandbox, task: Task): Verdict["tier"] {
-  return sandbox.facts.isolation === "none" ? "T0" : tierFor(parser, task);
+function runsApart({ parser, work_runs }: Spec): boolean {
+  return parserNamed(parser).apart === true && work_runs === "apart";
 }
 
-function tierFor(parser: ReportParser, { environment }: Task): Verdict["tier"] {
-  return parser.sealed && environment.work === "workdir" ? "T2" : "T1";
+/**
+ * T0 where agent and grader share the host. T2 needs a report that the work cannot write: tests in another process, of
+ * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, the
+ * work may bring the program that runs the tests.
+ */
+function tierOf(parser: ReportParser, apart: boolean, sandbox: Sandbox, task: Task): Verdict["tier"] {
+  return sandbox.facts.isolation === "none" ? "T0" : tierFor(parser, apart, task);
+}
+
+function tierFor(parser: ReportParser, apart: boolean, { environment }: Task): Tier {
+  return apart && parser.sealed && environment.work === "workdir" ? "T2" : "T1";
 }
 
 /**

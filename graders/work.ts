@@ -200,6 +200,13 @@ export function addedPaths({ changes }: WorkLayer, workdir: string): string[] {
     .map(({ path }) => path.slice(workdir.length + 1));
 }
 
+/** The paths that the work added or changed, relative to the workdir. */
+export function changedPaths({ changes }: WorkLayer, workdir: string): string[] {
+  return changes
+    .filter(({ kind, path, type }) => kind !== "deleted" && type !== "folder" && path.startsWith(`${workdir}/`))
+    .map(({ path }) => path.slice(workdir.length + 1));
+}
+
 export type WorkEvidence = { work_sha256: string; no_change: boolean; added: string[]; modified: string[]; deleted: string[] };
 
 /** What a verdict says of the work: paths in the workdir without its slash, others absolute. Folders are no change of their own. */

@@ -40,8 +40,11 @@ export type ExecOptions = {
   /** Absolute inside the sandbox; default: the workdir. */
   cwd?: string;
   env?: Record<string, string>;
-  /** Default: the sandbox's unprivileged user. */
-  user?: "agent" | "root";
+  /**
+   * Default: the sandbox's own user. `judge` and `work` are two others, who own nothing and can neither signal nor trace
+   * each other: tests, and the work that they test. The process sandbox has one user for all.
+   */
+  user?: "agent" | "root" | "judge" | "work";
   /** Killed with its whole process tree after this. */
   timeout_ms?: number;
   /** The same when this fires: for a clock that stands still at times. */

@@ -21,6 +21,10 @@ export interface ReportParser {
   readonly runner: string | null;
   /** Where the report is: what the command prints on stdout, there and on stderr, or the file that stands for `{report}`. */
   readonly source: "stdout" | "output" | "file";
+  /** Its runner can have the work loaded by a process of its own. Absent: it cannot. */
+  readonly apart?: boolean;
+  /** Hidden tests with such a path are code that its runner takes over stdin. Absent: all lie on the disk. */
+  readonly code?: RegExp;
   /** Rows carry a seal that the work does not know: printing test results does not make any. */
   readonly sealed: boolean;
   /**

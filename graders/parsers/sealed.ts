@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { readJson } from "../../schema/read-json.ts";
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
+import { jsSteering } from "./steering-files.ts";
 
 export const tape: ReportParser = {
   name: "tape",
@@ -10,6 +11,9 @@ export const tape: ReportParser = {
   runner: "tape-runner",
   source: "stdout",
   sealed: true,
+  apart: true,
+  code: /\.[cm]?js$/,
+  steeredBy: jsSteering,
   parse: parseSealed,
 };
 
@@ -19,6 +23,9 @@ export const nodeTest: ReportParser = {
   runner: "node-test-runner",
   source: "stdout",
   sealed: true,
+  apart: true,
+  code: /\.[cm]?js$/,
+  steeredBy: jsSteering,
   parse: parseSealed,
 };
 

@@ -1,11 +1,11 @@
 /**
- * Runs inside the grading sandbox, in the process that also loads the work. What the work prints cannot be told from
- * what a test framework prints, so a runner writes its own rows and seals each with a key that it read from stdin before
- * anything of the work was loaded: sha-256 over key and text, with a running number inside. The key is the first line
- * there; the second one lists the files that may hold tests.
+ * Runs inside the grading sandbox, in the process of the tests. What the work prints, or has the tests print, cannot be
+ * told from what a test framework prints, so a runner writes its own rows and seals each with a key that it read from
+ * stdin before anything else was loaded: sha-256 over key and text, with a running number inside. The key is the first
+ * line there; the second one is the rest of the input.
  *
- * All that is used later is taken here, for the work may replace what it finds on shared objects. What this does not
- * stop: code that looks for the key in its own process's memory, and code that tampers with the test framework.
+ * Where the work runs apart, the key is out of its reach. In one process with it the key is no secret from code that looks
+ * for it in memory. All that is used later is taken here, for the work may replace what it finds on shared objects.
  */
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -19,9 +19,20 @@ const pause = new Int32Array(new SharedArrayBuffer(4));
 
 export type SealedOutcome = "passed" | "failed" | "skipped";
 
+/** Paths are from the workdir. */
+export type RunnerInput = {
+  /** What the work added: no test of ours. */
+  added: string[];
+  /** What the work added or changed. */
+  changed: string[];
+  /** The hidden tests that are code: path -> source. They are not on the disk. */
+  memory: Record<string, string>;
+  /** Where the process of the work listens; null: the work is loaded into this process. */
+  socket: string | null;
+};
+
 export type SealedReport = {
-  /** Files that were delivered or are the grader's own, as paths from the workdir: no other is a test of ours. */
-  files: string[];
+  input: RunnerInput;
   test(name: string, outcome: SealedOutcome): void;
   /**
    * The last row: without it a report counts as cut off. It ends the process, for a timer that the work left running
@@ -31,7 +42,7 @@ export type SealedReport = {
 };
 
 export function openReport(): SealedReport {
-  const [key = "", files = ""] = fs.readFileSync(0, "utf8").split("\n");
+  const [key = "", input = ""] = fs.readFileSync(0, "utf8").split("\n");
   let sequence = 0;
   const row = (kind: string, name: string | null, outcome: string | null) => {
     // Without a prototype, no planted toJSON runs.
@@ -42,7 +53,7 @@ export function openReport(): SealedReport {
   };
   row("begun", null, null);
   return {
-    files: JSON.parse(files) as string[],
+    input: JSON.parse(input) as RunnerInput,
     test: (name, outcome) => row("test", name, outcome),
     complete: () => {
       row("complete", null, null);

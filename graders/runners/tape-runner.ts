@@ -5,6 +5,7 @@
  */
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
+import { loadTests } from "./load-tests.ts";
 import { openReport } from "./sealed-report.ts";
 import { testFiles } from "./test-files.ts";
 
@@ -38,4 +39,5 @@ tape
   })
   .on("end", () => report.complete());
 
-for (const file of testFiles(process.argv.slice(2), report.files)) require(file);
+const memory = loadTests(report.input);
+for (const file of testFiles(process.argv.slice(2), report.input, memory)) require(file);

@@ -2,7 +2,7 @@
 import type Docker from "dockerode";
 import type { Belongings } from "../../host/reap.ts";
 import { leaseDeadline } from "../check-spec.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
 import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
 
 export const labels = {
@@ -19,6 +19,9 @@ export const labels = {
 export const agentId = 1000;
 /** The door's forwarder: a user that the agent can neither signal nor trace. */
 export const doorId = 65534;
+/** Tests that run apart, and the work that they test: neither is the agent's user, whose files lie in the workdir. */
+const judgeId = 65532;
+const workId = 65531;
 export const home = "/home/agent";
 /** An engine's default is random, and would find its way into transcripts. */
 export const hostname = "sandbox";
@@ -26,6 +29,13 @@ export const hostname = "sandbox";
 /** The uid that the agent has. */
 export function userId(spec: Pick<SandboxSpec, "user">): number {
   return spec.user === "root" ? 0 : agentId;
+}
+
+/** The uid of a command. */
+export function commandUserId(spec: Pick<SandboxSpec, "user">, user: ExecOptions["user"]): number {
+  if (user === "judge") return judgeId;
+  if (user === "work") return workId;
+  return user === "root" ? 0 : userId(spec);
 }
 
 /** The variables of a command inside. `path`: the image's PATH. */

@@ -11,7 +11,7 @@ import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import { engineWork, isNotFound, pauseContainer, statusOf } from "./client.ts";
-import { commandEnv, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
+import { commandEnv, commandUserId, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./container-layer.ts";
@@ -152,7 +152,8 @@ export class DockerSandbox implements Sandbox {
   async #exec(argv: string[], options: ExecOptions): Promise<ExecResult> {
     this.#commands += 1;
     const mark = `${this.#commands}`;
-    const user = options.user === "root" ? "0:0" : this.#user;
+    const id = commandUserId(this.#spec, options.user);
+    const user = `${id}:${id}`;
     const finished = await runCommand(this.#docker, this.id, {
       argv,
       user,

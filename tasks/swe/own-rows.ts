@@ -67,6 +67,7 @@ const SweRow = z.looseObject({
   source: Source,
   test_cmd: z.array(z.string()).min(1),
   log_parser: TestsSpec.shape.parser,
+  work_runs: TestsSpec.shape.work_runs,
   limits: Limits.prefault({}),
 });
 type SweRow = z.infer<typeof SweRow>;
@@ -114,6 +115,7 @@ async function toTask(row: SweRow, path: string, where: string, options: RowRead
       tests: trees.tests,
       fail_to_pass: row.FAIL_TO_PASS,
       pass_to_pass: row.PASS_TO_PASS,
+      work_runs: row.work_runs,
       // A dependency planted in the tree would stand before the mounted one.
       protected: [...row.source.tests, "node_modules/**"],
     },

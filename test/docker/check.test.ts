@@ -1,4 +1,4 @@
 import { docker } from "../../sandboxes/docker.ts";
 import { checkAll } from "../tasks/check-all.ts";
 
-checkAll(docker, 3, { tier: "T2", isolation: "container" }, ["docker"]);
+checkAll(docker, 3, "container", ["docker"]);

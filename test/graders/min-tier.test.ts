@@ -7,22 +7,23 @@ import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Task } from "../../schema/task.ts";
 
-const task = (task_id: string, parser: string, work = "workdir") =>
+const task = (task_id: string, parser: string, work = "workdir", work_runs = "apart") =>
   Task.parse({
     task_id,
     instruction: "i",
     environment: { work },
-    grader: { kind: "tests", command: ["x"], parser, tests: "t", fail_to_pass: ["a"], pass_to_pass: [] },
+    grader: { kind: "tests", command: ["x"], parser, work_runs, tests: "t", fail_to_pass: ["a"], pass_to_pass: [] },
   });
 const sealed = task("sealed", "node-test");
 
 test("a run of tasks that are graded below its least tier is refused with their names", () => {
   assert.doesNotThrow(() => checkTiers([sealed], "T2", docker));
   assert.doesNotThrow(() => checkTiers([sealed, task("log", "pytest")], null, docker));
-  assert.throws(() => checkTiers([sealed, task("log", "pytest"), task("all", "node-test", "layer")], "T2", docker), {
+  const below = [task("log", "pytest"), task("all", "node-test", "layer"), task("one", "tape", "workdir", "together")];
+  assert.throws(() => checkTiers([sealed, ...below], "T2", docker), {
     code: "config_invalid",
     param: "min_tier",
-    message: /min_tier is T2, and 2 of 3 tasks are graded below it: log \(tests: T1\), all \(tests: T1\)\./,
+    message: /min_tier is T2, and 3 of 4 tasks are graded below it: log \(tests: T1\), all \(tests: T1\), one \(tests: T1\)\./,
   });
 });
 

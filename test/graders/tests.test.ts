@@ -23,7 +23,9 @@ let owner: { run_id: string; owner: string };
 /** The hidden tests' names. */
 let names: string[];
 before(async () => {
-  [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+  const [shipped] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+  // The way of grading that lets the work nearest; the other one is in test/docker/apart.test.ts.
+  task = { ...shipped, grader: { ...shipped.grader, work_runs: "together" } as Task["grader"] };
   base = await deliveredFiles(task);
   gold = applyPatch(base, task.gold_patch as string);
   owner = { run_id: "run-test-graders", owner: await currentOwner() };
@@ -55,6 +57,10 @@ test("a fix gets 1, with what it changed as evidence", async () => {
   assert.deepEqual([verdict.tier, verdict.isolation, verdict.grader], ["T0", "none", "tests/node-test"]);
   assert.deepEqual([verdict.evidence.no_change, verdict.evidence.modified, verdict.evidence.failed_count], [false, [source], 0]);
   assert.deepEqual(verdict.components.fail_to_pass, { value: 1, weight: 0 });
+  assert.match(
+    String(verdict.evidence.remains_possible),
+    /shares this machine with what grades it.*tests load the work into their own process/,
+  );
 });
 
 test("no change is graded like any other work and gets 0", async () => {

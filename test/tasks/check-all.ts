@@ -4,21 +4,19 @@ import { test } from "node:test";
 import { checkTask } from "../../graders/check.ts";
 import { currentOwner } from "../../host/owner.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Verdict } from "../../schema/rollout.ts";
+import type { Tier, Verdict } from "../../schema/rollout.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { type Need, need } from "../needs.ts";
 
-const shipped: [path: string, ids: string[], needs: Need[]][] = [
-  ["examples/demo/tasks", ["merge-ranges", "parse-duration"], []],
-  [
-    "examples/tasks/swe-npm.jsonl",
-    ["minimist-constructor-pollution", "qs-dunder-proto", "qs-comma-values-only", "shell-quote-drive-letter"],
-    ["npm-registry"],
-  ],
+/** In a container the work runs apart from the tests in T2, and together with them in T1. */
+const shipped: [path: string, ids: string[], tier: Tier, needs: Need[]][] = [
+  ["examples/demo/tasks", ["merge-ranges", "parse-duration"], "T2", []],
+  ["examples/tasks/swe-npm.jsonl", ["minimist-constructor-pollution", "qs-dunder-proto", "qs-comma-values-only"], "T1", ["npm-registry"]],
+  ["examples/tasks/swe-npm.jsonl", ["shell-quote-drive-letter"], "T2", ["npm-registry"]],
 ];
 
-export function checkAll(backend: SandboxBackend, times: number, expected: Pick<Verdict, "tier" | "isolation">, more: Need[] = []): void {
-  for (const [path, ids, needs] of shipped) {
+export function checkAll(backend: SandboxBackend, times: number, isolation: Verdict["isolation"], more: Need[] = []): void {
+  for (const [path, ids, tier, needs] of shipped) {
     for (const id of ids) {
       test(`${id}: gold gets 1 and no change gets 0, at each of ${times} gradings (${backend.name})`, async (t) => {
         for (const what of [...more, ...needs]) if (!(await need(t, what))) return;
@@ -43,7 +41,7 @@ export function checkAll(backend: SandboxBackend, times: number, expected: Pick<
         );
         assert.equal(result.passed, true);
         for (const { verdict, attempt } of result.runs) {
-          assert.deepEqual([verdict.tier, verdict.isolation, verdict.status], [expected.tier, expected.isolation, "graded"]);
+          assert.deepEqual([verdict.tier, verdict.isolation, verdict.status], [isolation === "none" ? "T0" : tier, isolation, "graded"]);
           assert.equal(verdict.evidence.no_change, attempt === "no-op");
         }
       });

@@ -1,0 +1,26 @@
+/** What a way of grading by tests does not stop, in words: it stands in the verdict. */
+import type { ReportParser } from "../parsers/report-parser.ts";
+
+export type Grading = {
+  /** The work runs in another process than the tests. */
+  apart: boolean;
+  /** Hidden files lie where the work can read them. */
+  onDisk: boolean;
+  /** Only the workdir crosses to the grader. */
+  workdirOnly: boolean;
+  isolated: boolean;
+};
+
+export function whatRemains(parser: ReportParser, { apart, onDisk, workdirOnly, isolated }: Grading): string[] {
+  const lines = [
+    [!isolated, "The work shares this machine with what grades it: it can read and change all that its user can."],
+    [!workdirOnly, "The work may bring programs outside the workdir, such as the one that runs the tests."],
+    [!parser.sealed, "The work can print or write a report of its own."],
+    [
+      !apart,
+      "The tests load the work into their own process: code that looks for the tests' values or the runner's key in memory, or changes what they compare with, may pass.",
+    ],
+    [onDisk, "Hidden files lie on the disk while the work runs, which may read them."],
+  ] as const;
+  return lines.filter(([holds]) => holds).map(([, text]) => text);
+}
