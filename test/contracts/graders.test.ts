@@ -11,6 +11,17 @@ import { type GraderSpec, Task } from "../../schema/task.ts";
 const specs: Record<string, GraderSpec> = {
   tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
   script: { kind: "script", command: ["true"], files: null },
+  harbor: {
+    kind: "harbor",
+    tests: null,
+    step_tests: null,
+    env: {},
+    user: "root",
+    hold_back: true,
+    verifier: null,
+    artifacts: [],
+    collect: [],
+  },
   state: { kind: "state", checks: [{ file: "a", exists: true }] },
   answer: { kind: "answer", exact: "a", tolerance: 0, take: "all", ignore_case: false },
   trajectory: { kind: "trajectory", must: [], must_not: [], order: [], max_turns: 1 },
@@ -27,7 +38,7 @@ test("every grader of the list has a spec here that it reads", () => {
   for (const spec of Object.values(specs)) assert.deepEqual([graderOf(spec).name, specOfGrader(spec)], [spec.kind, spec]);
   assert.throws(() => graderOf({ kind: "constructor" }), {
     code: "plugin_unknown",
-    message: /"constructor"; there are: tests, script, state/,
+    message: /"constructor"; there are: tests, script, harbor/,
   });
 });
 
