@@ -28,8 +28,6 @@ export type GradeContext = {
    * it.
    */
   fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<Sandbox>;
-  /** The agent's own sandbox, with all that runs in it, where the run grades there (`gradesLive`). The grader leaves it as it is. */
-  live?: Sandbox;
   /** What isolated the agent from this machine; absent where that is unknown. */
   isolation?: Verdict["isolation"];
   /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */
@@ -51,8 +49,6 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly folders?: readonly string[];
   /** Environments beside the task's own that it asks `fresh` for: their images are made before the run. */
   readonly environments?: (spec: Spec) => Environment[];
-  /** It can grade in the agent's own sandbox (`live`), where a run asks for that. */
-  readonly gradesLive?: boolean;
   /** It is given a `sampler`. */
   readonly asksModels?: boolean;
   /** Where specs of other graders stand in its own. */

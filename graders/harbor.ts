@@ -1,7 +1,7 @@
 /**
  * Grades as Harbor's verifier does: `/tests/test.sh` is run, its exit code says nothing, and the reward stands in
  * `/logs/verifier/reward.json` or `reward.txt`. It runs in a fresh sandbox with the agent's layer, or in an image of its
- * own to which declared artifacts cross, or, where the run asks for it, in the agent's own sandbox.
+ * own to which declared artifacts cross.
  */
 import { posix } from "node:path";
 import { z } from "zod";
@@ -66,7 +66,6 @@ export const harbor: Grader<HarborSpec> = {
   spec: HarborSpec,
   folders: ["tests", "step_tests"],
   environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
-  gradesLive: true,
   version: "1",
   tier: () => "T1",
 
@@ -75,11 +74,11 @@ export const harbor: Grader<HarborSpec> = {
     await using place = await verifierSandbox(spec, context);
     const { sandbox, environment } = place;
     const result = await runTests(spec, context, place);
-    if (!context.live) await sandbox.freeze();
+    await sandbox.freeze();
     const work = workEvidence(context.work, context.task);
     const rest = {
-      // The tests may run the work, and in the agent's own sandbox its processes are still there.
-      tier: context.live ? "T0" : "T1",
+      // The tests may run the work.
+      tier: "T1",
       isolation: sandbox.facts.isolation,
       grader: "harbor",
       evidence: {
@@ -125,8 +124,7 @@ function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict 
 type Place = AsyncDisposable & { sandbox: Sandbox; environment: Environment; held: string[] };
 
 async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
-  const { task, live, fresh } = context;
-  if (live) return { sandbox: assertContainer(live), environment: task.environment, held: [], [Symbol.asyncDispose]: async () => {} };
+  const { task, fresh } = context;
   const environment = spec.verifier?.environment ?? withUser(task.environment, spec.user);
   const { cpus, memory_mb, disk_mb } = { ...task.limits, ...spec.verifier?.limits };
   const limits = { ...task.limits, cpus, memory_mb, disk_mb };
@@ -170,13 +168,12 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
     });
 }
 
-/** An image may hold a reward, and tests that are no program; an agent in its own sandbox may have left both. */
+/** An image may hold a reward, and tests that are no program. */
 const prepare = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
-async function runTests(spec: HarborSpec, { task, live, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
+async function runTests(spec: HarborSpec, { task, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
   const files = await testFiles(spec);
-  const before = live ? `rm -rf -- ${tests}; ${prepare}` : prepare;
-  await sandbox.exec(["sh", "-c", before], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
+  await sandbox.exec(["sh", "-c", prepare], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
   await sandbox.writeFiles(files, tests);
   // The shell runs a script without a #! line too, as Harbor's does.
   return sandbox.exec(["sh", "-c", posix.join(tests, "test.sh")], {

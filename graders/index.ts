@@ -24,7 +24,6 @@ export const graderRegistry = registryOf<Grader>({
     spec: "object?",
     folders: "list?",
     environments: "function?",
-    gradesLive: "boolean?",
     asksModels: "boolean?",
     parts: "object?",
     tier: "function?",

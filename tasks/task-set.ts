@@ -65,23 +65,28 @@ function documentOf(text: string, file: string): unknown {
 
 /** The same on every machine: folders of the host count by what is in them. */
 async function contentHash(task: Task, graders?: readonly Grader[]): Promise<string> {
-  const { environment, grader } = task;
-  const folders = graderOf(grader, graders).folders ?? [];
-  const mounts = Object.entries(environment.mounts).map(
-    async ([inside, path]) => [inside, inside === nodeInside ? nodeWord : await folderHash(path)] as const,
-  );
-  const fields = folders.map(async (field) => [field, await folderHash(grader[field])] as const);
-  return hashOf({
-    ...task,
-    gold_files: await folderHash(task.gold_files),
-    grader: { ...grader, ...Object.fromEntries(await Promise.all(fields)) },
-    environment: {
-      ...environment,
-      files: await folderHash(environment.files),
-      mounts: Object.fromEntries(await Promise.all(mounts)),
-      build: environment.build && { ...environment.build, context: await folderHash(environment.build.context) },
-    },
-  }).slice(0, 16);
+  const hashes = new Map<unknown, unknown>();
+  for (const folder of foldersOf(task, graders)) hashes.set(folder, await folderHash(folder));
+  const node = task.environment.mounts[nodeInside];
+  if (node !== undefined) hashes.set(node, nodeWord);
+  return hashOf(replaced(task, hashes)).slice(0, 16);
+}
+
+/** All that a task names on the host. */
+function foldersOf({ environment, grader, gold_files, gold_script }: Task, graders?: readonly Grader[]): Set<string> {
+  const { folders = [], environments } = graderOf(grader, graders);
+  const places = [environment, ...(environments?.(grader) ?? [])].flatMap(({ files, mounts, build }) => {
+    const { [nodeInside]: _, ...others } = mounts;
+    return [files, build?.context, ...Object.values(others)];
+  });
+  const named = [gold_files, gold_script?.files, ...folders.map((field) => grader[field]), ...places];
+  return new Set(named.filter((path) => typeof path === "string"));
+}
+
+function replaced(value: unknown, by: ReadonlyMap<unknown, unknown>): unknown {
+  if (Array.isArray(value)) return value.map((one) => replaced(one, by));
+  if (value === null || typeof value !== "object") return by.has(value) ? by.get(value) : value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, replaced(one, by)]));
 }
 
 /** Folders of the cache are named after what is in them. */

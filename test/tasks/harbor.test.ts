@@ -10,6 +10,7 @@ import { HarborSpec } from "../../graders/harbor.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
+import { taskSetOf } from "../../tasks/task-set.ts";
 import { type HarborFiles as Files, harborFolder } from "../fakes/harbor-tasks.ts";
 
 const own: Files = {
@@ -239,4 +240,22 @@ test("a tarball with a link, or that is none, is refused with its entry", async 
   await assert.rejects(loadTasks(await packed(t, folder, "x.tar.gz")), { code: "task_invalid", message: /a\/tests\/answer: is a symlink/ });
   const none = await harborFolder({ "": { "x.tar.gz": "no archive" } });
   await assert.rejects(loadTasks(join(none, "x.tar.gz")), { code: "task_invalid", message: /cannot be unpacked/ });
+});
+
+test("a set of Harbor's tasks has one hash wherever it lies, and another one where a verifier's image or a solution changes", async () => {
+  const files = {
+    "task.toml": '[verifier]\nenvironment_mode = "separate"\n',
+    "instruction.md": "Do it.\n",
+    "environment/Dockerfile": "FROM scratch\nWORKDIR /app\nUSER root\n",
+    "solution/solve.sh": "true\n",
+    "tests/Dockerfile": "FROM scratch\nWORKDIR /app\nUSER root\n",
+  };
+  const hashAt = async (change: Record<string, string> = {}) => {
+    const folder = await harborFolder({ one: { ...files, ...change } });
+    return (await taskSetOf(folder, await loadTasks(folder))).tasks.map(({ hash }) => hash);
+  };
+  const first = await hashAt();
+  assert.deepEqual(await hashAt(), first);
+  assert.notDeepEqual(await hashAt({ "tests/extra": "1" }), first);
+  assert.notDeepEqual(await hashAt({ "solution/solve.sh": "false\n" }), first);
 });
