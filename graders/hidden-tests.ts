@@ -37,7 +37,10 @@ export async function filesAt(sandbox: Sandbox, paths: string[]): Promise<TreeFi
     const argv = ["sh", "-c", readEach, "sh", ...paths.slice(at, at + mostPaths)];
     const { exit_code, stdout, stderr, dropped_bytes } = await sandbox.exec(argv, { timeout_ms: 120_000, max_output_bytes: mostBytes });
     if (exit_code !== 0 || dropped_bytes > 0)
-      throw new AlidadeError("sandbox_error", `could not read the files that a patch changes (sh ended with ${exit_code}): ${stderr.slice(-500)}`);
+      throw new AlidadeError(
+        "sandbox_error",
+        `could not read the files that a patch changes (sh ended with ${exit_code}): ${stderr.slice(-500)}`,
+      );
     const fields = stdout.split("\0");
     for (let field = 0; field + 2 < fields.length; field += 3)
       files.push({

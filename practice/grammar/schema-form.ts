@@ -70,9 +70,9 @@ export function schemaForm(schema: unknown, field: string): TextForm {
   return formOf(schema, { root: schema, field, depth: 0 });
 }
 
-type Place = { root: unknown; field: string; depth: number };
+type SchemaPlace = { root: unknown; field: string; depth: number };
 
-function formOf(given: unknown, place: Place): TextForm {
+function formOf(given: unknown, place: SchemaPlace): TextForm {
   if (place.depth > deepest) throw refusal(place, `schemas are nested more than ${deepest} deep, or one contains itself`);
   if (given === true) return { any: [scalar, anyObject, anyList] };
   const parsed = Schema.safeParse(given);
@@ -90,7 +90,7 @@ function formOf(given: unknown, place: Place): TextForm {
   return typed(schema, inner);
 }
 
-function typed(schema: Schema, place: Place): TextForm {
+function typed(schema: Schema, place: SchemaPlace): TextForm {
   const { type } = schema;
   const bounds = SizeBounds.safeParse(schema);
   if (!bounds.success) throw refusal(place, "a bound is no number");
@@ -107,7 +107,7 @@ function typed(schema: Schema, place: Place): TextForm {
   throw refusal(place, `the type ${JSON.stringify(type)} is not known`);
 }
 
-function object(schema: Schema, place: Place): TextForm {
+function object(schema: Schema, place: SchemaPlace): TextForm {
   const properties = Schema.safeParse(schema.properties ?? {});
   if (!properties.success) throw refusal(place, "properties is an object of schemas");
   const members = Object.entries(properties.data);
@@ -128,13 +128,13 @@ function stringOf(least: number, most: number): TextForm {
 }
 
 /** The most that the form has: what is usual, more where the schema asks for more, less where it allows no more. */
-function sized(least: number, most: number, usual: number, place: Place): number {
+function sized(least: number, most: number, usual: number, place: SchemaPlace): number {
   if (least > mostAsked) throw refusal(place, `${least} is more than the practice engine makes (${mostAsked})`);
   if (least > most) throw refusal(place, `nothing has from ${least} to ${most}`);
   return Math.min(most, Math.max(least, usual));
 }
 
-function numberOf(type: "integer" | "number", { minimum, maximum }: SizeBounds, place: Place): TextForm {
+function numberOf(type: "integer" | "number", { minimum, maximum }: SizeBounds, place: SchemaPlace): TextForm {
   if (minimum <= -largest - 1 && maximum >= largest + 1) return scalars[type];
   const first = Math.ceil(minimum);
   const count = Math.floor(maximum) - first + 1;
@@ -145,7 +145,7 @@ function numberOf(type: "integer" | "number", { minimum, maximum }: SizeBounds, 
 }
 
 /** `#/$defs/Name`, as pydantic and zod write it. */
-function referred(ref: unknown, place: Place): unknown {
+function referred(ref: unknown, place: SchemaPlace): unknown {
   let found: unknown = place.root;
   for (const name of String(ref).split("/").slice(1)) {
     const known = Schema.safeParse(found);
@@ -156,6 +156,6 @@ function referred(ref: unknown, place: Place): unknown {
   return found;
 }
 
-function refusal({ field }: Place, why: string): WireError {
+function refusal({ field }: SchemaPlace, why: string): WireError {
   return new WireError(400, `Invalid ${field}: ${why}`, field);
 }
