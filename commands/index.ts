@@ -28,6 +28,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./init/init.ts")).init,
   },
   {
+    name: "service",
+    summary: "take rollouts from trainers over HTTP, and hand out what came of them",
+    load: async () => (await import("./service/service.ts")).service,
+  },
+  {
     name: "doctor",
     summary: "look at an inference server before training on it",
     load: async () => (await import("./doctor.ts")).doctor,

@@ -5,9 +5,7 @@ import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { checkTiers } from "../graders/min-tier.ts";
-import { commandHarness } from "../harnesses/command.ts";
-import type { Harness } from "../harnesses/harness.ts";
-import { harnesses, harnessRegistry } from "../harnesses/index.ts";
+import { harnesses } from "../harnesses/index.ts";
 import { currentOwner } from "../host/owner.ts";
 import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
@@ -25,7 +23,6 @@ import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { DiskBudget } from "../sandboxes/disk-budget.ts";
 import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
-import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
@@ -43,7 +40,9 @@ import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
+import { harnessOf } from "./run/harness-of.ts";
 import { liveProgress } from "./run/live-progress.ts";
+import { networkBounds } from "./run/network-bounds.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
@@ -280,15 +279,4 @@ export async function executeRun(options: {
   // Reports weights that changed during the run, because its rollouts carry the name of the first ones.
   await proxy.pool.recheck(signal);
   return records;
-}
-
-function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
-  return { connections: network_connections, bytes: network_bytes };
-}
-
-async function harnessOf({ harness }: Config): Promise<Harness> {
-  if (typeof harness === "string") return harnessRegistry.load(harness);
-  const { command: argv, env, makes, dialects, files, python = null, python_version, node = null, folder = process.cwd() } = harness;
-  const isPacked = files.length > 0 || python !== null || node !== null;
-  return commandHarness({ argv, env, makes, dialects, ...(isPacked && { own: { folder, files, python, python_version, node } }) });
 }

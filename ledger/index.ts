@@ -1,3 +1,4 @@
+export { Changes } from "./changes.ts";
 export { conflicting } from "./conflict.ts";
 export {
   type AttemptName,

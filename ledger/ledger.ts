@@ -52,6 +52,8 @@ export interface Ledger extends AsyncDisposable {
 
   /** Rows after the cursor (null: from the beginning), in order. Throws `request_invalid` for a cursor of another set or kind. */
   results(set: string, after: string | null, limit: number): Promise<{ cursor: string; row: ResultRow }[]>;
+  /** A rollout's row; null: it is not over. Throws `not_found`. */
+  result(set: string, rollout: string): Promise<ResultRow | null>;
   /** Groups with all their rows by place, in the order in which they became whole; a cursor of these is not one of `results`. */
   wholeGroups(set: string, after: string | null, limit: number): Promise<WholeGroup[]>;
   /** A consumer's word on what it needs no more. It changes nothing of what is served. */

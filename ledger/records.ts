@@ -4,21 +4,23 @@ import { Policy } from "../schema/session-log.ts";
 import { Purpose, SessionOptions } from "../schema/session-spec.ts";
 import { Task } from "../schema/task.ts";
 
-const { sampling, budgets, model, train_classes, restore, continuity, policy_mode } = SessionOptions.partial().shape;
+/** What is left out stays so: the service's own configuration holds then, and not a default of ours. */
+const own = <T extends z.ZodType>(field: { unwrap(): T }) => field.unwrap().optional();
+const { sampling, budgets, model, train_classes, restore, continuity, policy_mode } = SessionOptions.shape;
 
-/** What all rollouts of a set share. What is left out is as the service was configured. */
+/** What all rollouts of a set share. */
 export const SetSpec = z.strictObject({
   harness: z.string().min(1).nullable().default(null).describe("a built-in harness by its name; null: the one of the service"),
   samples: z.number().int().min(1).max(10_000).default(4).describe("rollouts of each task: they are one group"),
   retries: z.number().int().min(0).max(100).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   purpose: Purpose.extract(["train", "eval"]).default("train").describe("eval: recorded with the harness's own sampling, never trained"),
-  sampling,
-  budgets,
-  model,
-  train_classes,
-  restore,
-  continuity,
-  policy_mode,
+  sampling: own(sampling),
+  budgets: own(budgets),
+  model: own(model),
+  train_classes: own(train_classes),
+  restore: own(restore),
+  continuity: own(continuity),
+  policy_mode: own(policy_mode),
   priority: z.number().int().min(-1000).max(1000).default(0).describe("sets of a higher one are claimed first"),
   weight: z.number().min(0.001).max(1000).default(1).describe("share of the slots among sets of one priority"),
   labels: z.record(z.string().max(200), z.string().max(2_000)).default({}).describe("the trainer's own words, given back as they are"),
@@ -76,6 +78,8 @@ export type ResultRow = z.infer<typeof ResultRow>;
 /** Fences and names of weights, kept so that a restarted service starts behind its gate and stamps the right name. */
 export const ControlState = z.strictObject({
   fences: z.array(z.strictObject({ fence: z.string(), mode: z.enum(["drain", "hold", "abort"]), engines: z.array(z.string()).nullable() })),
+  /** The last ones that were opened again. */
+  resumed: z.array(z.string()).default([]),
   /** The last name of each engine's weights. */
   policies: z.record(z.string(), z.strictObject({ policy: Policy, engine_version: z.string().nullable() })),
 });

@@ -9,6 +9,8 @@ import { native } from "./native.ts";
 import { sweRow } from "./swe/index.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
+export { inlineTask } from "./inline-task.ts";
+
 export const taskFormats = [native, harbor, sweRow] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({

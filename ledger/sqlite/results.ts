@@ -5,7 +5,7 @@ import type { WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import { groupId } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
-import { setOf } from "./sets.ts";
+import { assertThere, setOf } from "./sets.ts";
 
 export function results(db: Database, set: string, after: string | null, limit: number): { cursor: string; row: ResultRow }[] {
   setOf(db, set);
@@ -16,6 +16,12 @@ export function results(db: Database, set: string, after: string | null, limit: 
     limit,
   );
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.seq)), row: rowOf(found) }));
+}
+
+export function resultOf(db: Database, set: string, rollout: string): ResultRow | null {
+  assertThere(db, { set, rollout });
+  const found = db.get("SELECT row FROM results WHERE rollout_id = ?", rollout);
+  return found === undefined ? null : rowOf(found);
 }
 
 export function wholeGroups(db: Database, set: string, after: string | null, limit: number): WholeGroup[] {

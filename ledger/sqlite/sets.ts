@@ -143,7 +143,6 @@ function groupOf(db: Database, id: string, { group_key, task }: GroupPart, size:
 }
 
 export function cancel(db: Database, what: CancelOrder, reason: string, now: number): number {
-  setOf(db, what.set);
   assertThere(db, what);
   const open = db.all(
     "SELECT * FROM rollouts WHERE set_id = ? AND state <> 'done' AND group_key = coalesce(?, group_key) AND id = coalesce(?, id) ORDER BY place",
@@ -155,7 +154,9 @@ export function cancel(db: Database, what: CancelOrder, reason: string, now: num
   return open.length;
 }
 
-function assertThere(db: Database, { set, group, rollout }: CancelOrder): void {
+/** Throws `not_found`, naming what there is not. */
+export function assertThere(db: Database, { set, group, rollout }: CancelOrder): void {
+  setOf(db, set);
   if (group !== undefined && db.get("SELECT 1 FROM groups WHERE set_id = ? AND key = ?", set, group) === undefined)
     throw new AlidadeError("not_found", `the set ${set} has no group "${group}"`, { param: "group_key" });
   if (rollout !== undefined && db.get("SELECT 1 FROM rollouts WHERE set_id = ? AND id = ?", set, rollout) === undefined)

@@ -10,7 +10,7 @@ import type { AttemptName, CancelOrder, Lease, Ledger, NodeSpec } from "../ledge
 import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
 import { beat, claim, drainNode, expire, finish, join, loseAll, nodes, release } from "./claims.ts";
 import { Database } from "./database.ts";
-import { keep, results, wholeGroups } from "./results.ts";
+import { keep, resultOf, results, wholeGroups } from "./results.ts";
 import { cancel, drain, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
@@ -119,6 +119,10 @@ export class SqliteLedger implements Ledger {
 
   async results(set: string, after: string | null, limit: number) {
     return this.#read(() => results(this.#db, set, after, limit));
+  }
+
+  async result(set: string, rollout: string) {
+    return this.#read(() => resultOf(this.#db, set, rollout));
   }
 
   async wholeGroups(set: string, after: string | null, limit: number) {

@@ -48,12 +48,12 @@ export class WeightFences implements Disposable {
   /**
    * Closes the gate of the named engines (default: those of the policy). Resolves when the running calls have ended
    * (`drain`, `abort`), at once for `hold`. Throws `drain_timeout` when they did not end in time, the caller left or a
-   * resume came meanwhile; the gate is open again then.
+   * resume came meanwhile; the gate is open again then. `id`: of a fence that outlives this process.
    */
-  async pause(options: { engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
+  async pause(options: { id?: string; engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
     const slots = this.#free(options.engines);
     const fence: Fence = {
-      id: newId("fence"),
+      id: options.id ?? newId("fence"),
       slots,
       mode: options.mode,
       since: Date.now(),

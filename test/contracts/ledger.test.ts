@@ -100,6 +100,8 @@ for (const { name, place } of drivers) {
     assert.equal(await ledger.finish(second as Claim, attemptResult()), "accepted");
     assert.equal(await ledger.finish(second as Claim, attemptResult({ reward: 0 })), "fenced");
     assert.deepEqual(await rowsOf(ledger, set), ["a/0 #2 completed"]);
+    assert.equal((await ledger.result(set, (first as Claim).rollout_id))?.attempt, 2);
+    await assert.rejects(ledger.result(set, "none"), { code: "not_found" });
   });
 
   test(`${name}: what is cancelled ends in a row at once, and its attempt is told to stop`, async (t) => {
@@ -147,7 +149,7 @@ for (const { name, place } of drivers) {
     const [a, b] = await ledger.claim(lease, 2);
     await ledger.finish(a as Claim, attemptResult());
     const { cursor } = (await ledger.results(set, null, 9))[0] as { cursor: string };
-    await ledger.saveControl({ fences: [{ fence: "f", mode: "hold", engines: null }], policies: {} });
+    await ledger.saveControl({ fences: [{ fence: "f", mode: "hold", engines: null }], resumed: [], policies: {} });
     const next = await at.open();
     t.after(() => next[Symbol.asyncDispose]());
     assert.equal(next.id, ledger.id);

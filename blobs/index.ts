@@ -1,0 +1,3 @@
+export type { Blobs } from "./blobs.ts";
+export { FolderBlobs } from "./folder-blobs.ts";
+export { getPacked, type PackedBlob, putPacked } from "./packed.ts";

@@ -1,0 +1,24 @@
+/** A record as a blob: its JSON, zstd-compressed, named by its hash, so that a damaged one is found when it is read. */
+import { hash } from "node:crypto";
+import { promisify } from "node:util";
+import { zstdCompress, zstdDecompress } from "node:zlib";
+import { AlidadeError } from "../errors.ts";
+import type { Blobs } from "./blobs.ts";
+
+/** Where it lies, what its bytes hash to, and how many they are. */
+export type PackedBlob = { key: string; sha256: string; bytes: number };
+
+export async function putPacked(blobs: Blobs, name: string, record: unknown): Promise<PackedBlob> {
+  const packed = await promisify(zstdCompress)(JSON.stringify(record));
+  const sha256 = hash("sha256", packed);
+  const key = `${name}-${sha256.slice(0, 16)}.json.zst`;
+  await blobs.put(key, packed);
+  return { key, sha256, bytes: packed.length };
+}
+
+/** The record's JSON. Throws `store_error` where the blob is another one than was put there. */
+export async function getPacked(blobs: Blobs, { key, sha256 }: PackedBlob): Promise<string> {
+  const packed = await blobs.get(key);
+  if (hash("sha256", packed) !== sha256) throw new AlidadeError("store_error", `the blob ${key} is damaged: its hash is another one`);
+  return (await promisify(zstdDecompress)(packed)).toString("utf8");
+}

@@ -1,0 +1,223 @@
+"""The client of `alidade service` (docs/service.md). Every request may be sent twice and counts once, so a service that is
+restarted is waited for, and a trainer that is restarted goes on from the cursor in its checkpoint."""
+
+import contextlib
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+# A long poll; proxies close what is silent for a minute.
+POLL_SECONDS = 30
+# The service reads 64 MiB at most; tasks have a few kilobytes.
+GROUPS_A_REQUEST = 200
+
+
+class ServiceError(Exception):
+    """The service refused: `status`, `code` (stable), `param` (the field at fault, or None)."""
+
+    def __init__(self, status, code, message, param):
+        super().__init__(message)
+        self.status, self.code, self.param = status, code, param
+
+
+class Service:
+    """`url` and `token`, or the `folder` of a service on this machine (its service.json is read again after each restart).
+
+    `patience`: seconds that a service which cannot be reached is waited for; then ConnectionError is raised.
+    """
+
+    def __init__(self, url=None, token=None, folder="runs/service", patience=600):
+        self._url, self._token = url, token
+        self._file = None if url else os.path.join(folder, "service.json")
+        self._patience = patience
+
+    def set(self, key, **spec):
+        """The set of that key, made where it is not there yet. `spec`: harness, samples, retries, purpose, sampling, budgets,
+        priority, weight, labels. The same key with another spec is refused (409)."""
+        return RolloutSet(self, self.request("PUT", "/sets/" + _quoted(key), spec))
+
+    def health(self):
+        return self.request("GET", "/health")
+
+    def nodes(self):
+        return self.request("GET", "/nodes")["nodes"]
+
+    @contextlib.contextmanager
+    def weights(self, version, step=None, mode="drain", timeout=600, engines=None, engine_version=None, fence="trainer"):
+        """Shuts the engines' gate, runs the body, which loads the weights, names them, and opens the gate.
+
+        Where the body fails the gate stays shut, because only the trainer knows what the engines hold now; entering again
+        (also after a restart of either side) goes on with the same fence.
+        """
+        pause = {"fence": fence, "mode": mode, "timeout_seconds": timeout}
+        if engines is not None:
+            pause["engines"] = list(engines)
+        paused = self.request("POST", "/control/pause", pause, seconds=timeout)
+        yield paused
+        policy = {"version": version, "step": step, "fence": fence}
+        if engine_version is not None:
+            policy["engine_version"] = engine_version
+        self.request("PUT", "/control/policy", policy)
+        self.request("POST", "/control/resume", {"fence": fence})
+
+    def request(self, method, path, body=None, query=None, seconds=0, lines=None):
+        """The answer's JSON. `seconds`: how long the service itself may take. `lines`: the body as NDJSON."""
+        with self._open(method, path, body, query, seconds, lines) as answer:
+            return json.loads(answer.read())
+
+    def stream(self, path, query, seconds):
+        """The lines of an answer; what is cut off in the middle of a line is left out."""
+        with self._open("GET", path, None, query, seconds, None) as answer:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                for line in answer:
+                    if not line.endswith(b"\n"):
+                        return
+                    yield json.loads(line)
+
+    def _open(self, method, path, body, query, seconds, lines):
+        """Tries again while the service is away or has no room, with growing pauses."""
+        until = time.monotonic() + self._patience
+        pause = 0.1
+        while True:
+            try:
+                return self._send(method, path, body, query, seconds, lines)
+            except urllib.error.HTTPError as error:
+                refusal = _refusal(error)
+                if refusal.status not in (502, 503) or time.monotonic() > until:
+                    raise refusal from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                if time.monotonic() > until:
+                    raise ConnectionError(f"no service answers after {self._patience} s: {error}") from error
+            time.sleep(pause)
+            pause = min(2 * pause, 5)
+
+    def _send(self, method, path, body, query, seconds, lines):
+        url, token = self._address()
+        data, kind = None, "application/json"
+        if lines is not None:
+            data, kind = b"".join(json.dumps(line).encode() + b"\n" for line in lines), "application/x-ndjson"
+        elif body is not None:
+            data = json.dumps(body).encode()
+        if query:
+            path += "?" + urllib.parse.urlencode({name: value for name, value in query.items() if value is not None})
+        headers = {"authorization": f"Bearer {token}", "content-type": kind}
+        request = urllib.request.Request(url + path, data=data, headers=headers, method=method)
+        return urllib.request.urlopen(request, timeout=seconds + 60)
+
+    def _address(self):
+        if self._file is None:
+            return self._url.rstrip("/"), self._token or os.environ.get("ALIDADE_SERVICE_TOKEN", "")
+        with open(self._file) as file:
+            found = json.load(file)
+        return found["url"], self._token or found["token"] or os.environ.get("ALIDADE_SERVICE_TOKEN", "")
+
+
+class Group:
+    """A line of results: `results` (a dict for each rollout, by place), `rows` in the export format, `report` (what of it is in
+    no row, and why), `trajectories`, and the `cursor` behind it. What was not asked for is None."""
+
+    def __init__(self, line):
+        self.cursor = line["cursor"]
+        self.results = line["results"] if "results" in line else [line["result"]]
+        self.key = self.results[0]["group_key"] if self.results else line.get("group_key")
+        self.rows, self.report = line.get("rows"), line.get("report")
+        self.trajectories = line.get("trajectories")
+
+    @property
+    def rewards(self):
+        """By place; None where nothing was measured."""
+        return [result["reward"] for result in self.results]
+
+    @property
+    def policies(self):
+        """Versions of the weights that the group was sampled with."""
+        return sorted({policy["version"] for result in self.results for policy in result["policies"]})
+
+
+class RolloutSet:
+    def __init__(self, service, state):
+        self._service, self.id, self.key = service, state["set_id"], state["key"]
+        self._path = "/sets/" + self.id
+
+    def submit(self, groups):
+        """`groups`: (key, task) pairs; a task is a name that the service knows, or a dict in Alidade's own form. A key that was
+        submitted before is not submitted again, so a restarted trainer may submit all of it. Returns the new rollouts."""
+        new, lines = 0, []
+        for key, task in groups:
+            lines.append({"group_key": str(key), "task": task})
+            if len(lines) == GROUPS_A_REQUEST:
+                new += self._submit(lines)
+                lines = []
+        return new + (self._submit(lines) if lines else 0)
+
+    def _submit(self, lines):
+        return self._service.request("POST", self._path + "/groups", lines=lines)["rollouts"]
+
+    def rollout(self, group_key, index, task, payload="rows", format="flat", wait=True):
+        """One rollout, which joins its group by key and index. Returns its line (`result`, and `rows` or `trajectories`) when it
+        is over; with wait=False its id at once."""
+        body = {"group_key": str(group_key), "index": index, "task": task}
+        rollout = self._service.request("POST", self._path + "/rollouts", body)["rollout_id"]
+        if not wait:
+            return rollout
+        query = {"payload": payload, "format": format, "wait": POLL_SECONDS}
+        while True:
+            line = self._service.request("GET", f"{self._path}/rollouts/{rollout}", query=query, seconds=POLL_SECONDS)
+            if line["result"] is not None:
+                return line
+
+    def groups(self, after=None, whole=True, payload="rows", format="flat", limit=10):
+        """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
+        when the set was drained and all of it was given; before that it waits."""
+        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit}
+        while True:
+            # Asked before the results: what is over then is in them.
+            is_over = self._is_over()
+            asked = {**query, "after": after, "wait": 0 if is_over else POLL_SECONDS}
+            given = 0
+            for line in self._service.stream(self._path + "/results", asked, POLL_SECONDS):
+                after, given = line["cursor"], given + 1
+                yield Group(line)
+            if is_over and given == 0:
+                return
+
+    def _is_over(self):
+        state = self.state()
+        return state["is_drained"] and state["rollouts"]["queued"] + state["rollouts"]["running"] == 0
+
+    def keep(self, cursor, consumer="trainer"):
+        """Says what this consumer has safe in its checkpoint."""
+        self._service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor})
+
+    def state(self):
+        """Counts, ages and failures."""
+        return self._service.request("GET", self._path)
+
+    def drain(self):
+        """No more rollouts: `groups` ends when those that there are were given."""
+        return self._service.request("POST", self._path + "/drain", {})
+
+    def cancel(self, group=None, rollout=None, reason="cancelled by the trainer"):
+        """What is not over of the set, of a group or of a rollout ends as `cancelled`. Returns how many."""
+        path = self._path
+        if rollout is not None:
+            path += "/rollouts/" + _quoted(rollout)
+        elif group is not None:
+            path += "/groups/" + _quoted(group)
+        return self._service.request("DELETE", path, query={"reason": reason})["cancelled"]
+
+
+def _quoted(text):
+    return urllib.parse.quote(str(text), safe="")
+
+
+def _refusal(error):
+    try:
+        said = json.loads(error.read())["error"]
+        return ServiceError(error.code, said["code"], said["message"], said["param"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(error.code, "engine_error", f"HTTP {error.code}", None)

@@ -1,0 +1,49 @@
+/** The tasks of a service: those that trainers may name, and those that they send. */
+import type { Config } from "../../config.ts";
+import { AlidadeError } from "../../errors.ts";
+import { checkTiers } from "../../graders/min-tier.ts";
+import { fitMachine, makeSlots } from "../../rollouts/index.ts";
+import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { Task } from "../../schema/task.ts";
+import { inlineTask, loadTaskSets } from "../../tasks/index.ts";
+import { loadPlugIns } from "../flags/plug-in-flags.ts";
+
+/** Each task that comes must fit beside others on this machine, as those that are known do. */
+export async function tasksOf(config: Config, backend: SandboxBackend, signal: AbortSignal, note: (text: string) => void) {
+  const plugIns = await loadPlugIns(config);
+  const onLeftOut = ({ message }: AlidadeError): void => note(`LEFT OUT: ${message}`);
+  const tasks = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
+  const byName = new Map(tasks.map((task) => [task.task_id, task]));
+  const twice = tasks.find((task) => byName.get(task.task_id) !== task);
+  if (twice)
+    throw new AlidadeError("task_invalid", `two tasks have the task_id ${twice.task_id}: a trainer could name only one of them`, {
+      param: "task_id",
+    });
+  const room = await backend.room(signal);
+  const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
+    fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
+  const { concurrency, note: less } = fit(tasks.length > 0 ? tasks : [usualTask], {
+    ...config.concurrency,
+    warm: config.warm.sandboxes,
+  });
+  if (less !== null) note(less);
+  const admitted = (task: Task): Task => {
+    checkPublicNetwork([task], config.allow_public_network);
+    checkTiers([task], config.min_tier, backend, plugIns.graders);
+    fit([task], { ...concurrency, warm: config.warm.sandboxes });
+    return task;
+  };
+  const taskOf = async (given: unknown): Promise<Task> => {
+    if (typeof given !== "string") return admitted(await inlineTask(given, plugIns.graders));
+    const task = byName.get(given);
+    if (task) return admitted(task);
+    throw new AlidadeError("task_invalid", `the service has no task "${given.slice(0, 100)}": it was started with ${byName.size} tasks`, {
+      param: "task",
+    });
+  };
+  return { known: byName.size, taskOf, slots: makeSlots(concurrency), graders: plugIns.graders };
+}
+
+/** The limits of a task that says nothing of them. */
+const usualTask = Task.parse({ task_id: "usual", instruction: "-", grader: { kind: "script" } });

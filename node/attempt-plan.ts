@@ -1,0 +1,26 @@
+/** What a claim says, as a plan for this machine. */
+import type { Harness } from "../harnesses/harness.ts";
+import type { Claim } from "../ledger/index.ts";
+import type { RolloutPlan } from "../rollouts/index.ts";
+import type { SessionOptions } from "../schema/session-spec.ts";
+
+/** Options of sessions that a set may choose; of those that it leaves out the operator's hold. */
+const chosen = ["sampling", "budgets", "model", "train_classes", "restore", "continuity", "policy_mode"] as const;
+
+/** One attempt: the ledger counts them, and has the next one made where there is room. */
+export function attemptPlan(claim: Claim, harness: Harness, session: Partial<SessionOptions>): RolloutPlan {
+  const { spec } = claim;
+  const own = chosen.flatMap((name) => (spec[name] === undefined ? [] : [[name, spec[name]] as const]));
+  return {
+    rollout_id: claim.rollout_id,
+    attempt: claim.attempt,
+    retries: 0,
+    task: claim.task,
+    task_hash: claim.task_hash,
+    group_id: claim.group_id,
+    group_size: claim.group_size,
+    sample_index: claim.index,
+    harness,
+    session: { ...session, ...Object.fromEntries(own), purpose: spec.purpose },
+  };
+}

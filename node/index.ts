@@ -1,0 +1,1 @@
+export { type NodeSetup, runNode } from "./run-node.ts";

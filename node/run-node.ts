@@ -1,0 +1,208 @@
+/**
+ * One machine at work for a ledger: claims attempts, makes them with `rollouts/` as it is, and hands in what they came to.
+ * Nothing of a claim is kept here that the ledger does not have, so a node may die at any moment: what it had is claimed
+ * again, by the next attempt.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Blobs, putPacked } from "../blobs/index.ts";
+import { AlidadeError, asAlidadeError, errorCodes, messageOf } from "../errors.ts";
+import type { Harness } from "../harnesses/harness.ts";
+import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger } from "../ledger/index.ts";
+import { beforeNextAttempt } from "../rollouts/before-next-attempt.ts";
+import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/index.ts";
+import { brokenBy } from "../rollouts/rollouts.ts";
+import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
+import { hashOf } from "../schema/ids.ts";
+import type { SessionOptions } from "../schema/session-spec.ts";
+import { attemptPlan } from "./attempt-plan.ts";
+import { attemptResult, brokenAttempt } from "./attempt-result.ts";
+
+export type NodeSetup = {
+  /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
+  name: string;
+  ledger: Ledger;
+  blobs: Blobs;
+  /** What its rollouts share. Their trajectories go to the blobs. */
+  setup: Omit<RunSetup, "folder"> & { folder: Pick<RunSetup["folder"], "blobs" | "record"> };
+  /** null: the operator's own. Throws `harness_unknown`. */
+  harnessNamed(name: string | null): Promise<Harness>;
+  /** Options of sessions that a set leaves out. */
+  session: Partial<SessionOptions>;
+};
+
+/** Until the signal fires. What runs then goes back into the line, and does not count as broken. */
+export async function runNode(node: NodeSetup, signal: AbortSignal): Promise<void> {
+  await new Work(node, signal).run();
+}
+
+/** A ledger that cannot be written (a full disk) is asked again so often. */
+const againMs = 2_000;
+
+class Work {
+  readonly #node: NodeSetup;
+  readonly #signal: AbortSignal;
+  readonly #running = new Map<string, { claim: Claim; stop: AbortController }>();
+  readonly #ended = new Changes();
+  readonly #prepared = new Map<string, Promise<void>>();
+  readonly #atOnce: number;
+  #lease: Lease | null = null;
+
+  constructor(node: NodeSetup, signal: AbortSignal) {
+    this.#node = node;
+    this.#signal = signal;
+    this.#atOnce = node.setup.slots.atOnce;
+  }
+
+  async run(): Promise<void> {
+    const over = new AbortController();
+    const beating = this.#beatUntil(over.signal);
+    try {
+      while (!this.#signal.aborted) await this.#claimOnce();
+      while (this.#running.size > 0) await this.#ended.after(this.#ended.version, new AbortController().signal);
+    } finally {
+      over.abort();
+      await beating;
+    }
+  }
+
+  /** Takes what there is room for, then waits until there is more to do or more room. */
+  async #claimOnce(): Promise<void> {
+    const { ledger, name } = this.#node;
+    const [seen, ended] = [ledger.version, this.#ended.version];
+    try {
+      this.#lease ??= await ledger.join({ name, slots: this.#atOnce });
+      const claims = await ledger.claim(this.#lease, this.#atOnce - this.#running.size);
+      for (const claim of claims) void this.#work(claim);
+    } catch (error) {
+      this.#note(`nothing can be claimed: ${messageOf(error)}`);
+      await sleep(againMs, undefined, { signal: this.#signal }).catch(() => undefined);
+      return;
+    }
+    const leave = new AbortController();
+    const either = AbortSignal.any([leave.signal, this.#signal]);
+    const waits = [ledger.changed(seen, either), this.#ended.after(ended, either)];
+    await Promise.race(waits).catch(() => undefined);
+    leave.abort();
+    await Promise.allSettled(waits);
+  }
+
+  async #beatUntil(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(beatSeconds * 1000, undefined, { signal, ref: false }).catch(() => undefined);
+      await this.#beat().catch((error: unknown) => this.#note(`no sign of life was given: ${messageOf(error)}`));
+    }
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#lease === null) return;
+    const names = [...this.#running.values()].map(({ claim }) => ({ rollout_id: claim.rollout_id, attempt: claim.attempt }));
+    const orders = await this.#node.ledger.beat(this.#lease, names);
+    for (const one of orders.stop)
+      this.#running.get(keyOf(one))?.stop.abort(new AlidadeError("cancelled", "the attempt is no longer this node's"));
+    if (!orders.isLost) return;
+    this.#lease = null;
+    this.#ended.add();
+  }
+
+  async #work(claim: Claim): Promise<void> {
+    const stop = new AbortController();
+    this.#running.set(keyOf(claim), { claim, stop });
+    try {
+      await this.#make(claim, stop.signal, AbortSignal.any([stop.signal, this.#signal]));
+    } catch (error) {
+      this.#note(`${claim.rollout_id}: ${messageOf(error)}`);
+    } finally {
+      this.#running.delete(keyOf(claim));
+      this.#ended.add();
+    }
+  }
+
+  async #make(claim: Claim, stopped: AbortSignal, signal: AbortSignal): Promise<void> {
+    const { ledger, setup } = this.#node;
+    const end = await this.#attempt(claim, signal);
+    if (stopped.aborted) return;
+    if (this.#signal.aborted && end.broken === "cancelled") {
+      await this.#written(() => ledger.release(claim, false));
+      return;
+    }
+    if (end.broken !== null && claim.failures < claim.spec.retries) {
+      const next = { rollout_id: claim.rollout_id, attempt: claim.attempt + 1 };
+      const sharedSetup = { ...setup, folder: this.#folderOf(claim, () => undefined) };
+      await beforeNextAttempt(sharedSetup, next, { code: end.broken, failures: claim.failures + 1 }, signal);
+      if (!stopped.aborted) await this.#written(() => ledger.release(claim, !this.#signal.aborted));
+      return;
+    }
+    if ((await this.#written(() => ledger.finish(claim, end.result))) === "fenced")
+      this.#note(`${claim.rollout_id}: attempt ${claim.attempt} was replaced or cancelled meanwhile, its result is left out`);
+  }
+
+  /** What it came to, and what of ours broke it. */
+  async #attempt(claim: Claim, signal: AbortSignal): Promise<{ result: AttemptResult; broken: ReturnType<typeof brokenBy> }> {
+    let payload: AttemptResult["payload"] = null;
+    const keep = (at: AttemptResult["payload"]): void => {
+      payload = at;
+    };
+    try {
+      const outcome = await this.#outcome(claim, keep, signal);
+      return { result: attemptResult(outcome, payload), broken: brokenBy(outcome.record) };
+    } catch (error) {
+      const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");
+      const isOurs = errorCodes[failure.code] === "infrastructure" && failure.code !== "internal";
+      return { result: brokenAttempt(failure), broken: isOurs ? failure.code : null };
+    }
+  }
+
+  async #outcome(claim: Claim, keep: (payload: AttemptResult["payload"]) => void, signal: AbortSignal): Promise<RolloutOutcome> {
+    const { setup, harnessNamed, session } = this.#node;
+    const harness = await harnessNamed(claim.spec.harness);
+    checkPublicNetwork([claim.task], setup.network?.allow_public ?? false);
+    await this.#prepare(claim);
+    const rollouts = rolloutsOn({ ...setup, folder: this.#folderOf(claim, keep) });
+    return rollouts.submit(attemptPlan(claim, harness, session), signal);
+  }
+
+  /** The trajectory is a blob before the ledger hears of it. */
+  #folderOf({ set_id, rollout_id, attempt }: Claim, keep: (payload: AttemptResult["payload"]) => void): RunSetup["folder"] {
+    const { blobs, setup } = this.#node;
+    return {
+      ...setup.folder,
+      blobs: setup.folder.blobs,
+      record: (record) => setup.folder.record(record),
+      keep: async (trajectory) => keep(await putPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, trajectory)),
+    };
+  }
+
+  /** Images and the like, once for each environment; one that failed is tried again by the next attempt. */
+  #prepare({ task }: Claim): Promise<void> {
+    const { backend, run_id } = this.#node.setup;
+    const key = hashOf(task.environment);
+    const known = this.#prepared.get(key);
+    if (known) return known;
+    const options = { signal: this.#signal, progress: (text: string) => this.#note(text), user: { run_id, tasks: [task.task_id] } };
+    const preparing = backend.prepare([task.environment], options).then(() => undefined);
+    preparing.catch(() => this.#prepared.delete(key));
+    this.#prepared.set(key, preparing);
+    return preparing;
+  }
+
+  /** A finished rollout's GPU time is worth the wait for a disk; a node that is stopped meanwhile leaves it to the next attempt. */
+  async #written<T>(write: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        if (this.#signal.aborted) throw error;
+        this.#note(`${messageOf(error)}; trying again every ${againMs / 1000} s`);
+        await sleep(againMs, undefined, { signal: this.#signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #note(text: string): void {
+    this.#node.setup.onProgress({ type: "note", text });
+  }
+}
+
+function keyOf({ rollout_id, attempt }: { rollout_id: string; attempt: number }): string {
+  return `${rollout_id}#${attempt}`;
+}

@@ -1,0 +1,65 @@
+/** What a line of results carries beside its rows: trajectories, or the rows of an export format. */
+import { Writable } from "node:stream";
+import { z } from "zod";
+import { type Blobs, getPacked } from "../blobs/index.ts";
+import { AlidadeError } from "../errors.ts";
+import { type Exporter, type ExportReport, exporterNamed, exportTrajectories } from "../exporters/index.ts";
+import type { ResultRow } from "../ledger/index.ts";
+import { readJson } from "../schema/read-json.ts";
+import { Trajectory } from "../schema/trajectory.ts";
+
+export const DeliveryQuery = z.strictObject({
+  payload: z
+    .enum(["none", "rows", "trajectory"])
+    .default("none")
+    .describe("what comes with each result: nothing, rows of an export format, or the whole trajectory"),
+  format: z.string().default("flat").describe("the export format of the rows"),
+});
+export type DeliveryQuery = z.infer<typeof DeliveryQuery>;
+
+/** Fields of a line, as JSON text behind a comma; empty where nothing is asked for. */
+export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => Promise<string>;
+
+/** Throws `request_invalid` for a format whose rows cannot come this way. */
+export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean): PayloadText {
+  if (payload === "none") return async () => "";
+  if (payload === "trajectory") return async (rows) => `,"trajectories":[${(await textsOf(blobs, rows)).join(",")}]`;
+  const exporter = exporterNamed(format);
+  assertServable(exporter, isWhole);
+  return async (rows, signal) => {
+    const trajectories = (await textsOf(blobs, rows)).flatMap((text) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
+    const { lines, report } = await exported(exporter, trajectories, signal);
+    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}`;
+  };
+}
+
+function assertServable(exporter: Exporter, isWhole: boolean): void {
+  const refuse = (message: string) => new AlidadeError("request_invalid", message, { param: "format" });
+  if (exporter.extension !== "jsonl")
+    throw refuse(`the format ${exporter.name} is no JSON lines: take payload=trajectory, or another format`);
+  if (exporter.wholeGroups && !isWhole) throw refuse(`the format ${exporter.name} reads whole groups: ask with whole_groups=true`);
+}
+
+/** In the order of the rows; `null` where no call was recorded. */
+async function textsOf(blobs: Blobs, rows: readonly ResultRow[]): Promise<string[]> {
+  const texts: string[] = [];
+  for (const { payload } of rows) texts.push(payload === null ? "null" : await getPacked(blobs, payload));
+  return texts;
+}
+
+async function exported(
+  exporter: Exporter,
+  trajectories: Trajectory[],
+  signal: AbortSignal,
+): Promise<{ lines: string[]; report: ExportReport }> {
+  const pieces: Buffer[] = [];
+  const output = new Writable({
+    write(piece: Buffer, _encoding, done) {
+      pieces.push(piece);
+      done();
+    },
+  });
+  const report = await exportTrajectories(exporter, trajectories, output, { signal });
+  const lines = Buffer.concat(pieces).toString("utf8").split("\n");
+  return { lines: lines.filter((line) => line !== ""), report };
+}

@@ -1,0 +1,48 @@
+/** The routes as an OpenAPI document, made of the very schemas that check the requests. */
+import { z } from "zod";
+import type { ServiceRoute } from "./route.ts";
+
+export function openApi(routes: readonly ServiceRoute[], version: string): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [route.method]: operationOf(route) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Alidade rollout service", version },
+    components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
+    security: [{ token: [] }],
+    paths,
+  };
+}
+
+function operationOf({ title, role, path, body, lines, query }: ServiceRoute): object {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: "path", required: true, schema: { type: "string" } }));
+  const content = body
+    ? { "application/json": { schema: schemaOf(body) } }
+    : lines && { "application/x-ndjson": { schema: schemaOf(lines) } };
+  return {
+    summary: title,
+    description: `Role: ${role}.`,
+    parameters: [...inPath, ...(query ? inQuery(query) : [])],
+    ...(content && { requestBody: { content } }),
+    responses: { "200": { description: "done" }, "4XX": { description: '{"error": {"code", "message", "param"}}' } },
+  };
+}
+
+function inQuery(query: z.ZodType): object[] {
+  const { properties = {} } = schemaOf(query) as { properties?: Record<string, { description?: string }> };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: false,
+    schema,
+    description: schema.description,
+  }));
+}
+
+function schemaOf(schema: z.ZodType): object {
+  const { $schema: _dialect, ...plain } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  return plain;
+}

@@ -1,0 +1,87 @@
+/** Routes of the operator and of weight updates. */
+import { z } from "zod";
+import { Policy } from "../schema/session-log.ts";
+import { defineRoute, type ServiceRoute } from "./route.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** A day: nothing that a trainer waits for takes longer. */
+const maxSeconds = 86_400;
+const FenceName = z.string().regex(/^[\w.:-]{1,100}$/, "letters, digits, dots, colons, dashes and underscores, at most 100");
+const EngineNames = z.array(z.string()).min(1);
+
+const PauseBody = z.strictObject({
+  fence: FenceName.optional().describe("a name of the trainer's own: asked for again it is the same fence; default: a new one"),
+  engines: EngineNames.optional().describe("default: those of the policy"),
+  mode: z.enum(["drain", "hold", "abort"]).default("drain"),
+  timeout_seconds: z.number().min(0).max(maxSeconds).default(60),
+});
+const PolicyBody = Policy.extend({
+  version: z.string().min(1, "give the trainer's name for the weights"),
+  step: Policy.shape.step.default(null),
+  fence: FenceName.optional(),
+  engines: EngineNames.optional(),
+  engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another"),
+});
+
+export function operatorRoutes({ ledger, control }: ServiceParts): ServiceRoute[] {
+  return [
+    defineRoute({
+      method: "post",
+      path: "/control/pause",
+      role: "control",
+      title: "Shuts the gate of the engines; answers when the running calls have ended (drain, abort), at once for hold",
+      body: PauseBody,
+      handle: ({ body, signal }) => control.pause(body, signal),
+    }),
+    defineRoute({
+      method: "put",
+      path: "/control/policy",
+      role: "control",
+      title: "Names the weights; a 409 where the engine says that it serves others",
+      body: PolicyBody,
+      handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
+        control.setPolicy({ policy, fence, engines, engineVersion: engine_version }, signal),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/control/resume",
+      role: "control",
+      title: "Opens the gate",
+      body: z.strictObject({ fence: FenceName }),
+      // A trainer that has left wants the gate open all the same.
+      handle: ({ body }) => control.resume(body.fence, new AbortController().signal),
+    }),
+    defineRoute({
+      method: "get",
+      path: "/nodes",
+      role: "read",
+      title: "The nodes at work",
+      handle: async () => ({ nodes: await ledger.nodes() }),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/nodes/:name/drain",
+      role: "control",
+      title: "The node ends what it has begun and claims no more",
+      body: z.strictObject({}),
+      handle: async ({ param }) => {
+        await ledger.drainNode(param("name"));
+        return { name: param("name"), is_draining: true };
+      },
+    }),
+    defineRoute({
+      method: "get",
+      path: "/health",
+      role: "read",
+      title: "`ok`, or the reason why rollouts do not go on",
+      handle: async () => {
+        const [fences, engines, nodes] = [control.status(), control.engines(), await ledger.nodes()];
+        const paused = fences.length > 0 ? `${fences.length} fence(s) are shut: POST /control/resume` : null;
+        const idle = nodes.every(({ is_draining }) => is_draining) ? "no node is at work" : null;
+        const unwell = engines.every(({ health }) => health !== "ok") ? "no engine answers" : null;
+        const reason = idle ?? unwell ?? paused;
+        return { status: reason === null ? "ok" : reason === paused ? "paused" : "degraded", reason, fences, engines, nodes };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,129 @@
+/** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
+import { z } from "zod";
+import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { GroupPart, SetSpec, type SetState } from "../ledger/index.ts";
+import { defineRoute, type ServiceRoute } from "./route.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+const GivenTask = z
+  .union([z.string().min(1).max(1_000), z.record(z.string(), z.unknown())])
+  .describe("the name of a task of the service, or a whole task in Alidade's own form");
+
+export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, task: GivenTask });
+const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
+const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
+const Nothing = z.strictObject({});
+
+export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): ServiceRoute[] {
+  return [
+    defineRoute({
+      method: "put",
+      path: "/sets/:key",
+      role: "submit",
+      title: "Makes a set, or finds it: the same key and content is the same set, other content is a 409",
+      body: SetSpec,
+      handle: async ({ param, body }) => {
+        const key = param("key");
+        if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
+        if (body.harness !== null) checkHarness(body.harness);
+        return ledger.putSet(key, body);
+      },
+    }),
+    defineRoute({
+      method: "post",
+      path: "/sets/:id/groups",
+      role: "submit",
+      title: "Submits groups, one a line, all of them or none; a group that is there already is not made again",
+      lines: GroupLine,
+      handle: async ({ param, lines }) => {
+        const parts: GroupPart[] = [];
+        for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries())
+          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task)), places: null });
+        const { groups, rollouts } = await ledger.submit(param("id"), parts);
+        return { groups, rollouts };
+      },
+    }),
+    defineRoute({
+      method: "post",
+      path: "/sets/:id/rollouts",
+      role: "submit",
+      title: "Submits one rollout, which joins its group by key and index",
+      body: OneRollout,
+      handle: async ({ param, body: { group_key, index, task } }) => {
+        const { rollout_ids } = await ledger.submit(param("id"), [{ group_key, task: await taskOf(task), places: [index] }]);
+        return { rollout_id: rollout_ids[0] };
+      },
+    }),
+    defineRoute({
+      method: "delete",
+      path: "/sets/:id",
+      role: "submit",
+      title: "Cancels what is not over of a set",
+      query: Reason,
+      handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id") }, query.reason) }),
+    }),
+    defineRoute({
+      method: "delete",
+      path: "/sets/:id/groups/:key",
+      role: "submit",
+      title: "Cancels what is not over of a group",
+      query: Reason,
+      handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id"), group: param("key") }, query.reason) }),
+    }),
+    defineRoute({
+      method: "delete",
+      path: "/sets/:id/rollouts/:rollout",
+      role: "submit",
+      title: "Cancels a rollout, unless it is over",
+      query: Reason,
+      handle: async ({ param, query }) => ({
+        cancelled: await ledger.cancel({ set: param("id"), rollout: param("rollout") }, query.reason),
+      }),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/sets/:id/drain",
+      role: "submit",
+      title: "Takes no more rollouts; groups are whole with those that they have",
+      body: Nothing,
+      handle: ({ param }) => ledger.drain(param("id")),
+    }),
+    defineRoute({
+      method: "get",
+      path: "/sets",
+      role: "read",
+      title: "All sets",
+      handle: async () => ({ sets: await ledger.sets() }),
+    }),
+    defineRoute({
+      method: "get",
+      path: "/sets/:id",
+      role: "read",
+      title: "Counts, ages and failures of a set, and the cursors of its consumers",
+      handle: ({ param }): Promise<SetState> => ledger.set(param("id")),
+    }),
+    defineRoute({
+      method: "put",
+      path: "/consumers/:name",
+      role: "submit",
+      title: "A consumer's word on what it has safe; nothing of what is served depends on it",
+      body: z.strictObject({ set: z.string(), cursor: z.string() }),
+      handle: async ({ param, body: { set, cursor } }) => {
+        const name = param("name");
+        if (name.length > 200) throw new AlidadeError("request_invalid", "a consumer's name has at most 200 characters", { param: "name" });
+        await ledger.keep(name, set, cursor);
+        return { set, cursor };
+      },
+    }),
+  ];
+}
+
+/** One bad line refuses them all, so it is named. */
+async function within<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const { code, message, param, status } = asAlidadeError(error, "internal");
+    throw new AlidadeError(code, `${what}: ${message}`, { param, status, cause: error });
+  }
+}

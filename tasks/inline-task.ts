@@ -1,0 +1,20 @@
+/**
+ * A task that comes as a value and not as a file: a row of a trainer's data set. No folder stands beside it, so it may name
+ * no place on this machine, also not in a part of its grader.
+ */
+import type { Grader } from "../graders/grader.ts";
+import { Task } from "../schema/task.ts";
+import { resolveTask, type TaskPlace } from "./resolve-task.ts";
+import { parseTask, taskError } from "./task-error.ts";
+
+const nowhere: TaskPlace = {
+  name: "the task",
+  async folder(_path, field) {
+    throw taskError(this.name, field, "an inline task has no folder: make its files with environment.setup, or name a task of the service");
+  },
+};
+
+/** Throws `task_invalid` naming the field. */
+export async function inlineTask(value: unknown, known?: readonly Grader[]): Promise<Task> {
+  return resolveTask(parseTask(Task, value, nowhere.name), nowhere, known);
+}

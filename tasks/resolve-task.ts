@@ -1,0 +1,77 @@
+/** Makes the words of a task in Alidade's own form what it runs with: folders of this machine, Node, the grader's defaults. */
+import { z } from "zod";
+import { AlidadeError, messageOf } from "../errors.ts";
+import type { Grader } from "../graders/grader.ts";
+import { graderOf, specOfGrader } from "../graders/index.ts";
+import { nodeInside } from "../sandboxes/node-mount.ts";
+import type { Environment, GraderSpec, Task } from "../schema/task.ts";
+import { nodeWord, withNode } from "./node-environment.ts";
+import { issuesError, taskError } from "./task-error.ts";
+
+/** Where a task stands: its name for errors, and which folder of this machine a path in it means. */
+export type TaskPlace = { name: string; folder(path: string, field: string): Promise<string> };
+
+/** Throws `task_invalid` naming the field. */
+export async function resolveTask(task: Task, place: TaskPlace, graders?: readonly Grader[]): Promise<Task> {
+  return {
+    ...task,
+    environment: await resolveEnvironment(task.environment, place),
+    grader: await resolveGrader(task.grader, place, graders),
+    gold_files: task.gold_files === null ? null : await place.folder(task.gold_files, "gold_files"),
+  };
+}
+
+async function resolveEnvironment(environment: Environment, place: TaskPlace): Promise<Environment> {
+  const own = Object.entries(environment.mounts).filter(([, path]) => path !== nodeWord);
+  for (const [inside, path] of Object.entries(environment.mounts)) {
+    if (path === nodeWord && inside !== nodeInside) {
+      throw taskError(place.name, `environment.mounts.${inside}`, `${nodeWord} is mounted at ${nodeInside} and nowhere else`);
+    }
+    if (!inside.startsWith("/")) throw taskError(place.name, `environment.mounts.${inside}`, "a mount's path inside begins with /");
+  }
+  const mounts = await Promise.all(
+    own.map(async ([inside, path]) => [inside, await place.folder(path, `environment.mounts.${inside}`)] as const),
+  );
+  const files = environment.files === null ? null : await place.folder(environment.files, "environment.files");
+  const build = environment.build && {
+    ...environment.build,
+    context: await place.folder(environment.build.context, "environment.build.context"),
+  };
+  const resolved = { ...environment, files, build, mounts: Object.fromEntries(mounts) };
+  return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
+}
+
+/** Parts of parts of parts: deeper is no grading that a person can follow. */
+const deepestPart = 3;
+
+async function resolveGrader(
+  grader: GraderSpec,
+  place: TaskPlace,
+  known?: readonly Grader[],
+  within = "grader",
+  depth = 0,
+): Promise<GraderSpec> {
+  const spec = readSpec(grader, place, within, known);
+  const { folders = [], parts } = graderOf(spec, known);
+  const resolved: GraderSpec = { ...spec };
+  for (const field of folders) {
+    const path = spec[field];
+    if (typeof path === "string") resolved[field] = await place.folder(path, `${within}.${field}`);
+  }
+  if (parts === undefined) return resolved;
+  if (depth === deepestPart) throw taskError(place.name, within, `graders stand in one another more than ${deepestPart} deep`);
+  const own: GraderSpec[] = [];
+  for (const [index, part] of parts.of(resolved).entries())
+    own.push(await resolveGrader(part, place, known, `${within}.parts.${index}.grader`, depth + 1));
+  return parts.with(resolved, own);
+}
+
+function readSpec(grader: GraderSpec, { name: file }: TaskPlace, within: string, known?: readonly Grader[]): GraderSpec {
+  try {
+    return specOfGrader(grader, known);
+  } catch (error) {
+    if (error instanceof AlidadeError) throw taskError(file, within === "grader" ? (error.param ?? within) : within, error.message);
+    const issues = error instanceof z.ZodError ? error.issues : [];
+    throw issuesError(issues, file, within) ?? taskError(file, within, messageOf(error));
+  }
+}

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { FolderBlobs, getPacked, putPacked } from "../../blobs/index.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+
+const scratch = scratchFolder("blobs");
+
+test("a record comes back as it was put, and its folder holds whole files only", async () => {
+  const blobs = new FolderBlobs(join(scratch, "whole"));
+  const record = { ids: [1, 2, 3], text: "ü" };
+  const at = await putPacked(blobs, "set1/roll1/1", record);
+  assert.deepEqual(await putPacked(blobs, "set1/roll1/1", record), at);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, at)), record);
+  assert.deepEqual(await readdir(join(scratch, "whole/set1/roll1")), [at.key.split("/").at(-1)]);
+});
+
+test("a damaged blob, a lost one and a key that leads out of the folder are refused", async () => {
+  const blobs = new FolderBlobs(join(scratch, "damaged"));
+  const at = await putPacked(blobs, "set1/roll1/1", "x");
+  await writeFile(join(scratch, "damaged", at.key), "other");
+  await assert.rejects(getPacked(blobs, at), { code: "store_error" });
+  await assert.rejects(getPacked(blobs, { ...at, key: "set1/none.json.zst" }), { code: "store_error" });
+  for (const key of ["../x.json.zst", "/etc/passwd", "a/../../x.json.zst", ""])
+    await assert.rejects(blobs.get(key), { code: "internal" }, key);
+});

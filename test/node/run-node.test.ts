@@ -1,0 +1,139 @@
+/** A node over a real ledger makes real rollouts of the small task. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { FolderBlobs, getPacked } from "../../blobs/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { commandHarness } from "../../harnesses/command.ts";
+import { GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
+import { attemptPlan } from "../../node/attempt-plan.ts";
+import { runNode } from "../../node/index.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { Task } from "../../schema/task.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { until } from "../fakes/machine/until.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
+
+const scratch = scratchFolder("node");
+let places = 0;
+
+type AtWork = { ledger: SqliteLedger; set: string; blobs: FolderBlobs; task: Task };
+
+/** A node at work for one set until `does` is over. */
+async function atWork(
+  t: TestContext,
+  { retries = 1, backend, reply = solve }: { retries?: number; backend?: SandboxBackend; reply?: (request: WireRequest) => ScriptedReply },
+  does: (at: AtWork) => Promise<void>,
+): Promise<void> {
+  const place = join(scratch, `${places++}`);
+  await writeTask(place, "small");
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    reply,
+    does: async (setup, { tasks, harness, session }) => {
+      await using ledger = SqliteLedger.open(join(place, "ledger.sqlite"));
+      const blobs = new FolderBlobs(join(place, "trajectories"));
+      const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries }));
+      const stop = new AbortController();
+      const node = runNode({ name: "n", ledger, blobs, setup, harnessNamed: async () => harness, session }, stop.signal);
+      try {
+        await does({ ledger, set, blobs, task: tasks[0] as Task });
+      } finally {
+        stop.abort();
+        await node;
+      }
+      return [];
+    },
+  });
+  await run(backend ?? (await pickBackend("process", t.signal)).backend);
+}
+
+async function rowsOf({ ledger, set }: AtWork, count: number): Promise<ResultRow[]> {
+  await until(async () => (await ledger.results(set, null, 9)).length === count);
+  return (await ledger.results(set, null, 9)).map(({ row }) => row);
+}
+
+const submit = ({ ledger, set, task }: AtWork, key: string) => ledger.submit(set, [GroupPart.parse({ group_key: key, task })]);
+
+test("what the infrastructure broke is the ledger's next attempt, and its trajectory lies beside the ledger", async (t) => {
+  const { backend } = await pickBackend("process", t.signal);
+  await atWork(t, { backend: failingFirst(backend, 1) }, async (at) => {
+    await submit(at, "g");
+    const [row] = await rowsOf(at, 1);
+    assert.deepEqual([row?.state, row?.reward, row?.attempt, row?.turns], ["completed", 1, 2, 2]);
+    assert.ok(row?.payload);
+    const trajectory = JSON.parse(await getPacked(at.blobs, row.payload));
+    assert.deepEqual([trajectory.rollout_id, trajectory.attempt, trajectory.reward], [row.rollout_id, 2, 1]);
+    assert.deepEqual(trajectory.group, { id: row.group_id, size: 1, sample_index: 0 });
+  });
+});
+
+test("a rollout that is broken by its last attempt too ends as failed, with the cause", async (t) => {
+  const { backend } = await pickBackend("process", t.signal);
+  await atWork(t, { retries: 0, backend: failingFirst(backend, 9) }, async (at) => {
+    await submit(at, "g");
+    const [row] = await rowsOf(at, 1);
+    assert.deepEqual([row?.state, row?.reward, row?.error?.code, row?.payload], ["failed", null, "sandbox_unavailable", null]);
+  });
+});
+
+test("a cancelled rollout is stopped, and its place goes to the next one", async (t) => {
+  let isAsked = false;
+  let isCancelled = false;
+  const forever = new Promise<never>(() => undefined);
+  const reply = (request: WireRequest): ScriptedReply => {
+    isAsked ||= request.tools !== undefined;
+    return { ...solve(request), ...(!isCancelled && request.tools && { before: forever }) };
+  };
+  await atWork(t, { reply }, async (at) => {
+    await submit(at, "stuck");
+    await until(() => isAsked);
+    await at.ledger.cancel({ set: at.set }, "stale");
+    isCancelled = true;
+    await submit(at, "next");
+    const rows = await rowsOf(at, 2);
+    assert.deepEqual(
+      rows.map(({ group_key, state }) => [group_key, state]),
+      [
+        ["stuck", "cancelled"],
+        ["next", "completed"],
+      ],
+    );
+  });
+});
+
+test("a set's own options hold, and of those that it leaves out the service's", () => {
+  const claim = {
+    rollout_id: "r",
+    attempt: 3,
+    set_id: "s",
+    spec: SetSpec.parse({ budgets: { max_turns: 2 }, purpose: "eval" }),
+    group_key: "g",
+    group_id: "s-0",
+    group_size: 4,
+    index: 1,
+    task: { task_id: "t" } as Task,
+    task_hash: "h",
+    failures: 0,
+  };
+  const session = { sampling: { temperature: 0.5 }, budgets: { max_turns: 9 }, purpose: "train", restore: "full" } as const;
+  const plan = attemptPlan(claim, commandHarness({ argv: ["true"], env: {}, makes: [] }), session);
+  assert.deepEqual(plan.session, { sampling: { temperature: 0.5 }, budgets: { max_turns: 2 }, purpose: "eval", restore: "full" });
+  assert.deepEqual([plan.attempt, plan.retries, plan.sample_index, plan.group_size], [3, 0, 1, 4]);
+});
+
+/** The process sandbox, which cannot make its first ones. */
+function failingFirst(backend: SandboxBackend, count: number): SandboxBackend {
+  let made = 0;
+  return {
+    ...backend,
+    create(spec, signal) {
+      if (++made > count) return backend.create(spec, signal);
+      throw new AlidadeError("sandbox_unavailable", "the daemon was restarted");
+    },
+  };
+}

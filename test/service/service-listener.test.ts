@@ -1,0 +1,173 @@
+/** The service's HTTP over a real ledger and a real proxy; the test itself is the node. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { FolderBlobs, putPacked } from "../../blobs/index.ts";
+import { harnessNamed } from "../../harnesses/index.ts";
+import { type Claim, SqliteLedger } from "../../ledger/index.ts";
+import { ServiceControl, ServiceListener } from "../../service/index.ts";
+import { inlineTask } from "../../tasks/index.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { proxyAt } from "../fakes/proxies/proxy-at.ts";
+import { attemptResult } from "../fakes/records/attempt-result.ts";
+import { goldenTrajectory } from "../fakes/records/golden-session.ts";
+
+const scratch = scratchFolder("service");
+let places = 0;
+const task = { task_id: "t", instruction: "Do it.", grader: { kind: "script", command: ["true"] } };
+
+async function serviceAt(t: TestContext, { path = join(scratch, `${places++}.sqlite`), weights = "default" } = {}) {
+  const scope = new AsyncDisposableStack();
+  t.after(() => scope.disposeAsync());
+  const { proxy } = scope.use(await proxyAt(() => ({ text: "hi" })));
+  const slot = proxy.pool.slots[0];
+  assert.ok(slot);
+  slot.engine.weightVersion = async () => weights;
+  const ledger = scope.use(SqliteLedger.open(path));
+  const notes: string[] = [];
+  const control = await ServiceControl.restore(proxy, ledger, (text) => notes.push(text), t.signal);
+  const blobs = new FolderBlobs(`${path}-blobs`);
+  const tokens = [
+    { token: "all", roles: ["submit", "read", "control"] as const },
+    { token: "reader", roles: ["read"] as const },
+  ];
+  const parts = {
+    ledger,
+    blobs,
+    control,
+    taskOf: (given: unknown) => inlineTask(given),
+    checkHarness: (name: string) => void harnessNamed(name),
+  };
+  const listener = scope.use(new ServiceListener(parts, tokens, "test"));
+  const url = await listener.listen("127.0.0.1", 0);
+  const call = async (method: string, path: string, body?: unknown, token = "all") => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isLines = response.headers.get("content-type")?.includes("ndjson");
+    return {
+      status: response.status,
+      body: isLines
+        ? text
+            .trim()
+            .split("\n")
+            .map((line) => line && JSON.parse(line))
+        : JSON.parse(text),
+    };
+  };
+  const lease = await ledger.join({ name: "n", slots: 9 });
+  return { path, proxy, ledger, blobs, listener, call, lease, slot, notes, close: () => scope.disposeAsync() };
+}
+
+const groups = (...keys: string[]) => keys.map((group_key) => JSON.stringify({ group_key, task })).join("\n");
+
+test("without a token nothing is answered, and a token opens what its roles say", async (t) => {
+  const { call } = await serviceAt(t);
+  for (const path of ["/health", "/sets", "/openapi.json"]) assert.equal((await call("GET", path, undefined, "wrong")).status, 401, path);
+  assert.equal((await call("GET", "/sets", undefined, "reader")).status, 200);
+  for (const [method, path] of [
+    ["PUT", "/sets/a"],
+    ["POST", "/control/pause"],
+    ["DELETE", "/sets/a"],
+  ] as const)
+    assert.equal((await call(method, path, method === "DELETE" ? undefined : {}, "reader")).status, 403, path);
+  assert.equal((await call("GET", "/nowhere")).body.error.code, "not_found");
+});
+
+test("what is wrong with a request is named by its field, and nothing of it is taken", async (t) => {
+  const { call } = await serviceAt(t);
+  const refused = async (method: string, path: string, body: unknown, status: number, param: string | null) => {
+    const answer = await call(method, path, body);
+    assert.deepEqual([answer.status, answer.body.error.param], [status, param], answer.body.error.message);
+  };
+  await refused("PUT", "/sets/a", { samples: 0 }, 400, "samples");
+  await refused("PUT", "/sets/a", { smaples: 1 }, 400, "smaples");
+  await refused("PUT", "/sets/a", { harness: "constructor" }, 400, "harness");
+  const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
+  await refused("PUT", "/sets/a", { samples: 2 }, 409, "key");
+  const withTask = (more: object) => `${groups("good")}\n${JSON.stringify({ group_key: "g", task: { ...task, ...more } })}`;
+  await refused("POST", `/sets/${set}/groups`, withTask({ environment: { files: "/etc" } }), 400, "environment.files");
+  await refused("POST", `/sets/${set}/groups`, withTask({ environment: { mounts: { "/x": "/etc" } } }), 400, "environment.mounts./x");
+  await refused("POST", `/sets/${set}/groups`, withTask({ environment: { build: { context: "/" } } }), 400, "environment.build.context");
+  const nested = { kind: "tests", parser: "node-test", command: ["node"], tests: "/etc", fail_to_pass: ["a"], pass_to_pass: [] };
+  const composite = { kind: "composite", combine: "all", parts: [{ name: "a", grader: nested }] };
+  await refused("POST", `/sets/${set}/groups`, withTask({ grader: composite }), 400, "grader.parts.0.grader.tests");
+  await refused("POST", `/sets/${set}/groups`, withTask({ gold_files: "/etc" }), 400, "gold_files");
+  await refused("POST", `/sets/${set}/groups`, withTask({ grader: { kind: "__proto__" } }), 400, "grader.kind");
+  await refused("POST", `/sets/${set}/groups`, '{"group_key":""}', 400, "group_key");
+  await refused("POST", `/sets/${set}/rollouts`, { group_key: "g", index: 1, task }, 400, "index");
+  await refused("POST", "/sets/none/groups", groups("g"), 404, "set");
+  await refused("GET", `/sets/${set}/results?limit=0`, undefined, 400, "limit");
+  await refused("GET", `/sets/${set}/results?after=7`, undefined, 400, "after");
+  await refused("GET", `/sets/${set}/results?payload=rows&format=slime`, undefined, 400, "format");
+  await refused("GET", `/sets/${set}/results?payload=rows&format=parquet`, undefined, 400, "format");
+  await refused("PUT", "/consumers/c", { set, cursor: "x" }, 400, "after");
+  const { groups: kept } = (await call("GET", `/sets/${set}`)).body;
+  assert.deepEqual(kept, { open: 0, whole: 0 });
+});
+
+test("results come by cursor, with the rows of a format, and a request that waits is answered by the next one", async (t) => {
+  const { call, ledger, blobs, lease } = await serviceAt(t);
+  const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
+  assert.deepEqual((await call("POST", `/sets/${set}/groups`, groups("g", "h"))).body, { groups: 2, rollouts: 4 });
+  const at = `/sets/${set}/results`;
+  assert.deepEqual((await call("GET", at)).body, [""]);
+  const waiting = call("GET", `${at}?wait=30&payload=rows`);
+  const claims = await ledger.claim(lease, 4);
+  const trajectory = goldenTrajectory({ reward: 1 });
+  const payload = await putPacked(blobs, `${set}/r/1`, trajectory);
+  for (const claim of claims.slice(0, 2)) await ledger.finish(claim as Claim, attemptResult({ payload }));
+  const [first] = (await waiting).body;
+  assert.equal(first.result.group_key, "g");
+  assert.ok(first.rows.length > 0 && first.rows[0].token_ids.length > 0);
+  assert.equal(first.report.trajectories, 1);
+  const [second, third] = (await call("GET", `${at}?after=${first.cursor}`)).body;
+  assert.deepEqual([second.result.index, third], [1, undefined]);
+  const [whole, ...more] = (await call("GET", `${at}?whole_groups=true&payload=trajectory`)).body;
+  assert.deepEqual([whole.group_key, whole.results.length, whole.trajectories.length, more], ["g", 2, 2, []]);
+  const late = `/sets/${set}/rollouts/${(claims[2] as Claim).rollout_id}`;
+  assert.deepEqual((await call("GET", late)).body, { result: null });
+  const one = call("GET", `${late}?wait=30&payload=rows`);
+  assert.deepEqual((await call("DELETE", `/sets/${set}/groups/h?reason=stale`)).body, { cancelled: 2 });
+  assert.deepEqual((await one).body.result.error, { code: "cancelled", message: "stale" });
+  assert.deepEqual((await call("GET", `/sets/${set}`)).body.rollouts, { queued: 0, running: 0, completed: 2, failed: 0, cancelled: 2 });
+});
+
+test("the OpenAPI document has every route with its fields", async (t) => {
+  const { call, listener } = await serviceAt(t);
+  const { paths } = (await call("GET", "/openapi.json")).body;
+  for (const { method, path } of listener.routes) assert.ok(paths[path.replaceAll(/:(\w+)/g, "{$1}")][method], path);
+  assert.ok(paths["/sets/{key}"].put.requestBody.content["application/json"].schema.properties.samples);
+  assert.ok(paths["/sets/{id}/results"].get.parameters.some(({ name }: { name: string }) => name === "whole_groups"));
+});
+
+test("a service that ends between a pause and its resume begins behind the gate, with the weights' last name", async (t) => {
+  const first = await serviceAt(t);
+  await first.call("PUT", "/control/policy", { version: "one", step: 1 });
+  const pause = { fence: "trainer", mode: "drain" };
+  assert.equal((await first.call("POST", "/control/pause", pause)).body.drained, true);
+  assert.equal((await first.call("POST", "/control/pause", pause)).body.fence, "trainer");
+  await first.close();
+
+  const second = await serviceAt(t, { path: first.path });
+  assert.equal(second.slot.gate?.fence, "trainer");
+  assert.deepEqual(second.slot.policy, { version: "one", step: 1 });
+  assert.equal((await second.call("GET", "/health")).body.status, "paused");
+  assert.equal((await second.call("POST", "/control/pause", pause)).body.fence, "trainer");
+  assert.equal((await second.call("PUT", "/control/policy", { version: "two", step: 2, fence: "trainer" })).status, 200);
+  for (const _ of [1, 2]) assert.equal((await second.call("POST", "/control/resume", { fence: "trainer" })).status, 200);
+  assert.equal((await second.call("POST", "/control/resume", { fence: "other" })).status, 404);
+  assert.equal(second.slot.gate, null);
+  await second.close();
+
+  const third = await serviceAt(t, { path: first.path });
+  assert.deepEqual([third.slot.gate, third.slot.policy], [null, { version: "two", step: 2 }]);
+  await third.close();
+
+  const fourth = await serviceAt(t, { path: first.path, weights: "three" });
+  assert.notEqual(fourth.slot.gate, null, "the engine serves other weights than the ledger names");
+  assert.match(fourth.notes.join("\n"), /says that it serves "three".*PUT \/control\/policy/);
+});
