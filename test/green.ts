@@ -24,27 +24,33 @@ export type GreenRun = { date: string; commit: string };
 export type Unchanged = { suite: Suite; files: string[]; last: GreenRun };
 export type FileCounts = { passed: number; failed: number; skipped: number };
 
-const packs = ["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"] as const;
+const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"] as const).map(
+  (name) => `harness:${name}` as const,
+);
+const anything = ["package.json", "package-lock.json", ".node-version", "errors.ts", "version.ts", "test/*.ts"];
+const folders = (names: string): string[] => names.split(" ").map((folder) => `${folder}/**`);
+/** The real CLIs against a scripted API: no proxy, no engine and no rollout runs. */
+const launching = [
+  ...anything,
+  ...folders("schema wire host dialects files sandboxes harnesses examples/demo test/fakes test/interop test/harness"),
+];
 const recording = [
-  ...["package.json", "package-lock.json", ".node-version", "errors.ts", "version.ts", "test/*.ts"],
-  ..."schema tokens wire host dialects engines store reconstruct proxy harnesses exporters".split(" ").map((folder) => `${folder}/**`),
-  ...["fakes", "interop", "harness", "e2e"].map((folder) => `test/${folder}/**`),
+  ...anything,
+  ...folders("schema tokens wire host files dialects engines store reconstruct sandboxes proxy harnesses exporters"),
+  ...folders("test/fakes test/interop test/harness test/e2e"),
 ];
-const rollouts = [
-  ...recording,
-  ...["cli.ts", "config.ts", "index.ts"],
-  ..."files practice sandboxes graders tasks rollouts commands examples".split(" ").map((folder) => `${folder}/**`),
-];
+const rollouts = [...recording, ...["cli.ts", "config.ts", "index.ts"], ...folders("practice graders tasks rollouts commands examples")];
 
 export const suites: readonly Suite[] = [
-  { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: recording, needs: ["consumers"] },
+  { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: rollouts, needs: ["consumers"] },
   { name: "llama-server", tests: ["test/e2e/llama-server.test.ts"], inputs: recording, needs: ["llama-server"] },
   { name: "vllm", tests: ["test/e2e/vllm*.test.ts", "test/interop/vllm/*.test.ts"], inputs: rollouts, needs: ["vllm"] },
+  { name: "harness-clis", tests: ["test/harness/harnesses.test.ts"], inputs: launching, needs: packNeeds },
   {
     name: "harness-packs",
-    tests: ["test/harness/*.test.ts", "test/e2e/harnesses.test.ts", "test/e2e/faults.test.ts"],
+    tests: ["test/harness/{keep-alive,sandboxes,websocket}.test.ts", "test/e2e/harnesses.test.ts", "test/e2e/faults.test.ts"],
     inputs: rollouts,
-    needs: ["docker", ...packs.map((name) => `harness:${name}` as const), "harness:mini-swe-agent"],
+    needs: ["docker", ...packNeeds, "harness:mini-swe-agent"],
   },
 ];
 

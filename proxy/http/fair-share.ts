@@ -44,7 +44,8 @@ export class FairShare<Key> {
 
   async #turn(key: Key, amount: number, signal: AbortSignal): Promise<void> {
     const entered = new AbortController();
-    const waiter = { amount, enter: () => entered.abort() };
+    // Null, for an abort without a reason makes an error with its stack: 10 µs, once or more a request.
+    const waiter = { amount, enter: () => entered.abort(null) };
     const line = this.#lines.get(key) ?? new Set();
     this.#lines.set(key, line.add(waiter));
     this.#serve();
