@@ -1,6 +1,7 @@
 /**
- * Heavy test files: each takes more than five seconds of CPU for load, crashes, hostile input, long searches or the whole package. None of them depends on what a machine has. So a plain `npm test` leaves them out, and says so;
- * `ALIDADE_TEST_HEAVY=1`, `ALIDADE_TEST_ALL=1` and a filter run them.
+ * Heavy test files, for load, crashes, hostile input, long searches, benchmarks or the whole package: together a third of the
+ * seconds of all files on a machine without Docker. They prove little about the machine, so a plain `npm test` leaves them out and
+ * says so; `ALIDADE_TEST_HEAVY=1`, `ALIDADE_TEST_ALL=1` and a filter run them.
  */
 import { matchesGlob } from "node:path";
 
