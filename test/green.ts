@@ -39,7 +39,11 @@ const recording = [
   ...folders("schema tokens wire host files dialects engines store reconstruct sandboxes proxy harnesses exporters"),
   ...folders("test/fakes test/interop test/harness test/e2e"),
 ];
-const rollouts = [...recording, ...["cli.ts", "config.ts", "index.ts"], ...folders("practice graders tasks rollouts commands examples")];
+const rollouts = [
+  ...recording,
+  ...["cli.ts", "config.ts", "index.ts"],
+  ...folders("practice graders tasks rollouts ledger blobs node service commands examples"),
+];
 
 export const suites: readonly Suite[] = [
   { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: rollouts, needs: ["consumers"] },
