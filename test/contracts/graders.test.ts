@@ -9,7 +9,16 @@ import { Verdict } from "../../schema/rollout.ts";
 import { type GraderSpec, Task } from "../../schema/task.ts";
 
 const specs: Record<string, GraderSpec> = {
-  tests: { kind: "tests", command: ["true"], parser: "tap", tests: "schema", fail_to_pass: ["a"], pass_to_pass: [], protected: [] },
+  tests: {
+    kind: "tests",
+    command: ["true"],
+    parser: "tap",
+    tests: "schema",
+    fail_to_pass: ["a"],
+    pass_to_pass: [],
+    protected: [],
+    work_runs: "together",
+  },
   script: { kind: "script", command: ["true"], files: null },
   harbor: {
     kind: "harbor",
