@@ -19,7 +19,10 @@ export const ChatMessage = z.looseObject({
 });
 export type ChatMessage = z.infer<typeof ChatMessage>;
 
-export const ChatTool = z.looseObject({ type: z.string(), function: z.looseObject({ name: z.string(), parameters: z.unknown() }) });
+export const ChatTool = z.looseObject({
+  type: z.string(),
+  function: z.looseObject({ name: z.string(), parameters: z.unknown().optional() }),
+});
 export type ChatTool = z.infer<typeof ChatTool>;
 
 /** The prompt as text. `generate` opens the assistant's turn at its end. */

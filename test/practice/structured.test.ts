@@ -76,6 +76,14 @@ test("a required call is made, a named one is the one that is named, and a strea
   assert.match(call.function.arguments, /^\{"place":"move-(here|there)"\}$/);
 });
 
+test("a tool without parameters may be listed, and called with none", async () => {
+  const bare = [{ type: "function" as const, function: { name: "wait" } }];
+  for (const tool_choice of ["auto", "required"] as const) {
+    const answer = await client.chat.completions.create({ model: "practice", messages, tools: bare, tool_choice, max_tokens: 60 });
+    assert.ok(answer.choices[0]);
+  }
+});
+
 test("what cannot be held is refused by its name and not ignored", async () => {
   const asked = (schema: object) =>
     client.chat.completions.create({ model: "practice", messages, structured_outputs: { json: schema } } as never);
