@@ -74,26 +74,8 @@ export const tests: Grader<Spec> = {
 
   async grade(spec, context) {
     const started = performance.now();
-    const parser = parserNamed(spec.parser);
     await using sandbox = await context.fresh();
-    const { files: hidden, removed } = await hiddenTests(spec, sandbox);
-    const { workdir } = context.task.environment;
-    const added = addedPaths(context.work, workdir);
-    const kept = spec.protected ?? steeringFiles(parser, added);
-    await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
-    const handed = new Set(inMemory(parser, hidden));
-    const onDisk = hidden.filter((file) => !handed.has(file));
-    // On top: they win.
-    await sandbox.writeFiles(onDisk);
-    await removePaths(
-      sandbox,
-      removed.map((path) => `${workdir}/${path}`),
-      context.signal,
-    );
-    const key = randomBytes(32).toString("hex");
-    const apart = runsApart(spec);
-    const result = await runTests({ parser, command: spec.command, hidden, apart }, key, sandbox, context);
-    const report = await readReport(parser, key, sandbox, result);
+    const { parser, apart, hidden, onDisk, result, report } = await testWork(spec, context, sandbox);
     const facts = {
       tier: tierOf(parser, apart, sandbox, context.task),
       isolation: sandbox.facts.isolation,
@@ -101,7 +83,7 @@ export const tests: Grader<Spec> = {
     } as const;
     const remains = whatRemains(parser, {
       apart,
-      onDisk: onDisk.length > 0,
+      onDisk,
       workdirOnly: context.task.environment.work === "workdir",
       isolated: sandbox.facts.isolation !== "none",
     });
@@ -124,6 +106,41 @@ export const tests: Grader<Spec> = {
     return { ...facts, reward, components, status: "graded", evidence: { ...evidence, ...names }, error: null, duration_ms };
   },
 };
+
+/** One run of the tests over a work. */
+type TestedWork = {
+  parser: ReportParser;
+  apart: boolean;
+  hidden: TreeFile[];
+  /** Whether some of the hidden tests lay in the workdir. */
+  onDisk: boolean;
+  result: ExecResult;
+  report: Report;
+};
+
+/** Puts the work and the hidden tests into a fresh sandbox of the task, runs the tests there and reads what they report. */
+export async function testWork(spec: Spec, context: Omit<GradeContext, "fresh">, sandbox: Sandbox): Promise<TestedWork> {
+  const parser = parserNamed(spec.parser);
+  const { files: hidden, removed } = await hiddenTests(spec, sandbox);
+  const { workdir } = context.task.environment;
+  const added = addedPaths(context.work, workdir);
+  const kept = spec.protected ?? steeringFiles(parser, added);
+  await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
+  const handed = new Set(inMemory(parser, hidden));
+  const onDisk = hidden.filter((file) => !handed.has(file));
+  // On top: they win.
+  await sandbox.writeFiles(onDisk);
+  await removePaths(
+    sandbox,
+    removed.map((path) => `${workdir}/${path}`),
+    context.signal,
+  );
+  const key = randomBytes(32).toString("hex");
+  const apart = runsApart(spec);
+  const result = await runTests({ parser, command: spec.command, hidden, apart }, key, sandbox, context);
+  const report = await readReport(parser, key, sandbox, result);
+  return { parser, apart, hidden, onDisk: onDisk.length > 0, result, report };
+}
 
 async function readReport(parser: ReportParser, key: string, sandbox: Sandbox, result: ExecResult): Promise<Report> {
   if (parser.source !== "file") return printedReport(parser, key, result);

@@ -33,7 +33,7 @@ export function inMemory(parser: ReportParser, hidden: TreeFile[]): TreeFile[] {
   return parser.code === undefined ? [] : hidden.filter(({ path }) => parser.code?.test(path));
 }
 
-export async function runTests(run: TestRun, key: string, sandbox: Sandbox, context: GradeContext): Promise<ExecResult> {
+export async function runTests(run: TestRun, key: string, sandbox: Sandbox, context: Omit<GradeContext, "fresh">): Promise<ExecResult> {
   const { parser, apart } = run;
   const folder = `${sandbox.path("/home/agent")}${runnerFolder.slice("/home/agent".length)}`;
   if (parser.runner !== null) await sandbox.writeFiles(await runnerFiles(parser.runner), runnerFolder);
@@ -95,7 +95,12 @@ async function besideTheWork(
   }
 }
 
-function inputOf({ parser, hidden }: TestRun, key: string, socket: string | null, { work, task }: GradeContext): string {
+function inputOf(
+  { parser, hidden }: TestRun,
+  key: string,
+  socket: string | null,
+  { work, task }: Pick<GradeContext, "work" | "task">,
+): string {
   const tests = new Set(hidden.map(({ path }) => path));
   const notOurs = (path: string) => !tests.has(path);
   const { workdir } = task.environment;
