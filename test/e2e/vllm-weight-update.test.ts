@@ -45,14 +45,11 @@ test("weights that are reloaded under a running vLLM", { timeout: 600_000 }, asy
   });
 
   await t.test("while a request is in flight it keeps its cache, and says so", async (t) => {
-    const leave = new AbortController();
-    const running = engine.sampleInto?.(
-      request(vllm.model, { sampling: { ignore_eos: true, max_tokens: 8000 } }),
-      leave.signal,
-      () => undefined,
-    );
-    const left = assert.rejects(running ?? Promise.resolve());
-    while (((await engine.running?.(t.signal)) ?? 0) === 0);
+    const [leave, began] = [new AbortController(), Promise.withResolvers<void>()];
+    const asked = request(vllm.model, { sampling: { ignore_eos: true, max_tokens: 8000 } });
+    const sampling = engine.sampleInto?.(asked, leave.signal, () => began.resolve()) ?? Promise.resolve();
+    const left = assert.rejects(sampling, /enough/);
+    await Promise.race([began.promise, left]);
     assert.equal(await engine.resetPrefixCache?.(t.signal), "failed");
     leave.abort(new Error("enough"));
     await left;
