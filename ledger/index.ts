@@ -16,5 +16,6 @@ export {
   type Submitted,
   type WholeGroup,
 } from "./ledger.ts";
+export { PostgresLedger } from "./postgres/postgres-ledger.ts";
 export { AttemptResult, ControlState, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";

@@ -19,6 +19,7 @@ import { opencode } from "../harnesses/opencode.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
+import { postgresMissing } from "./fakes/machine/postgres.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
@@ -41,6 +42,7 @@ const kinds = {
     missing: secondEngine,
     add: "run the tests as root on Linux, with: sudo apt-get install -y docker.io iproute2 openssl",
   },
+  postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */

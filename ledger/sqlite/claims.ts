@@ -1,12 +1,13 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
-import { AlidadeError } from "../../errors.ts";
 import { readJson } from "../../schema/read-json.ts";
 import type { Task } from "../../schema/task.ts";
 import { type AttemptName, type Claim, type Lease, leaseSeconds, mostLost, type NodeSpec, type NodeState, type Orders } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
-import { conclude, groupId, nextNumber } from "./conclude.ts";
+import { refusals } from "../refusals.ts";
+import { groupId, nodesDied } from "../result-row.ts";
+import { conclude, nextNumber } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
-import { nothingMeasured, setOf, specOf } from "./sets.ts";
+import { setOf, specOf } from "./sets.ts";
 
 export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
   loseAll(db, name, now);
@@ -82,7 +83,7 @@ function toClaim(db: Database, rollout: TableRow): Claim {
     set_id: String(set.id),
     spec: specOf(set),
     group_key: String(group.key),
-    group_id: groupId(group),
+    group_id: groupId(String(set.id), Number(group.number)),
     group_size: Number(group.size),
     index: Number(rollout.sample_index),
     task: readJson(String(group.task)) as Task,
@@ -114,9 +115,7 @@ export function loseAll(db: Database, node: string, now: number): void {
   for (const rollout of db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node)) {
     const lost = Number(rollout.lost) + 1;
     db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ? WHERE id = ?", now, lost, rollout.id as string);
-    if (lost < mostLost) continue;
-    const message = `its node died while it ran, ${lost} times`;
-    conclude(db, rollout, "failed", nothingMeasured("sandbox_died", message), now);
+    if (lost >= mostLost) conclude(db, rollout, "failed", nodesDied(lost), now);
   }
 }
 
@@ -143,6 +142,5 @@ export function nodes(db: Database, now: number): NodeState[] {
 }
 
 export function drainNode(db: Database, name: string): void {
-  if (db.run("UPDATE nodes SET is_draining = 1 WHERE name = ?", name) === 0)
-    throw new AlidadeError("not_found", `there is no node "${name}"`, { param: "node" });
+  if (db.run("UPDATE nodes SET is_draining = 1 WHERE name = ?", name) === 0) throw refusals.noNode(name);
 }

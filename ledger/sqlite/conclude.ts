@@ -1,24 +1,22 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
 import { readJson } from "../../schema/read-json.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
+import { toResultRow } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
 
 export function conclude(db: Database, rollout: TableRow, state: ResultRow["state"], result: AttemptResult, now: number): void {
   const [id, set, key, index] = [String(rollout.id), String(rollout.set_id), String(rollout.group_key), Number(rollout.sample_index)];
   const group = db.get("SELECT * FROM groups WHERE set_id = ? AND key = ?", set, key) as TableRow;
-  const row: ResultRow = {
-    ...result,
-    state,
+  const ended = {
+    id,
     set_id: set,
     group_key: key,
-    group_id: groupId(group),
-    group_size: Number(group.size),
-    index,
-    rollout_id: id,
+    sample_index: index,
     attempt: Number(rollout.attempt),
+    number: Number(group.number),
+    size: Number(group.size),
     task_id: (readJson(String(group.task)) as { task_id: string }).task_id,
     task_hash: String(group.task_hash),
-    finished: now,
   };
   db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE id = ?", now, id);
   db.run(
@@ -30,14 +28,10 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     index,
     state,
     result.error?.code ?? null,
-    JSON.stringify(row),
+    JSON.stringify(toResultRow(ended, state, result, now)),
   );
   db.run("UPDATE groups SET finished = finished + 1 WHERE set_id = ? AND key = ?", set, key);
   markWhole(db, set, key);
-}
-
-export function groupId(group: TableRow): string {
-  return `${group.set_id}-${group.number}`;
 }
 
 /** A group is whole when all its places are over; in a drained set those that were asked for. */

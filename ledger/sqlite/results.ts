@@ -1,9 +1,9 @@
 /** Results in their order, from a cursor on. */
 import { readJson } from "../../schema/read-json.ts";
-import { fromCursor, toCursor } from "../cursor.ts";
+import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
 import type { WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
-import { groupId } from "./conclude.ts";
+import { groupId } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
 import { assertThere, setOf } from "./sets.ts";
 
@@ -12,7 +12,7 @@ export function results(db: Database, set: string, after: string | null, limit: 
   const rows = db.all(
     "SELECT seq, row FROM results WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?",
     set,
-    fromCursor("rows", set, after),
+    ...fromCursor("rows", set, after),
     limit,
   );
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.seq)), row: rowOf(found) }));
@@ -29,13 +29,13 @@ export function wholeGroups(db: Database, set: string, after: string | null, lim
   const groups = db.all(
     "SELECT * FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?",
     set,
-    fromCursor("groups", set, after),
+    ...fromCursor("groups", set, after),
     limit,
   );
   return groups.map((group) => ({
     cursor: toCursor("groups", set, Number(group.whole)),
     group_key: String(group.key),
-    group_id: groupId(group),
+    group_id: groupId(set, Number(group.number)),
     group_size: Number(group.size),
     rows: db.all("SELECT row FROM results WHERE set_id = ? AND group_key = ? ORDER BY sample_index", set, String(group.key)).map(rowOf),
   }));
@@ -48,7 +48,7 @@ function rowOf(found: TableRow): ResultRow {
 /** Throws `request_invalid` for a cursor of another set. */
 export function keep(db: Database, consumer: string, set: string, cursor: string): void {
   setOf(db, set);
-  fromCursor(/\.g\d+$/.test(cursor) ? "groups" : "rows", set, cursor);
+  fromCursor(kindOfCursor(cursor), set, cursor);
   db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES (?, ?, ?) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,

@@ -1,10 +1,10 @@
 /** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
-import { AlidadeError } from "../../errors.ts";
 import { canonicalJson, hashOf, newId } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
-import { conflicting } from "../conflict.ts";
 import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
-import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import type { GroupPart, SetSpec } from "../records.ts";
+import { refusals } from "../refusals.ts";
+import { nothingMeasured } from "../result-row.ts";
 import { conclude, markWhole } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 
@@ -24,15 +24,14 @@ export function putSet(db: Database, key: string, spec: SetSpec, now: number): s
     );
     return id;
   }
-  if (known.spec !== text)
-    throw conflicting("key", `there is a set "${key}" with another specification: give this one a key of its own, or the same fields`);
+  if (known.spec !== text) throw refusals.otherSpec(key);
   return String(known.id);
 }
 
 /** Throws `not_found`. */
 export function setOf(db: Database, id: string): TableRow {
   const row = db.get("SELECT * FROM sets WHERE id = ?", id);
-  if (row === undefined) throw new AlidadeError("not_found", `there is no set "${id}"`, { param: "set" });
+  if (row === undefined) throw refusals.noSet(id);
   return row;
 }
 
@@ -85,10 +84,7 @@ export function submit(db: Database, id: string, parts: readonly GroupPart[], no
     const places = part.places ?? Array.from({ length: samples }, (_, place) => place);
     let added = 0;
     for (const place of places) {
-      if (place >= samples)
-        throw new AlidadeError("request_invalid", `group "${part.group_key}" has the places 0 to ${samples - 1}, and not ${place}`, {
-          param: "index",
-        });
+      if (place >= samples) throw refusals.beyondGroup(part.group_key, samples, place);
       const rollout = `${id}-${group}-${place}`;
       submitted.rollout_ids.push(rollout);
       added += db.run(
@@ -101,8 +97,7 @@ export function submit(db: Database, id: string, parts: readonly GroupPart[], no
       );
     }
     // A trainer that submits again what it had submitted before may do so at any time.
-    if (added > 0 && set.is_drained === 1)
-      throw conflicting("set", `the set ${id} was drained: new rollouts want a set with a key of its own`);
+    if (added > 0 && set.is_drained === 1) throw refusals.isDrained(id);
     db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
     submitted.groups += 1;
     submitted.rollouts += added;
@@ -125,8 +120,7 @@ function groupOf(db: Database, id: string, { group_key, task }: GroupPart, size:
   const known = db.get("SELECT number, task_hash FROM groups WHERE set_id = ? AND key = ?", id, group_key);
   const hash = hashOf(task).slice(0, 16);
   if (known !== undefined) {
-    if (known.task_hash !== hash)
-      throw conflicting("group_key", `group "${group_key}" was submitted with another task: give this one a key of its own`);
+    if (known.task_hash !== hash) throw refusals.otherTask(group_key);
     return Number(known.number);
   }
   const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
@@ -150,7 +144,7 @@ export function cancel(db: Database, what: CancelOrder, reason: string, now: num
     what.group ?? null,
     what.rollout ?? null,
   );
-  for (const rollout of open) conclude(db, rollout, "cancelled", cancelled(reason), now);
+  for (const rollout of open) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", reason), now);
   return open.length;
 }
 
@@ -158,32 +152,9 @@ export function cancel(db: Database, what: CancelOrder, reason: string, now: num
 export function assertThere(db: Database, { set, group, rollout }: CancelOrder): void {
   setOf(db, set);
   if (group !== undefined && db.get("SELECT 1 FROM groups WHERE set_id = ? AND key = ?", set, group) === undefined)
-    throw new AlidadeError("not_found", `the set ${set} has no group "${group}"`, { param: "group_key" });
+    throw refusals.noGroup(set, group);
   if (rollout !== undefined && db.get("SELECT 1 FROM rollouts WHERE set_id = ? AND id = ?", set, rollout) === undefined)
-    throw new AlidadeError("not_found", `the set ${set} has no rollout "${rollout}"`, { param: "rollout" });
-}
-
-function cancelled(reason: string): AttemptResult {
-  return nothingMeasured("cancelled", reason);
-}
-
-/** The result of an attempt of which nothing came back. */
-export function nothingMeasured(code: string, message: string): AttemptResult {
-  return {
-    state: "failed",
-    reward: null,
-    components: {},
-    stop_reason: code,
-    mask_reason: code,
-    error: { code, message },
-    session_id: null,
-    policies: [],
-    turns: 0,
-    sampled_tokens: 0,
-    trainable_tokens: 0,
-    times: {},
-    payload: null,
-  };
+    throw refusals.noRollout(set, rollout);
 }
 
 export function drain(db: Database, id: string): void {

@@ -1,28 +1,53 @@
 /** What every ledger promises; a new driver is tested by being listed. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test as nodeTest, type TestContext } from "node:test";
 import fc from "fast-check";
-import { type Claim, GroupPart, type Lease, type Ledger, leaseSeconds, mostLost, SetSpec, SqliteLedger } from "../../ledger/index.ts";
+import {
+  type Claim,
+  GroupPart,
+  type Lease,
+  type Ledger,
+  leaseSeconds,
+  mostLost,
+  PostgresLedger,
+  SetSpec,
+  SqliteLedger,
+} from "../../ledger/index.ts";
+import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
+import { type Need, need } from "../needs.ts";
 
 const scratch = scratchFolder("ledger");
 let files = 0;
 
-/** A ledger at a place; another `open` there is a process that begins after the first one was killed. */
-type Place = { open(): Promise<Ledger>; pass(seconds: number): void };
+/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. */
+type Place = { open(): Promise<Ledger>; pass(seconds: number): Promise<void> };
 
-const drivers: { name: string; place: () => Place }[] = [
+const postgres = postgresFor();
+
+/** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
+const drivers: { name: string; needs?: Need; searches: number; place: () => Place }[] = [
   {
     name: "sqlite",
+    searches: 20,
     place: () => {
       const path = join(scratch, `${files++}.sqlite`);
       let time = 1_000_000;
-      const pass = (seconds: number) => {
+      const pass = async (seconds: number) => {
         time += seconds * 1000;
       };
       return { open: async () => SqliteLedger.open(path, { now: () => time }), pass };
+    },
+  },
+  {
+    name: "postgres",
+    needs: "postgres",
+    searches: 8,
+    place: () => {
+      const at = new PostgresPlace(postgres, `place${files++}`);
+      return { open: async () => PostgresLedger.open(await at.url()), pass: (seconds) => at.passLeases(seconds) };
     },
   },
 ];
@@ -33,7 +58,15 @@ const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: ke
 const conflict = { code: "request_invalid", status: 409 };
 const forever = new AbortController().signal;
 
-for (const { name, place } of drivers) {
+type Does = (t: TestContext) => Promise<void>;
+
+for (const { name, needs, searches, place } of drivers) {
+  const test = (title: string, ...[options, does]: [object, Does] | [Does, undefined?]) => {
+    const [more, work] = does === undefined ? [{}, options as Does] : [options, does];
+    return nodeTest(title, more, async (t) => {
+      if (needs === undefined || (await need(t, needs))) await work(t);
+    });
+  };
   const fresh = async (t: TestContext, more: object = {}) => {
     const at = place();
     const ledger = await at.open();
@@ -150,8 +183,10 @@ for (const { name, place } of drivers) {
     await ledger.finish(a as Claim, attemptResult());
     const { cursor } = (await ledger.results(set, null, 9))[0] as { cursor: string };
     await ledger.saveControl({ fences: [{ fence: "f", mode: "hold", engines: null }], resumed: [], policies: {} });
+    await at.pass(leaseSeconds + 1);
     const next = await at.open();
     t.after(() => next[Symbol.asyncDispose]());
+    await next.expire();
     assert.equal(next.id, ledger.id);
     assert.equal((await next.control()).fences[0]?.fence, "f");
     assert.equal(await next.finish(b as Claim, attemptResult()), "fenced");
@@ -170,9 +205,9 @@ for (const { name, place } of drivers) {
     const other = await ledger.join({ name: "other", slots: 1 });
     const [a] = await ledger.claim(lease, 1);
     const [b] = await ledger.claim(other, 1);
-    at.pass(leaseSeconds - 1);
+    await at.pass(leaseSeconds - 1);
     await ledger.beat(lease, [a as Claim]);
-    at.pass(2);
+    await at.pass(2);
     assert.deepEqual(await ledger.expire(), ["other"]);
     assert.equal((await ledger.beat(other, [b as Claim])).isLost, true);
     assert.equal(await ledger.finish(b as Claim, attemptResult()), "fenced");
@@ -225,9 +260,10 @@ for (const { name, place } of drivers) {
     const { ledger, set, lease } = await fresh(t, { samples: 1 });
     await ledger.submit(set, [part("a")]);
     const [claim] = await ledger.claim(lease, 1);
-    const waiting = ledger.changed(ledger.version, forever);
+    const seen = ledger.version;
+    const waiting = ledger.changed(seen, forever);
     await ledger.finish(claim as Claim, attemptResult());
-    assert.equal(await waiting, ledger.version);
+    assert.ok((await waiting) > seen);
     const stop = new AbortController();
     const late = ledger.changed(ledger.version, stop.signal);
     stop.abort(new Error("left"));
@@ -239,7 +275,7 @@ for (const { name, place } of drivers) {
   }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), (steps) => replay(place(), steps)),
-      { numRuns: 20 },
+      { numRuns: searches },
     );
   });
 }
@@ -319,8 +355,8 @@ async function replay(at: Place, steps: { kind: (typeof kinds)[number]; pick: nu
     rejoin: async () => {
       lease = await ledger.join({ name: "n", slots: 9 });
     },
-    expire: (pick) => {
-      at.pass(pick * 15);
+    expire: async (pick) => {
+      await at.pass(pick * 15);
       return ledger.expire();
     },
     read: (pick) => readRows(1 + pick),

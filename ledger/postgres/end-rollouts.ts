@@ -1,0 +1,88 @@
+/** Rollouts are over: their rows, and with them the counts of their groups. Inside the caller's transaction. */
+import type { AttemptResult, ResultRow } from "../records.ts";
+import { type EndedRollout, toResultRow } from "../result-row.ts";
+import type { PgRow } from "./pg-library.ts";
+import type { Transaction } from "./postgres-database.ts";
+import { now, ownXid } from "./tables.ts";
+
+type Ending = {
+  ids: readonly string[];
+  /** Only where this attempt is the one that runs; null: in any state, and the caller has locked them. */
+  attempt: number | null;
+  state: ResultRow["state"];
+  result: AttemptResult;
+};
+
+/** Returns how many it ended. Rows are locked in one order by all: rollouts by their place, then groups by their key. */
+export async function endRollouts(db: Transaction, { ids, attempt, state, result }: Ending): Promise<number> {
+  const ended = await db.all(
+    `UPDATE rollouts SET state = 'done', node = NULL, since = ${now} FROM groups
+     WHERE groups.set_id = rollouts.set_id AND groups.key = group_key AND rollouts.id = ANY ($1)
+     AND ($2::integer IS NULL OR (attempt = $2 AND state = 'running'))
+     RETURNING rollouts.*, number, size, task_id, task_hash`,
+    ids,
+    attempt,
+  );
+  if (ended.length === 0) return 0;
+  await addRows(db, ended.toSorted(byPlace), state, result);
+  for (const [set, key, count] of groupsOf(ended)) await countEnded(db, set, key, count);
+  return ended.length;
+}
+
+const byPlace = (one: PgRow, other: PgRow): number => Number(one.place) - Number(other.place);
+
+async function addRows(db: Transaction, ended: PgRow[], state: ResultRow["state"], result: AttemptResult): Promise<void> {
+  const texts = (name: string): string[] => ended.map((row) => String(row[name]));
+  await db.run(
+    `INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, row)
+     SELECT set_id, id, key, sample_index, $6::text, $7::text, row
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[]) AS ended (set_id, id, key, sample_index, row)`,
+    texts("set_id"),
+    texts("id"),
+    texts("group_key"),
+    ended.map(({ sample_index }) => Number(sample_index)),
+    ended.map((row) => JSON.stringify(toResultRow(toEnded(row), state, result, Number(row.since)))),
+    state,
+    result.error?.code ?? null,
+  );
+}
+
+function toEnded(row: PgRow): EndedRollout {
+  return {
+    id: String(row.id),
+    set_id: String(row.set_id),
+    group_key: String(row.group_key),
+    sample_index: Number(row.sample_index),
+    attempt: Number(row.attempt),
+    number: Number(row.number),
+    size: Number(row.size),
+    task_id: String(row.task_id),
+    task_hash: String(row.task_hash),
+  };
+}
+
+function groupsOf(ended: PgRow[]): [set: string, key: string, count: number][] {
+  const counts = new Map<string, [string, string, number]>();
+  for (const { set_id, group_key } of ended) {
+    const [set, key] = [String(set_id), String(group_key)];
+    const id = JSON.stringify([set, key]);
+    counts.set(id, [set, key, (counts.get(id)?.[2] ?? 0) + 1]);
+  }
+  return [...counts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, count]) => count);
+}
+
+/** `wanted` lies in the group's own row, so a drain that comes meanwhile is seen. */
+async function countEnded(db: Transaction, set: string, key: string, count: number): Promise<void> {
+  await db.run("UPDATE groups SET finished = finished + $3 WHERE set_id = $1 AND key = $2", set, key, count);
+  await markWhole(db, set, key);
+}
+
+/** A group is whole when all that is wanted of it is over. */
+export async function markWhole(db: Transaction, set: string, key: string): Promise<void> {
+  await db.run(
+    `UPDATE groups SET whole_xid = ${ownXid}, whole_seq = nextval('places')
+     WHERE set_id = $1 AND key = $2 AND whole_xid IS NULL AND finished >= wanted`,
+    set,
+    key,
+  );
+}

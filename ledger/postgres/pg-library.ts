@@ -1,0 +1,45 @@
+/** node-postgres, which the user installs where a ledger is named by `postgres://`: an optional peer dependency. */
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { AlidadeError, messageOf } from "../../errors.ts";
+
+/** The release that the tests run with. */
+export const pgPackage = "pg@8.23.1";
+
+/** The little of pg that is used. */
+export type PgLibrary = { Pool: new (options: PgOptions) => PgPool; Client: new (options: PgOptions) => PgClient };
+export type PgOptions = Record<string, string | number | boolean>;
+export type PgRow = Record<string, string | number | boolean | null>;
+export type PgResult = { rows: PgRow[]; rowCount: number | null };
+export type PgClient = {
+  connect(): Promise<unknown>;
+  query(sql: string, values?: unknown[]): Promise<PgResult>;
+  end(): Promise<void>;
+  on(event: string, listener: (what: never) => void): unknown;
+};
+export type PgPool = {
+  connect(): Promise<PgPoolClient>;
+  end(): Promise<void>;
+  on(event: "error" | "connect", listener: (what: never) => void): unknown;
+};
+export type PgPoolClient = PgClient & { release(destroy?: boolean): void };
+
+/** Throws `config_invalid` with the command that installs it. `from`: where the user stands. */
+export async function loadPg(from: string = process.cwd()): Promise<PgLibrary> {
+  // The user's own choice of package comes before what lies beside us.
+  for (const place of [join(from, "package.json"), import.meta.url]) {
+    try {
+      const { default: library } = await import(pathToFileURL(createRequire(place).resolve("pg")).href);
+      return library as PgLibrary;
+    } catch (error) {
+      if (!/cannot find (module|package)/i.test(messageOf(error)))
+        throw new AlidadeError("config_invalid", `the package pg does not load: ${messageOf(error)}`, { param: "ledger" });
+    }
+  }
+  throw new AlidadeError(
+    "config_invalid",
+    `a ledger in Postgres needs the package pg, which is not installed here: npm install ${pgPackage} (with -g beside a global alidade)`,
+    { param: "ledger" },
+  );
+}

@@ -1,0 +1,106 @@
+/**
+ * A pool of connections as the ledger uses it: transactions that are carried out whole or not at all. Each runs at READ
+ * COMMITTED; what must not change meanwhile is locked by its statements, and a deadlock is begun again.
+ */
+import { AlidadeError, messageOf } from "../../errors.ts";
+import type { PostgresAddress } from "./address.ts";
+import type { PgLibrary, PgPool, PgPoolClient, PgRow } from "./pg-library.ts";
+
+type Value = string | number | boolean | null | readonly (string | number | null)[];
+
+/** The questions of one transaction. */
+export type Transaction = {
+  all(sql: string, ...values: Value[]): Promise<PgRow[]>;
+  get(sql: string, ...values: Value[]): Promise<PgRow | undefined>;
+  /** Returns the number of rows that it changed. */
+  run(sql: string, ...values: Value[]): Promise<number>;
+};
+
+/** A node asks with its beat, its claims and what it finished; a service with its readers. */
+const connections = 10;
+
+/** Deadlock, failure of serialization: the work was undone whole, and is done again. */
+const undone = new Set(["40P01", "40001"]);
+const mostTries = 5;
+
+export class PostgresDatabase implements AsyncDisposable {
+  readonly #pool: PgPool;
+  readonly #place: string;
+
+  constructor(pg: PgLibrary, { options, text }: PostgresAddress) {
+    this.#place = text;
+    this.#pool = new pg.Pool({ ...options, max: connections });
+    // A server that dies is said by an event of each connection, also of those in use: without a listener it ends this process.
+    const ignore = (): void => undefined;
+    this.#pool.on("error", ignore);
+    this.#pool.on("connect", (client: PgPoolClient) => client.on("error", ignore));
+  }
+
+  /** All of it or nothing. Throws `store_full`, `store_error`; where a commit was not answered it may stand all the same. */
+  async transaction<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#once(work);
+      } catch (error) {
+        if (tries === mostTries || !undone.has(stateOf(error))) throw this.#asOurs(error);
+      }
+    }
+  }
+
+  async #once<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    let isUsable = false;
+    try {
+      await client.query("BEGIN");
+      const result = await work(transactionOn(client));
+      await client.query("COMMIT");
+      isUsable = true;
+      return result;
+    } catch (error) {
+      // A connection that broke or hangs answers no ROLLBACK; the server undoes the work when it is closed.
+      if (error instanceof AlidadeError || stateOf(error) !== "")
+        isUsable = await client.query("ROLLBACK").then(
+          () => true,
+          () => false,
+        );
+      throw error;
+    } finally {
+      client.release(!isUsable);
+    }
+  }
+
+  #asOurs(error: unknown): AlidadeError {
+    if (error instanceof AlidadeError) return error;
+    const state = stateOf(error);
+    if (state === badText)
+      return new AlidadeError("request_invalid", "a name holds the character NUL, which Postgres cannot keep: leave it out", {
+        cause: error,
+      });
+    return state === diskFull
+      ? new AlidadeError("store_full", `no space left for the ledger at ${this.#place}: free some space there`, { cause: error })
+      : new AlidadeError("store_error", `the ledger at ${this.#place} does not answer: ${messageOf(error)}`, { cause: error });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** SQLSTATE of a character that the server's encoding does not have, and of a full disk. */
+const badText = "22021";
+const diskFull = "53100";
+
+/** The server's SQLSTATE; empty where the error is not the server's. */
+function stateOf(error: unknown): string {
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return typeof code === "string" && typeof severity === "string" ? code : "";
+}
+
+function transactionOn(client: PgPoolClient): Transaction {
+  const all: Transaction["all"] = async (sql, ...values) => (await client.query(sql, values)).rows;
+  return {
+    all,
+    get: async (sql, ...values) => (await all(sql, ...values))[0],
+    run: async (sql, ...values) => (await client.query(sql, values)).rowCount ?? 0,
+  };
+}

@@ -1,0 +1,207 @@
+/**
+ * The ledger of several machines: one schema of a Postgres database. Any number of services and nodes open it. Leases are
+ * held against the server's clock alone, so no clock of theirs matters.
+ *
+ * Claims are SQL of our own and no queue library: the order of claims, the fence and the result's row are one transaction over
+ * the same rows, and a queue beside them would hold each state twice.
+ */
+import { AlidadeError } from "../../errors.ts";
+import { newId } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
+import type { AttemptName, CancelOrder, Claim, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
+import { type PostgresAddress, postgresAddress } from "./address.ts";
+import { beat, claim, drainNode, expire, finish, join, nodes, release } from "./claims.ts";
+import { type Notice, Notices } from "./notices.ts";
+import { loadPg } from "./pg-library.ts";
+import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
+import { keep, type Page, resultOf, results, wholeGroups } from "./results.ts";
+import { allStates, cancel, drain, putSet, stateOf } from "./sets.ts";
+import { submit } from "./submit.ts";
+import { layout, nextXid, tables } from "./tables.ts";
+
+export class PostgresLedger implements Ledger {
+  readonly id: string;
+  readonly #db: PostgresDatabase;
+  readonly #notices: Notices;
+  readonly #channel: string;
+  /** Nothing was queued since a claim found less than it asked for. */
+  #dryAt = -1;
+
+  /** Makes the tables where there are none. Throws `config_invalid` for an address that is none, `store_error` where nothing answers. */
+  static async open(url: string): Promise<PostgresLedger> {
+    const address = postgresAddress(url);
+    const pg = await loadPg();
+    const db = new PostgresDatabase(pg, address);
+    try {
+      const id = await db.transaction((transaction) => prepare(transaction, address));
+      return new PostgresLedger(id, db, new Notices(pg, address), Notices.channelOf(address));
+    } catch (error) {
+      await db[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  private constructor(id: string, db: PostgresDatabase, notices: Notices, channel: string) {
+    this.id = id;
+    this.#db = db;
+    this.#notices = notices;
+    this.#channel = channel;
+  }
+
+  get version(): number {
+    return this.#notices.changes.version;
+  }
+
+  changed(seen: number, signal: AbortSignal): Promise<number> {
+    return this.#notices.changes.after(seen, signal);
+  }
+
+  putSet(key: string, spec: SetSpec) {
+    return this.#db.transaction(async (db) => stateOf(db, await putSet(db, key, spec)));
+  }
+
+  set(id: string) {
+    return this.#db.transaction((db) => stateOf(db, id));
+  }
+
+  sets() {
+    return this.#db.transaction(allStates);
+  }
+
+  submit(set: string, parts: GroupPart[]) {
+    return this.#telling("queued", (db) => submit(db, set, parts));
+  }
+
+  cancel(what: CancelOrder, reason: string) {
+    return this.#telling("over", (db) => cancel(db, what, reason));
+  }
+
+  drain(set: string) {
+    return this.#telling("over", async (db) => {
+      await drain(db, set);
+      return stateOf(db, set);
+    });
+  }
+
+  join(node: NodeSpec) {
+    this.#dryAt = -1;
+    return this.#telling("queued", (db) => join(db, node));
+  }
+
+  async beat(lease: Lease, running: readonly AttemptName[]) {
+    return this.#db.transaction((db) => beat(db, lease, running));
+  }
+
+  /** Asked after each change by each node, so it asks the server only where something may be queued. */
+  async claim(lease: Lease, free: number): Promise<Claim[]> {
+    const { queued } = this.#notices;
+    if (free <= 0 || this.#dryAt === queued) return [];
+    const claims = await this.#db.transaction((db) => claim(db, lease, free));
+    if (claims.length < free) this.#dryAt = queued;
+    return claims;
+  }
+
+  release(name: AttemptName, failed: boolean) {
+    return this.#telling("queued", (db) => release(db, name, failed));
+  }
+
+  finish(name: AttemptName, result: AttemptResult) {
+    return this.#telling("over", (db) => finish(db, name, result));
+  }
+
+  nodes() {
+    return this.#db.transaction(nodes);
+  }
+
+  drainNode(name: string) {
+    return this.#db.transaction((db) => drainNode(db, name));
+  }
+
+  async expire(): Promise<string[]> {
+    return this.#db.transaction(async (db) => {
+      const names = await expire(db);
+      if (names.length > 0) await this.#tell(db, "queued");
+      return names;
+    });
+  }
+
+  async results(set: string, after: string | null, limit: number) {
+    return this.#page(await this.#db.transaction((db) => results(db, set, after, limit)));
+  }
+
+  result(set: string, rollout: string) {
+    return this.#db.transaction((db) => resultOf(db, set, rollout));
+  }
+
+  async wholeGroups(set: string, after: string | null, limit: number) {
+    return this.#page(await this.#db.transaction((db) => wholeGroups(db, set, after, limit)));
+  }
+
+  async keep(consumer: string, set: string, cursor: string) {
+    await this.#db.transaction((db) => keep(db, consumer, set, cursor));
+  }
+
+  async control() {
+    const text = await this.#db.transaction((db) => fact(db, "control", JSON.stringify({ fences: [], policies: {} })));
+    return ControlState.parse(readJson(text));
+  }
+
+  async saveControl(state: ControlState) {
+    const text = JSON.stringify(ControlState.parse(state));
+    await this.#db.transaction((db) =>
+      db.run("INSERT INTO facts VALUES ('control', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", text),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#notices[Symbol.asyncDispose]();
+    await this.#db[Symbol.asyncDispose]();
+  }
+
+  /** The word goes out with the commit, and not without it. */
+  #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>): Promise<T> {
+    return this.#db.transaction(async (db) => {
+      const result = await work(db);
+      await this.#tell(db, notice);
+      return result;
+    });
+  }
+
+  #tell(db: Transaction, notice: Notice): Promise<number> {
+    return db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
+  }
+
+  #page<T>({ found, isHeld }: Page<T>): T[] {
+    this.#notices.heldBack(isHeld && found.length === 0);
+    return found;
+  }
+}
+
+/** Returns the ledger's id. */
+async function prepare(db: Transaction, { schema, text }: PostgresAddress): Promise<string> {
+  const refuse = (why: string) => new AlidadeError("store_error", `${text}, schema ${schema}: ${why}`);
+  await db.run("SELECT pg_advisory_xact_lock(hashtextextended('alidade/' || $1::text, 0))", schema);
+  // A role that may not make a schema may use one that is there.
+  const there = await db.get("SELECT to_regclass($1) IS NOT NULL AS is_there", `${schema}.facts`);
+  if (there?.is_there !== true) await makeTables(db, schema);
+  const found = await fact(db, "layout", layout);
+  if (found !== layout) throw refuse(`it is a ledger of layout ${found}, and this version reads ${layout}: name another schema`);
+  const last = await db.get(`SELECT max(xid) >= ${nextXid} AS is_ahead FROM results`);
+  if (last?.is_ahead === true)
+    throw refuse(
+      "its results count the transactions of another server, from which it was copied as text: new ones would come before the cursors of trainers. Copy the whole cluster (pg_basebackup), or name another schema",
+    );
+  return fact(db, "id", newId("run").slice(0, 11));
+}
+
+async function makeTables(db: Transaction, schema: string): Promise<void> {
+  await db.run(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+  for (const statement of tables.split(";")) if (statement.trim() !== "") await db.run(statement);
+}
+
+/** The value under the name; `first` where there is none yet. */
+async function fact(db: Transaction, name: string, first: string): Promise<string> {
+  await db.run("INSERT INTO facts VALUES ($1, $2) ON CONFLICT DO NOTHING", name, first);
+  return String((await db.get("SELECT value FROM facts WHERE name = $1", name))?.value);
+}

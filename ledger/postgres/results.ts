@@ -1,0 +1,93 @@
+/** Results in their order, from a cursor on. Each function runs inside a transaction. */
+import { readJson } from "../../schema/read-json.ts";
+import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import type { WholeGroup } from "../ledger.ts";
+import type { ResultRow } from "../records.ts";
+import { groupId } from "../result-row.ts";
+import type { PgRow } from "./pg-library.ts";
+import type { Transaction } from "./postgres-database.ts";
+import { assertThere, setOf } from "./sets.ts";
+import { settledXid } from "./tables.ts";
+
+/** `isHeld`: more is committed, behind a transaction that still runs; to be asked for again soon. */
+export type Page<T> = { found: T[]; isHeld: boolean };
+
+export async function results(
+  db: Transaction,
+  set: string,
+  after: string | null,
+  limit: number,
+): Promise<Page<{ cursor: string; row: ResultRow }>> {
+  await setOf(db, set);
+  const [xid = 0, seq = 0] = fromCursor("rows", set, after, 2);
+  const rows = await db.all(
+    `SELECT xid, seq, row, xid < (SELECT ${settledXid}) AS is_settled FROM results
+     WHERE set_id = $1 AND (xid, seq) > ($2, $3) ORDER BY xid, seq LIMIT $4`,
+    set,
+    xid,
+    seq,
+    limit,
+  );
+  return settled(rows, (found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: rowOf(found) }));
+}
+
+/** Rows are in the order of their transactions, so those of open ones and what comes behind them are at the end. */
+function settled<T>(rows: PgRow[], read: (row: PgRow) => T): Page<T> {
+  const found = rows.filter(({ is_settled }) => is_settled === true);
+  return { found: found.map(read), isHeld: found.length < rows.length };
+}
+
+export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
+  await assertThere(db, { set, rollout });
+  const found = await db.get("SELECT row FROM results WHERE rollout_id = $1", rollout);
+  return found === undefined ? null : rowOf(found);
+}
+
+export async function wholeGroups(db: Transaction, set: string, after: string | null, limit: number): Promise<Page<WholeGroup>> {
+  await setOf(db, set);
+  const [xid = 0, seq = 0] = fromCursor("groups", set, after, 2);
+  const groups = await db.all(
+    `SELECT key, number, size, whole_xid, whole_seq, whole_xid < (SELECT ${settledXid}) AS is_settled FROM groups
+     WHERE set_id = $1 AND (whole_xid, whole_seq) > ($2, $3) AND whole_xid IS NOT NULL ORDER BY whole_xid, whole_seq LIMIT $4`,
+    set,
+    xid,
+    seq,
+    limit,
+  );
+  const rows = await rowsOfGroups(db, set, groups);
+  return settled(groups, ({ key, number, size, whole_xid, whole_seq }) => ({
+    cursor: toCursor("groups", set, Number(whole_xid), Number(whole_seq)),
+    group_key: String(key),
+    group_id: groupId(set, Number(number)),
+    group_size: Number(size),
+    rows: rows.get(String(key)) ?? [],
+  }));
+}
+
+/** By the group's key; each group's by place. */
+async function rowsOfGroups(db: Transaction, set: string, groups: PgRow[]): Promise<Map<string, ResultRow[]>> {
+  const rows = await db.all(
+    "SELECT group_key, row FROM results WHERE set_id = $1 AND group_key = ANY ($2) ORDER BY sample_index",
+    set,
+    groups.map(({ key }) => String(key)),
+  );
+  const byKey = new Map<string, ResultRow[]>();
+  for (const found of rows) byKey.set(String(found.group_key), [...(byKey.get(String(found.group_key)) ?? []), rowOf(found)]);
+  return byKey;
+}
+
+function rowOf(found: PgRow): ResultRow {
+  return readJson(String(found.row)) as ResultRow;
+}
+
+/** Throws `request_invalid` for a cursor of another set. */
+export async function keep(db: Transaction, consumer: string, set: string, cursor: string): Promise<void> {
+  await setOf(db, set);
+  fromCursor(kindOfCursor(cursor), set, cursor, 2);
+  await db.run(
+    "INSERT INTO consumers (name, set_id, cursor) VALUES ($1, $2, $3) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
+    consumer,
+    set,
+    cursor,
+  );
+}

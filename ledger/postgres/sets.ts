@@ -1,0 +1,116 @@
+/** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
+import { canonicalJson, newId } from "../../schema/ids.ts";
+import { readJson } from "../../schema/read-json.ts";
+import type { CancelOrder, SetState } from "../ledger.ts";
+import type { SetSpec } from "../records.ts";
+import { refusals } from "../refusals.ts";
+import { nothingMeasured } from "../result-row.ts";
+import { endRollouts, markWhole } from "./end-rollouts.ts";
+import type { PgRow } from "./pg-library.ts";
+import type { Transaction } from "./postgres-database.ts";
+import { lock, now } from "./tables.ts";
+
+export async function putSet(db: Transaction, key: string, spec: SetSpec): Promise<string> {
+  const text = canonicalJson(spec);
+  const made = await db.get(
+    `INSERT INTO sets (id, key, spec, priority, weight, created) VALUES ($1, $2, $3, $4, $5, ${now}) ON CONFLICT (key) DO NOTHING RETURNING id`,
+    newId("set"),
+    key,
+    text,
+    spec.priority,
+    spec.weight,
+  );
+  if (made !== undefined) return String(made.id);
+  const known = await db.get("SELECT id, spec FROM sets WHERE key = $1", key);
+  if (known?.spec !== text) throw refusals.otherSpec(key);
+  return String(known.id);
+}
+
+/** Throws `not_found`. */
+export async function setOf(db: Transaction, id: string): Promise<PgRow> {
+  const row = await db.get("SELECT * FROM sets WHERE id = $1", id);
+  if (row === undefined) throw refusals.noSet(id);
+  return row;
+}
+
+export function specOf(set: PgRow): SetSpec {
+  return readJson(String(set.spec)) as SetSpec;
+}
+
+export async function stateOf(db: Transaction, id: string): Promise<SetState> {
+  const set = await setOf(db, id);
+  const over = new Map(
+    (await db.all("SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state", id)).map(counted("state")),
+  );
+  const open = new Map(
+    (
+      await db.all(
+        `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
+        id,
+      )
+    ).map((row) => [String(row.state), { count: Number(row.n), age: Number(row.age) }]),
+  );
+  const groups = await db.get("SELECT count(*) AS n, count(whole_xid) AS whole FROM groups WHERE set_id = $1", id);
+  const failures = await db.all("SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code", id);
+  const consumers = await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id);
+  return {
+    set_id: id,
+    key: String(set.key),
+    spec: specOf(set),
+    is_drained: set.is_drained === true,
+    rollouts: {
+      queued: open.get("queued")?.count ?? 0,
+      running: open.get("running")?.count ?? 0,
+      completed: over.get("completed") ?? 0,
+      failed: over.get("failed") ?? 0,
+      cancelled: over.get("cancelled") ?? 0,
+    },
+    groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
+    oldest: { queued_ms: open.get("queued")?.age ?? null, running_ms: open.get("running")?.age ?? null },
+    failures: Object.fromEntries(failures.map(counted("code"))),
+    consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
+  };
+}
+
+const counted =
+  (name: string) =>
+  (row: PgRow): [string, number] => [String(row[name]), Number(row.n)];
+
+export async function allStates(db: Transaction): Promise<SetState[]> {
+  const states: SetState[] = [];
+  for (const { id } of await db.all("SELECT id FROM sets ORDER BY created, id")) states.push(await stateOf(db, String(id)));
+  return states;
+}
+
+export async function cancel(db: Transaction, what: CancelOrder, reason: string): Promise<number> {
+  await lock(db, what.set);
+  await assertThere(db, what);
+  const open = await db.all(
+    `SELECT id FROM rollouts WHERE set_id = $1 AND state <> 'done' AND ($2::text IS NULL OR group_key = $2) AND ($3::text IS NULL OR id = $3)
+     ORDER BY place FOR UPDATE`,
+    what.set,
+    what.group ?? null,
+    what.rollout ?? null,
+  );
+  const ids = open.map(({ id }) => String(id));
+  return endRollouts(db, { ids, attempt: null, state: "cancelled", result: nothingMeasured("cancelled", reason) });
+}
+
+/** Throws `not_found`, naming what there is not. */
+export async function assertThere(db: Transaction, { set, group, rollout }: CancelOrder): Promise<void> {
+  await setOf(db, set);
+  if (group !== undefined && (await db.get("SELECT 1 FROM groups WHERE set_id = $1 AND key = $2", set, group)) === undefined)
+    throw refusals.noGroup(set, group);
+  if (rollout !== undefined && (await db.get("SELECT 1 FROM rollouts WHERE set_id = $1 AND id = $2", set, rollout)) === undefined)
+    throw refusals.noRollout(set, rollout);
+}
+
+/** From now on a group wants what it has. */
+export async function drain(db: Transaction, id: string): Promise<void> {
+  await lock(db, id);
+  await setOf(db, id);
+  await db.run("UPDATE sets SET is_drained = true WHERE id = $1", id);
+  const open = await db.all("SELECT key FROM groups WHERE set_id = $1 AND whole_xid IS NULL ORDER BY key FOR UPDATE", id);
+  await db.run("UPDATE groups SET wanted = submitted WHERE set_id = $1 AND whole_xid IS NULL", id);
+  for (const { key } of open) await markWhole(db, id, String(key));
+}

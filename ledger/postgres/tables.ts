@@ -1,0 +1,61 @@
+/**
+ * The tables of a ledger in one schema. Times are Unix milliseconds of the server's clock, the only one that leases are held
+ * against; specifications, tasks and rows are JSON as text.
+ *
+ * Results and whole groups have two numbers, `(xid, seq)`: the transaction that wrote them, and their order in it. A plain
+ * sequence is drawn before the commit, so a reader behind a higher number would never see a lower one that is committed later.
+ */
+import type { Transaction } from "./postgres-database.ts";
+
+/** Raised when the tables change in a way that an older schema does not have. */
+export const layout = "1";
+
+export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+export const ownXid = "pg_current_xact_id()::text::bigint";
+/** Each transaction below it is over, and none below it begins. */
+export const settledXid = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
+
+/** Not begun yet, so no row can have it. */
+export const nextXid = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+
+export const tables = `
+CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
+CREATE TABLE sets (
+  id text PRIMARY KEY, key text NOT NULL UNIQUE, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
+  pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false,
+  created bigint NOT NULL
+);
+CREATE TABLE groups (
+  set_id text NOT NULL, key text NOT NULL, number integer NOT NULL, task text NOT NULL, task_id text NOT NULL, task_hash text NOT NULL,
+  size integer NOT NULL, wanted integer NOT NULL, submitted integer NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0,
+  whole_xid bigint, whole_seq bigint, PRIMARY KEY (set_id, key)
+);
+CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_xid IS NOT NULL;
+CREATE SEQUENCE places;
+CREATE SEQUENCE epochs;
+CREATE TABLE rollouts (
+  id text PRIMARY KEY, place bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL, group_key text NOT NULL,
+  sample_index integer NOT NULL, state text NOT NULL DEFAULT 'queued', attempt integer NOT NULL DEFAULT 0,
+  failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL
+);
+CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
+CREATE INDEX running_rollouts ON rollouts (node, place) WHERE state = 'running';
+CREATE INDEX open_rollouts ON rollouts (set_id, group_key) WHERE state <> 'done';
+CREATE TABLE results (
+  xid bigint NOT NULL DEFAULT (${ownXid}), seq bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL,
+  rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, row text NOT NULL
+);
+CREATE INDEX results_of_set ON results (set_id, xid, seq);
+CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);
+CREATE TABLE nodes (
+  name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false
+);
+CREATE TABLE consumers (name text NOT NULL, set_id text NOT NULL, cursor text NOT NULL, PRIMARY KEY (set_id, name));
+INSERT INTO watch SELECT ${now}, 0;
+`;
+
+/** One lock of the schema by its name, until the transaction ends. */
+export async function lock(db: Transaction, name: string): Promise<void> {
+  await db.run("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || '/' || $1::text, 0))", name);
+}

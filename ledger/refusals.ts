@@ -1,0 +1,16 @@
+/** What a ledger refuses, in the same words whatever the driver. */
+import { AlidadeError } from "../errors.ts";
+import { conflicting } from "./conflict.ts";
+
+export const refusals = {
+  noSet: (id: string) => new AlidadeError("not_found", `there is no set "${id}"`, { param: "set" }),
+  noGroup: (set: string, key: string) => new AlidadeError("not_found", `the set ${set} has no group "${key}"`, { param: "group_key" }),
+  noRollout: (set: string, id: string) => new AlidadeError("not_found", `the set ${set} has no rollout "${id}"`, { param: "rollout" }),
+  noNode: (name: string) => new AlidadeError("not_found", `there is no node "${name}"`, { param: "node" }),
+  otherSpec: (key: string) =>
+    conflicting("key", `there is a set "${key}" with another specification: give this one a key of its own, or the same fields`),
+  otherTask: (key: string) => conflicting("group_key", `group "${key}" was submitted with another task: give this one a key of its own`),
+  isDrained: (set: string) => conflicting("set", `the set ${set} was drained: new rollouts want a set with a key of its own`),
+  beyondGroup: (key: string, size: number, place: number) =>
+    new AlidadeError("request_invalid", `group "${key}" has the places 0 to ${size - 1}, and not ${place}`, { param: "index" }),
+};

@@ -1,0 +1,61 @@
+/** The one row of a rollout, and the result of an attempt that gave none. */
+import type { AttemptResult, ResultRow } from "./records.ts";
+
+/** A rollout that is over, with what its group says of it. */
+export type EndedRollout = {
+  id: string;
+  set_id: string;
+  group_key: string;
+  sample_index: number;
+  attempt: number;
+  /** The group's number in its set. */
+  number: number;
+  size: number;
+  task_id: string;
+  task_hash: string;
+};
+
+export function toResultRow(rollout: EndedRollout, state: ResultRow["state"], result: AttemptResult, now: number): ResultRow {
+  return {
+    ...result,
+    state,
+    set_id: rollout.set_id,
+    group_key: rollout.group_key,
+    group_id: groupId(rollout.set_id, rollout.number),
+    group_size: rollout.size,
+    index: rollout.sample_index,
+    rollout_id: rollout.id,
+    attempt: rollout.attempt,
+    task_id: rollout.task_id,
+    task_hash: rollout.task_hash,
+    finished: now,
+  };
+}
+
+export function groupId(set: string, number: number): string {
+  return `${set}-${number}`;
+}
+
+/** The result of an attempt of which nothing came back. */
+export function nothingMeasured(code: string, message: string): AttemptResult {
+  return {
+    state: "failed",
+    reward: null,
+    components: {},
+    stop_reason: code,
+    mask_reason: code,
+    error: { code, message },
+    session_id: null,
+    policies: [],
+    turns: 0,
+    sampled_tokens: 0,
+    trainable_tokens: 0,
+    times: {},
+    payload: null,
+  };
+}
+
+/** The end of a rollout under which too many nodes died. */
+export function nodesDied(times: number): AttemptResult {
+  return nothingMeasured("sandbox_died", `its node died while it ran, ${times} times`);
+}
