@@ -33,6 +33,16 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./service/service.ts")).service,
   },
   {
+    name: "node",
+    summary: "make rollouts for a service's ledger in Postgres, beside other machines",
+    load: async () => (await import("./service/node.ts")).node,
+  },
+  {
+    name: "status",
+    summary: "say how a service is: counts, ages, nodes, failures",
+    load: async () => (await import("./service/status.ts")).status,
+  },
+  {
     name: "doctor",
     summary: "look at an inference server before training on it",
     load: async () => (await import("./doctor.ts")).doctor,

@@ -19,3 +19,4 @@ export {
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
 export { AttemptResult, ControlState, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
+export { watchNodes } from "./watch-nodes.ts";

@@ -14,6 +14,7 @@ import { brokenBy } from "../rollouts/rollouts.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
+import type { Task } from "../schema/task.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult, brokenAttempt } from "./attempt-result.ts";
 
@@ -26,13 +27,18 @@ export type NodeSetup = {
   setup: Omit<RunSetup, "folder"> & { folder: Pick<RunSetup["folder"], "blobs" | "record"> };
   /** null: the operator's own. Throws `harness_unknown`. */
   harnessNamed(name: string | null): Promise<Harness>;
+  /** Throws what this machine has no room for, or does not take; all tasks are taken where left out. */
+  admit?: (task: Task) => void;
   /** Options of sessions that a set leaves out. */
   session: Partial<SessionOptions>;
 };
 
-/** Until the signal fires. What runs then goes back into the line, and does not count as broken. */
-export async function runNode(node: NodeSetup, signal: AbortSignal): Promise<void> {
-  await new Work(node, signal).run();
+/**
+ * Until one of the signals fires. `signal`: what runs then goes back into the line, and does not count as broken. `drain`:
+ * nothing more is claimed, and what runs is ended.
+ */
+export async function runNode(node: NodeSetup, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
+  await new Work(node, signal, AbortSignal.any([signal, drain])).run();
 }
 
 /** A ledger that cannot be written (a full disk) is asked again so often. */
@@ -41,15 +47,18 @@ const againMs = 2_000;
 class Work {
   readonly #node: NodeSetup;
   readonly #signal: AbortSignal;
+  /** Fires when nothing more is claimed. */
+  readonly #drained: AbortSignal;
   readonly #running = new Map<string, { claim: Claim; stop: AbortController }>();
   readonly #ended = new Changes();
   readonly #prepared = new Map<string, Promise<void>>();
   readonly #atOnce: number;
   #lease: Lease | null = null;
 
-  constructor(node: NodeSetup, signal: AbortSignal) {
+  constructor(node: NodeSetup, signal: AbortSignal, drained: AbortSignal) {
     this.#node = node;
     this.#signal = signal;
+    this.#drained = drained;
     this.#atOnce = node.setup.slots.atOnce;
   }
 
@@ -57,7 +66,7 @@ class Work {
     const over = new AbortController();
     const beating = this.#beatUntil(over.signal);
     try {
-      while (!this.#signal.aborted) await this.#claimOnce();
+      while (!this.#drained.aborted) await this.#claimOnce();
       while (this.#running.size > 0) await this.#ended.after(this.#ended.version, new AbortController().signal);
     } finally {
       over.abort();
@@ -75,11 +84,11 @@ class Work {
       for (const claim of claims) void this.#work(claim);
     } catch (error) {
       this.#note(`nothing can be claimed: ${messageOf(error)}`);
-      await sleep(againMs, undefined, { signal: this.#signal }).catch(() => undefined);
+      await sleep(againMs, undefined, { signal: this.#drained }).catch(() => undefined);
       return;
     }
     const leave = new AbortController();
-    const either = AbortSignal.any([leave.signal, this.#signal]);
+    const either = AbortSignal.any([leave.signal, this.#drained]);
     const waits = [ledger.changed(seen, either), this.#ended.after(ended, either)];
     await Promise.race(waits).catch(() => undefined);
     leave.abort();
@@ -153,9 +162,10 @@ class Work {
   }
 
   async #outcome(claim: Claim, keep: (payload: AttemptResult["payload"]) => void, signal: AbortSignal): Promise<RolloutOutcome> {
-    const { setup, harnessNamed, session } = this.#node;
+    const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
     checkPublicNetwork([claim.task], setup.network?.allow_public ?? false);
+    admit?.(claim.task);
     await this.#prepare(claim);
     const rollouts = rolloutsOn({ ...setup, folder: this.#folderOf(claim, keep) });
     return rollouts.submit(attemptPlan(claim, harness, session), signal);

@@ -11,5 +11,6 @@ export type ServiceParts = {
   taskOf(given: unknown): Promise<Task>;
   /** Throws `harness_unknown`. */
   checkHarness(name: string): void;
-  control: ServiceControl;
+  /** null: its engines are at nodes in other processes. */
+  control: ServiceControl | null;
 };

@@ -14,6 +14,7 @@ export const heavy: readonly string[] = [
   "test/contracts/layers.test.ts",
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",
+  "test/e2e/nodes.test.ts",
   "test/e2e/siblings.test.ts",
   "test/graders/tests.test.ts",
   "test/package.test.ts",

@@ -1,6 +1,7 @@
-/** The tasks of a service: those that trainers may name, and those that they send. */
+/** The tasks of a service: those that trainers may name, those that they send, and what a machine takes of them. */
 import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
+import type { Grader } from "../../graders/grader.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
 import { fitMachine, makeSlots } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
@@ -9,8 +10,12 @@ import { Task } from "../../schema/task.ts";
 import { inlineTask, loadTaskSets } from "../../tasks/index.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
 
-/** Each task that comes must fit beside others on this machine, as those that are known do. */
-export async function tasksOf(config: Config, backend: SandboxBackend, signal: AbortSignal, note: (text: string) => void) {
+type Note = (text: string) => void;
+
+export type KnownTasks = { tasks: Task[]; graders: readonly Grader[]; taskOf(given: unknown): Promise<Task> };
+
+/** Throws `task_invalid` where two have one name. */
+export async function knownTasks(config: Config, signal: AbortSignal, note: Note): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
   const onLeftOut = ({ message }: AlidadeError): void => note(`LEFT OUT: ${message}`);
   const tasks = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
@@ -20,6 +25,25 @@ export async function tasksOf(config: Config, backend: SandboxBackend, signal: A
     throw new AlidadeError("task_invalid", `two tasks have the task_id ${twice.task_id}: a trainer could name only one of them`, {
       param: "task_id",
     });
+  const taskOf = async (given: unknown): Promise<Task> => {
+    if (typeof given !== "string") return inlineTask(given, plugIns.graders);
+    const task = byName.get(given);
+    if (task) return task;
+    throw new AlidadeError("task_invalid", `the service has no task "${given.slice(0, 100)}": it was started with ${byName.size} tasks`, {
+      param: "task",
+    });
+  };
+  return { tasks, graders: plugIns.graders, taskOf };
+}
+
+/** How much this machine does at once, and which tasks it takes: each must fit beside others, as those that are known do. */
+export async function roomFor(
+  config: Config,
+  backend: SandboxBackend,
+  { tasks, graders }: Pick<KnownTasks, "tasks" | "graders">,
+  signal: AbortSignal,
+  note: Note,
+) {
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
@@ -28,21 +52,13 @@ export async function tasksOf(config: Config, backend: SandboxBackend, signal: A
     warm: config.warm.sandboxes,
   });
   if (less !== null) note(less);
-  const admitted = (task: Task): Task => {
+  /** Throws what is wrong with it here. */
+  const admit = (task: Task): void => {
     checkPublicNetwork([task], config.allow_public_network);
-    checkTiers([task], config.min_tier, backend, plugIns.graders);
+    checkTiers([task], config.min_tier, backend, graders);
     fit([task], { ...concurrency, warm: config.warm.sandboxes });
-    return task;
   };
-  const taskOf = async (given: unknown): Promise<Task> => {
-    if (typeof given !== "string") return admitted(await inlineTask(given, plugIns.graders));
-    const task = byName.get(given);
-    if (task) return admitted(task);
-    throw new AlidadeError("task_invalid", `the service has no task "${given.slice(0, 100)}": it was started with ${byName.size} tasks`, {
-      param: "task",
-    });
-  };
-  return { known: byName.size, taskOf, slots: makeSlots(concurrency), graders: plugIns.graders };
+  return { slots: makeSlots(concurrency), admit };
 }
 
 /** The limits of a task that says nothing of them. */

@@ -1,0 +1,91 @@
+/** `alidade node`: this machine makes rollouts for a ledger in Postgres, beside others. */
+import { createHash } from "node:crypto";
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
+import type { Command } from "commander";
+import type { Config } from "../../config.ts";
+import { AlidadeError } from "../../errors.ts";
+import { PostgresLedger } from "../../ledger/index.ts";
+import { runNode } from "../../node/index.ts";
+import { lockFolder, type ProgressEvent } from "../../rollouts/index.ts";
+import { print, say, toNumber } from "../command-line.ts";
+import { chooseBackend } from "../run/choose-backend.ts";
+import { liveProgress } from "../run/live-progress.ts";
+import { terminal } from "../terminal.ts";
+import { addNodeFlags, type NodeFlags, nodeConfig } from "./node-flags.ts";
+import { openNode } from "./open-node.ts";
+import { knownTasks, roomFor } from "./service-tasks.ts";
+import { folderOf, joinedFolder } from "./shared-folder.ts";
+
+type JoinFlags = NodeFlags & { join: string; trajectories: string; name?: string; drainSeconds: number };
+
+export function node(program: Command): void {
+  addNodeFlags(program.command("node"))
+    .description(
+      "Makes rollouts for the ledger of `alidade service --ledger`, beside other nodes. Killed at any time it loses what runs, which another\nnode makes again. SIGTERM: it claims nothing more, ends what it has begun and goes.",
+    )
+    .requiredOption("--join <url>", "the service's ledger: postgres://user@host/database (password by PGPASSWORD or ~/.pgpass)")
+    .requiredOption("--trajectories <folder>", "the service's folder of trajectories, on a disk that both see")
+    .option("--name <name>", "its name in the ledger, unlike that of any other node (default: the host's, and a hash of <out>)")
+    .option("--drain-seconds <number>", "after SIGTERM: what still runs then is given back to the ledger", toNumber, 300)
+    .option("--json", "print one JSON object with name and ledger when it begins")
+    .addHelpText(
+      "after",
+      "\nExample:\n  alidade node --join postgres://alidade@db/rollouts --trajectories /shared/trajectories -c run.yaml\n\nWhat a node shares with the service, and what dies with it: docs/service.md",
+    )
+    .action(async (flags: JoinFlags) => {
+      const drain = terminal().stopSignal();
+      await work(await nodeConfig(flags), flags, drain);
+    });
+}
+
+/** Until it is drained. */
+async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promise<void> {
+  const show = liveProgress();
+  const onProgress = (event: ProgressEvent): void => {
+    if (!flags.json || event.type === "note") show(event);
+  };
+  const note = (text: string): void => onProgress({ type: "note", text });
+  const name = nodeName(flags.name, config.out);
+  const folder = join(config.out, "node");
+  const stop = late(drain, flags.drainSeconds);
+  const backend = await chooseBackend(config, drain, onProgress);
+  const known = await knownTasks({ ...config, tasks: [] }, drain, note);
+  const { slots, admit } = await roomFor(config, backend, known, drain, note);
+  await using _lock = await lockFolder(folder);
+  await using ledger = await PostgresLedger.open(flags.join);
+  const blobs = await joinedFolder(folderOf(flags.trajectories), ledger.id);
+  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, onProgress };
+  await using opened = await openNode(config, place, drain);
+  if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce }));
+  else say(`alidade: node ${name} works for the ledger ${ledger.id}`);
+  await runNode({ name, ledger, blobs, admit, ...opened.node }, stop, drain);
+}
+
+/** Two processes with one name would each take the other for dead; a folder has one process at a time. */
+function nodeName(given: string | undefined, out: string): string {
+  if (given === undefined) return `${hostname()}-${hashed(resolve(out))}`;
+  if (/^[\w.-]{1,100}$/.test(given)) return given;
+  throw new AlidadeError(
+    "config_invalid",
+    `--name is "${given.slice(0, 100)}": give letters, digits, dots, dashes and underscores, at most 100`,
+    {
+      param: "name",
+    },
+  );
+}
+
+function hashed(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 6);
+}
+
+/** Fires so many seconds after the first signal. */
+function late(first: AbortSignal, seconds: number): AbortSignal {
+  if (!(seconds >= 0))
+    throw new AlidadeError("config_invalid", `--drain-seconds is ${seconds}: give seconds, 0 or more`, { param: "drain_seconds" });
+  const controller = new AbortController();
+  first.addEventListener("abort", () => {
+    setTimeout(() => controller.abort(new AlidadeError("cancelled", "the node was stopped")), seconds * 1000).unref();
+  });
+  return controller.signal;
+}

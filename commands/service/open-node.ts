@@ -1,0 +1,80 @@
+/** All that a machine needs to make rollouts for a ledger, open until the scope ends. */
+import { join } from "node:path";
+import type { Config } from "../../config.ts";
+import { sessionOptionsOf } from "../../config.ts";
+import type { Grader } from "../../graders/grader.ts";
+import { harnessNamed } from "../../harnesses/index.ts";
+import { currentOwner } from "../../host/owner.ts";
+import type { NodeSetup } from "../../node/index.ts";
+import { assertServed, type EngineSpec, HarnessProxy } from "../../proxy/index.ts";
+import { type ProgressEvent, RunFolder, type Slots } from "../../rollouts/index.ts";
+import { clearAway, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
+import { DiskBudget } from "../../sandboxes/disk-budget.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { WarmPool } from "../../sandboxes/warm-pool.ts";
+import { Appender, DiskStore } from "../../store/index.ts";
+import { version } from "../../version.ts";
+import { openEngines } from "../open-engine.ts";
+import { harnessOf } from "../run/harness-of.ts";
+import { networkBounds } from "../run/network-bounds.ts";
+
+type NodePlace = {
+  /** Its records; the caller holds its lock. */
+  folder: string;
+  /** Labels its sandboxes: those of an earlier process with it are removed. */
+  run_id: string;
+  backend: SandboxBackend;
+  slots: Slots;
+  graders: readonly Grader[];
+  /** Engines whose weights were named in the ledger: those names are newer than the configuration's. */
+  named?: ReadonlySet<string>;
+  onProgress: (event: ProgressEvent) => void;
+};
+
+export type OpenedNode = AsyncDisposable & { proxy: HarnessProxy; node: Pick<NodeSetup, "setup" | "harnessNamed" | "session"> };
+
+/** Nothing is claimed yet. Throws what is wrong with the engines, the harness or the sandboxes. */
+export async function openNode(config: Config, place: NodePlace, signal: AbortSignal): Promise<OpenedNode> {
+  await using scope = new AsyncDisposableStack();
+  const { folder, backend, named = new Set() } = place;
+  const opened = scope.use(await openEngines(config, signal));
+  const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
+  const proxy = scope.use(
+    await HarnessProxy.start({
+      engines: opened.engines.map((engine): EngineSpec => (named.has(engine.name) ? { ...engine, policy: null } : engine)),
+      routes: config.routes,
+      pauseWaitSeconds: config.pause_wait_seconds,
+      bounds: config.bounds,
+      store: new DiskStore(RunFolder.sessions(folder)),
+      version,
+      signal,
+    }),
+  );
+  assertServed(proxy.pool.slots, config.routes, config.model);
+  if (config.purpose === "train") proxy.assertTrainable();
+  const warm = scope.use(new WarmPool(backend, config.warm));
+  const setup: NodeSetup["setup"] = {
+    run_id: place.run_id,
+    owner: await currentOwner(),
+    backend,
+    ...(config.warm.sandboxes > 0 && { warm }),
+    disk: new DiskBudget(backend, config.disk),
+    proxy,
+    folder: { blobs: join(folder, "blobs"), record: (record) => attempts.append(`${JSON.stringify(record)}\n`) },
+    slots: place.slots,
+    graders: place.graders,
+    network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
+    onProgress: place.onProgress,
+  };
+  const own = await harnessOf(config);
+  // Sandboxes of the process that died: their calls would reach no proxy.
+  await clearAway(setup, { run: place.run_id }, signal);
+  scope.use(reapMeanwhile(setup));
+  const node = {
+    setup,
+    harnessNamed: async (name: string | null) => (name === null ? own : harnessNamed(name)),
+    session: sessionOptionsOf(config),
+  };
+  const all = scope.move();
+  return { proxy, node, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}

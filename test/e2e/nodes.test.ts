@@ -1,0 +1,141 @@
+/** A service over Postgres and nodes in processes of their own: what is killed with -9 in the middle loses and doubles nothing. */
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { Postgres } from "../fakes/machine/postgres.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf, type RunningCli, startCli } from "../fakes/processes/cli.ts";
+import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
+import { need } from "../needs.ts";
+
+const scratch = scratchFolder("nodes-e2e");
+/** Starts of the command line and a dozen rollouts, on a machine with other work. */
+const timeout = 300_000;
+
+type Line = { cursor: string; result: { rollout_id: string; state: string; reward: number; attempt: number }; trajectories: unknown[] };
+
+/** A cluster, an engine and a service; `node` starts one in a folder of its own. */
+async function clusterAt(t: TestContext, name: string, reply: (request: WireRequest) => ScriptedReply = solve) {
+  const place = join(scratch, name);
+  await mkdir(place);
+  await writeTask(place, "fix-slug");
+  const engine = await ScriptedEngine.start(reply);
+  t.after(() => engine[Symbol.asyncDispose]());
+  const postgres = await Postgres.start();
+  t.after(() => postgres[Symbol.asyncDispose]());
+  await writeFile(join(place, "run.yaml"), runFile({ engine: engine.url, tasks: [join(place, "fix-slug")] }));
+  const start = async (args: string[]): Promise<RunningCli> => {
+    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place });
+    t.after(() => running[Symbol.asyncDispose]());
+    await running.until(() => running.stdout.includes("\n"));
+    return running;
+  };
+  const ledger = postgres.url("rollouts");
+  const service = await start(["service", "-p", "0", "--ledger", ledger, "--trajectories", "shared"]);
+  const node = (folder: string) => start(["node", "--join", ledger, "--trajectories", "shared", "-o", folder, "--concurrency", "2"]);
+  const { url, token } = JSON.parse(await readFile(join(place, "runs/service/service.json"), "utf8")) as { url: string; token: string };
+  const ask = async (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: text }),
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  return { place, engine, postgres, service, node, ask };
+}
+
+/** A set with so many groups of two. */
+async function submit({ ask }: Awaited<ReturnType<typeof clusterAt>>, groups: number): Promise<string> {
+  const { set_id } = JSON.parse((await ask("PUT", "/sets/s", { samples: 2 })).text) as { set_id: string };
+  const lines = Array.from({ length: groups }, (_, at) => JSON.stringify({ group_key: `g${at}`, task: "fix-slug" }));
+  assert.equal((await ask("POST", `/sets/${set_id}/groups`, lines.join("\n"))).status, 200);
+  return set_id;
+}
+
+/** What a trainer does: a page behind its cursor, again where the service has no ledger for the moment. */
+function reader({ ask }: Awaited<ReturnType<typeof clusterAt>>, set: string) {
+  const lines: Line[] = [];
+  const read = async (): Promise<number> => {
+    const after = lines.at(-1)?.cursor;
+    const { status, text } = await ask("GET", `/sets/${set}/results?payload=trajectory&limit=3${after ? `&after=${after}` : ""}`);
+    if (status === 200) lines.push(...text.split("\n").flatMap((line) => (line ? [JSON.parse(line) as Line] : [])));
+    return lines.length;
+  };
+  return { lines, read };
+}
+
+test("a node and Postgres are killed with -9 in the middle, and each rollout has one result with its trajectory", {
+  timeout,
+}, async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const at = await clusterAt(t, "killed");
+  const set = await submit(at, 6);
+  const { lines, read } = reader(at, set);
+  let [first, second] = await Promise.all([at.node("one"), at.node("two")]);
+  await at.service.until(() => at.engine.requests.length >= 3);
+  await first.kill("SIGKILL");
+  // Under the name of the dead one: what that had is queued again at once.
+  first = await at.node("one");
+  await at.service.until(async () => (await read()) >= 3);
+  await at.postgres.kill();
+  await at.postgres.startServer();
+  await at.service.until(async () => (await read()) >= 6);
+  await second.kill("SIGKILL");
+  second = await at.node("two");
+  await at.service.until(async () => (await read()) >= 12);
+  assert.equal(await read(), 12);
+  assert.equal(new Set(lines.map(({ result }) => result.rollout_id)).size, 12, "none is doubled");
+  assert.ok(lines.every(({ result, trajectories }) => result.state === "completed" && result.reward === 1 && trajectories.length === 1));
+  assert.ok(
+    lines.some(({ result }) => result.attempt > 1),
+    "what ran on a killed node ran again",
+  );
+  const status = await cli(["status", "-o", join(at.place, "runs"), "--json"]);
+  const { health, sets } = jsonOf<{ health: { nodes: { name: string }[] }; sets: { rollouts: { completed: number } }[] }>(status);
+  assert.deepEqual([sets[0]?.rollouts.completed, health.nodes.length], [12, 2]);
+  const spoken = await cli(["status", "-o", join(at.place, "runs")]);
+  assert.match(spoken.stdout, /\bs +0 +0 +12 +0 +0 +6 +6\b/);
+  for (const one of [first, second, at.service]) assert.equal((await one.kill("SIGTERM")).code, 0, one.stderr);
+});
+
+test("a node that is told to end ends what it has begun, and a service over nodes says that it can shut no gate", {
+  timeout,
+}, async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const gate = Promise.withResolvers<void>();
+  const at = await clusterAt(t, "drained", (request) => ({ ...solve(request), before: gate.promise }) as ScriptedReply);
+  const set = await submit(at, 9);
+  const node = await at.node("one");
+  await at.service.until(() => at.engine.requests.length >= 1);
+  const ended = node.kill("SIGTERM");
+  await node.until(() => node.stderr.includes("stopping"));
+  gate.resolve();
+  assert.equal((await ended).code, 0);
+  const { lines, read } = reader(at, set);
+  const { rollouts } = JSON.parse((await at.ask("GET", `/sets/${set}`)).text) as { rollouts: Record<string, number> };
+  await at.service.until(async () => (await read()) === rollouts.completed);
+  assert.ok(lines.length >= 1 && lines.length < 18, `${lines.length} of 18: it ended what it had, and claimed no more`);
+  assert.ok(lines.every(({ result }) => result.attempt === 1 && result.state === "completed"));
+  assert.deepEqual([rollouts.running, rollouts.failed], [0, 0]);
+  const paused = await at.ask("POST", "/control/pause", {});
+  assert.deepEqual([paused.status, /at its nodes/.test(paused.text)], [409, true]);
+});
+
+test("a node whose folder of trajectories is not the service's is refused", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const at = await clusterAt(t, "apart");
+  for (const [folder, reason] of [
+    ["elsewhere", /elsewhere: it is not the folder of a service/],
+    ["s3://bucket", /s3:\/\/bucket: give a folder/],
+  ] as const) {
+    const args = ["node", "--join", at.postgres.url("rollouts"), "--trajectories", folder, "-c", "run.yaml"];
+    const running = startCli(args, { cwd: at.place });
+    const { code, stderr } = await running.ended;
+    assert.equal(code, 2);
+    assert.match(stderr, reason);
+  }
+});
