@@ -29,7 +29,12 @@ export type SetSpec = z.infer<typeof SetSpec>;
 
 /** Rollouts of one group: all of it, or those at some places. */
 export const GroupPart = z.strictObject({
-  group_key: z.string().min(1).max(500),
+  group_key: z
+    .string()
+    .min(1)
+    .max(500)
+    // Halves of characters are all kept as the same replacement, so two keys would be one group.
+    .refine((key) => key.isWellFormed(), "give whole characters: it has half of one"),
   task: Task,
   /** Places from 0; null: each place of the group. */
   places: z.array(z.number().int().nonnegative()).nullable().default(null),

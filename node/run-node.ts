@@ -142,7 +142,7 @@ class Work {
       return;
     }
     if ((await this.#written(() => ledger.finish(claim, end.result))) === "fenced")
-      this.#note(`${claim.rollout_id}: attempt ${claim.attempt} was replaced or cancelled meanwhile, its result is left out`);
+      this.#note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
   }
 
   /** What it came to, and what of ours broke it. */

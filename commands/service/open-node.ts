@@ -1,14 +1,14 @@
 /** All that a machine needs to make rollouts for a ledger, open until the scope ends. */
 import { join } from "node:path";
-import type { Config } from "../../config.ts";
-import { sessionOptionsOf } from "../../config.ts";
+import { type Config, sessionOptionsOf } from "../../config.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { currentOwner } from "../../host/owner.ts";
 import type { NodeSetup } from "../../node/index.ts";
 import { assertServed, type EngineSpec, HarnessProxy } from "../../proxy/index.ts";
-import { type ProgressEvent, RunFolder, type Slots } from "../../rollouts/index.ts";
+import { type ProgressEvent, RunFolder } from "../../rollouts/index.ts";
 import { clearAway, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
+import type { Slots } from "../../rollouts/slots.ts";
 import { DiskBudget } from "../../sandboxes/disk-budget.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";

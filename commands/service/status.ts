@@ -11,7 +11,7 @@ import { defaultTokenVariable } from "./service-tokens.ts";
 
 type StatusFlags = { url?: string; tokenEnv: string; out: string; json?: boolean };
 type Health = { status: string; reason: string | null; nodes: NodeState[] };
-type Status = { url: string; health: Health; sets: SetState[] };
+type ServiceStatus = { url: string; health: Health; sets: SetState[] };
 
 /** A service that is asked for its counts answers within this time, or is not well. */
 const answerMs = 30_000;
@@ -31,7 +31,7 @@ export function status(program: Command): void {
     });
 }
 
-async function statusOf(flags: StatusFlags): Promise<Status> {
+async function statusOf(flags: StatusFlags): Promise<ServiceStatus> {
   const kept = flags.url === undefined ? await readKept(join(flags.out, "service", "service.json")) : null;
   const url = (flags.url ?? kept?.url ?? "").replace(/\/+$/, "");
   const token = terminal().env[flags.tokenEnv] ?? kept?.token ?? null;
@@ -68,7 +68,7 @@ async function ask(url: string, token: string): Promise<unknown> {
   );
 }
 
-function textOf({ url, health, sets }: Status): string {
+function textOf({ url, health, sets }: ServiceStatus): string {
   const { status, reason, nodes } = health;
   return [
     `service ${url}: ${status}${reason === null ? "" : `, ${reason}`}`,

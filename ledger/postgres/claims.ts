@@ -78,7 +78,7 @@ export async function claim(db: Transaction, lease: Lease, free: number): Promis
 async function waitingSets(db: Transaction, free: number) {
   const rows = await db.all(
     `SELECT id, priority, weight, pass, created, waiting.queued FROM sets CROSS JOIN LATERAL (
-       SELECT count(*) AS queued FROM (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'queued' LIMIT $1) AS some
+       SELECT count(*) AS queued FROM (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'queued' LIMIT $1) AS few
      ) AS waiting WHERE waiting.queued > 0`,
     free,
   );

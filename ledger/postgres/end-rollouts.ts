@@ -34,9 +34,9 @@ const byPlace = (one: PgRow, other: PgRow): number => Number(one.place) - Number
 async function addRows(db: Transaction, ended: PgRow[], state: ResultRow["state"], result: AttemptResult): Promise<void> {
   const texts = (name: string): string[] => ended.map((row) => String(row[name]));
   await db.run(
-    `INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, row)
-     SELECT set_id, id, key, sample_index, $6::text, $7::text, row
-     FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[]) AS ended (set_id, id, key, sample_index, row)`,
+    `INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
+     SELECT set_id, id, key, sample_index, $6::text, $7::text, entry
+     FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[]) AS ended (set_id, id, key, sample_index, entry)`,
     texts("set_id"),
     texts("id"),
     texts("group_key"),

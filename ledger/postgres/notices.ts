@@ -55,6 +55,7 @@ export class Notices implements AsyncDisposable {
       await this.#until(client, Notices.channelOf(address), signal).catch(() => undefined);
       // Not awaited: a connection that is half open ends when the kernel says so.
       void client.end().catch(() => undefined);
+      this.#heard("queued");
       await sleep(1_000, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }

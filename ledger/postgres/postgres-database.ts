@@ -16,8 +16,8 @@ export type Transaction = {
   run(sql: string, ...values: Value[]): Promise<number>;
 };
 
-/** A node asks with its beat, its claims and what it finished; a service with its readers. */
-const connections = 10;
+/** Questions take milliseconds, and a hundred nodes must fit into one server. */
+const connections = 4;
 
 /** Deadlock, failure of serialization: the work was undone whole, and is done again. */
 const undone = new Set(["40P01", "40001"]);

@@ -21,7 +21,7 @@ export async function results(
   await setOf(db, set);
   const [xid = 0, seq = 0] = fromCursor("rows", set, after, 2);
   const rows = await db.all(
-    `SELECT xid, seq, row, xid < (SELECT ${settledXid}) AS is_settled FROM results
+    `SELECT xid, seq, entry, xid < (SELECT ${settledXid}) AS is_settled FROM results
      WHERE set_id = $1 AND (xid, seq) > ($2, $3) ORDER BY xid, seq LIMIT $4`,
     set,
     xid,
@@ -39,7 +39,7 @@ function settled<T>(rows: PgRow[], read: (row: PgRow) => T): Page<T> {
 
 export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
   await assertThere(db, { set, rollout });
-  const found = await db.get("SELECT row FROM results WHERE rollout_id = $1", rollout);
+  const found = await db.get("SELECT entry FROM results WHERE rollout_id = $1", rollout);
   return found === undefined ? null : rowOf(found);
 }
 
@@ -67,7 +67,7 @@ export async function wholeGroups(db: Transaction, set: string, after: string | 
 /** By the group's key; each group's by place. */
 async function rowsOfGroups(db: Transaction, set: string, groups: PgRow[]): Promise<Map<string, ResultRow[]>> {
   const rows = await db.all(
-    "SELECT group_key, row FROM results WHERE set_id = $1 AND group_key = ANY ($2) ORDER BY sample_index",
+    "SELECT group_key, entry FROM results WHERE set_id = $1 AND group_key = ANY ($2) ORDER BY sample_index",
     set,
     groups.map(({ key }) => String(key)),
   );
@@ -77,7 +77,7 @@ async function rowsOfGroups(db: Transaction, set: string, groups: PgRow[]): Prom
 }
 
 function rowOf(found: PgRow): ResultRow {
-  return readJson(String(found.row)) as ResultRow;
+  return readJson(String(found.entry)) as ResultRow;
 }
 
 /** Throws `request_invalid` for a cursor of another set. */

@@ -44,7 +44,7 @@ CREATE INDEX running_rollouts ON rollouts (node, place) WHERE state = 'running';
 CREATE INDEX open_rollouts ON rollouts (set_id, group_key) WHERE state <> 'done';
 CREATE TABLE results (
   xid bigint NOT NULL DEFAULT (${ownXid}), seq bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL,
-  rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, row text NOT NULL
+  rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, entry text NOT NULL
 );
 CREATE INDEX results_of_set ON results (set_id, xid, seq);
 CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);

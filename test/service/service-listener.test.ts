@@ -98,6 +98,7 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   await refused("POST", `/sets/${set}/groups`, withTask({ gold_files: "/etc" }), 400, "gold_files");
   await refused("POST", `/sets/${set}/groups`, withTask({ grader: { kind: "__proto__" } }), 400, "grader.kind");
   await refused("POST", `/sets/${set}/groups`, '{"group_key":""}', 400, "group_key");
+  await refused("POST", `/sets/${set}/groups`, JSON.stringify({ group_key: "half \ud800", task }), 400, "group_key");
   await refused("POST", `/sets/${set}/rollouts`, { group_key: "g", index: 1, task }, 400, "index");
   await refused("POST", "/sets/none/groups", groups("g"), 404, "set");
   await refused("GET", `/sets/${set}/results?limit=0`, undefined, 400, "limit");

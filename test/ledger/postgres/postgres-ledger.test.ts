@@ -174,6 +174,15 @@ test("a ledger that was copied as text from another server is refused, for its c
   await assert.rejects(openAt(t, at), /transactions of another server/);
 });
 
+test("a name that Postgres cannot keep is the caller's mistake, and nothing of it is taken", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const { ledger, set } = await atWork(t, 1);
+  const wrong = GroupPart.parse({ group_key: "a\0b", task });
+  await assert.rejects(ledger.submit(set, [...parts(2), wrong]), { code: "request_invalid", status: 400 });
+  await assert.rejects(ledger.set("set\0"), { code: "request_invalid" });
+  assert.equal((await ledger.set(set)).rollouts.queued, 1);
+});
+
 test("an address that is none of Postgres is refused, and no message repeats a password", async () => {
   for (const url of ["mysql://u:secret@h/d", "not a url", "postgres://u:secret@h/d?schema=a;b", "postgres://u:secret@h/d?options=-cx%3D1"])
     assert.throws(
