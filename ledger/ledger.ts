@@ -36,6 +36,8 @@ export interface Ledger extends AsyncDisposable {
 
   /** A node of that name that was there before has died: its attempts are queued again. */
   join(node: NodeSpec): Promise<Lease>;
+  /** The node goes: it is no longer among the nodes, and what it still has is queued again, not counted as lost. */
+  leave(lease: Lease): Promise<void>;
   /** Renews the lease. `isLost`: the ledger took the node for dead; join again. */
   beat(lease: Lease, running: readonly AttemptName[]): Promise<Orders>;
   /** At most `free` attempts, which are the node's from now on; none where it drains or has lost its lease. */

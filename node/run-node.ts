@@ -71,6 +71,7 @@ class Work {
     } finally {
       over.abort();
       await beating;
+      await this.#leave();
     }
   }
 
@@ -111,6 +112,11 @@ class Work {
     if (!orders.isLost) return;
     this.#lease = null;
     this.#ended.add();
+  }
+
+  /** A ledger that does not answer sees by the lease that the node has gone. */
+  async #leave(): Promise<void> {
+    if (this.#lease !== null) await this.#node.ledger.leave(this.#lease).catch((error: unknown) => this.#note(messageOf(error)));
   }
 
   async #work(claim: Claim): Promise<void> {

@@ -38,6 +38,11 @@ export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<
   return { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds };
 }
 
+export async function leave(db: Transaction, lease: Lease): Promise<void> {
+  if ((await db.run("DELETE FROM nodes WHERE name = $1 AND epoch = $2", lease.node, lease.epoch)) === 0) return;
+  await db.run(`UPDATE rollouts SET state = 'queued', node = NULL, since = ${now} WHERE node = $1 AND state = 'running'`, lease.node);
+}
+
 export async function beat(db: Transaction, lease: Lease, running: readonly AttemptName[]): Promise<Orders> {
   const node = await db.get(
     `UPDATE nodes SET until = ${now} + ${leaseMs} WHERE name = $1 AND epoch = $2 RETURNING is_draining`,

@@ -11,7 +11,7 @@ import { readJson } from "../../schema/read-json.ts";
 import type { AttemptName, CancelOrder, Claim, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
-import { beat, claim, drainNode, expire, finish, join, nodes, release } from "./claims.ts";
+import { beat, claim, drainNode, expire, finish, join, leave, nodes, release } from "./claims.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
@@ -87,6 +87,10 @@ export class PostgresLedger implements Ledger {
   join(node: NodeSpec) {
     this.#dryAt = -1;
     return this.#telling("queued", (db) => join(db, node));
+  }
+
+  leave(lease: Lease) {
+    return this.#telling("queued", (db) => leave(db, lease));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {

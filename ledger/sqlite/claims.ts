@@ -22,6 +22,11 @@ export function join(db: Database, { name, slots }: NodeSpec, now: number): Leas
   return { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds };
 }
 
+export function leave(db: Database, lease: Lease, now: number): void {
+  if (db.run("DELETE FROM nodes WHERE name = ? AND epoch = ?", lease.node, lease.epoch) === 0) return;
+  db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ? WHERE node = ? AND state = 'running'", now, lease.node);
+}
+
 export function beat(db: Database, lease: Lease, running: readonly AttemptName[], now: number): Orders {
   const node = nodeOf(db, lease);
   if (node === undefined) return { isLost: true, isDraining: false, stop: [...running] };

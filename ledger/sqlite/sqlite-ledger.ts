@@ -8,7 +8,7 @@ import { readJson } from "../../schema/read-json.ts";
 import { Changes } from "../changes.ts";
 import type { AttemptName, CancelOrder, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
-import { beat, claim, drainNode, expire, finish, join, loseAll, nodes, release } from "./claims.ts";
+import { beat, claim, drainNode, expire, finish, join, leave, loseAll, nodes, release } from "./claims.ts";
 import { Database } from "./database.ts";
 import { keep, resultOf, results, wholeGroups } from "./results.ts";
 import { cancel, drain, putSet, stateOf, submit } from "./sets.ts";
@@ -87,6 +87,10 @@ export class SqliteLedger implements Ledger {
 
   async join(node: NodeSpec) {
     return this.#write(() => join(this.#db, node, this.#now()));
+  }
+
+  async leave(lease: Lease) {
+    this.#write(() => leave(this.#db, lease, this.#now()));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {

@@ -218,6 +218,20 @@ for (const { name, needs, searches, place } of drivers) {
     );
   });
 
+  test(`${name}: a node that leaves is none of the nodes, and what it had is queued again at once`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a")]);
+    const [a] = await ledger.claim(lease, 1);
+    await ledger.leave(lease);
+    assert.deepEqual(await ledger.nodes(), []);
+    assert.equal(await ledger.finish(a as Claim, attemptResult()), "fenced");
+    const next = await ledger.join({ name: "n", slots: 1 });
+    await ledger.leave(lease);
+    assert.equal((await ledger.beat(next, [])).isLost, false, "an earlier life of the node has nothing to leave");
+    const [again] = await ledger.claim(next, 1);
+    assert.deepEqual([again?.rollout_id, again?.attempt], [a?.rollout_id, 2]);
+  });
+
   test(`${name}: a rollout under which nodes die again and again ends as failed`, async (t) => {
     const { ledger, set } = await fresh(t, { samples: 1 });
     await ledger.submit(set, [part("a")]);

@@ -4,13 +4,14 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
-import { Postgres } from "../fakes/machine/postgres.ts";
+import { postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, type RunningCli, startCli } from "../fakes/processes/cli.ts";
 import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("nodes-e2e");
+const cluster = postgresFor();
 /** Starts of the command line and a dozen rollouts, on a machine with other work. */
 const timeout = 300_000;
 
@@ -23,8 +24,7 @@ async function clusterAt(t: TestContext, name: string, reply: (request: WireRequ
   await writeTask(place, "fix-slug");
   const engine = await ScriptedEngine.start(reply);
   t.after(() => engine[Symbol.asyncDispose]());
-  const postgres = await Postgres.start();
-  t.after(() => postgres[Symbol.asyncDispose]());
+  const postgres = await cluster();
   await writeFile(join(place, "run.yaml"), runFile({ engine: engine.url, tasks: [join(place, "fix-slug")] }));
   const start = async (args: string[]): Promise<RunningCli> => {
     const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place });
@@ -32,7 +32,7 @@ async function clusterAt(t: TestContext, name: string, reply: (request: WireRequ
     await running.until(() => running.stdout.includes("\n"));
     return running;
   };
-  const ledger = postgres.url("rollouts");
+  const ledger = postgres.url(name);
   const service = await start(["service", "-p", "0", "--ledger", ledger, "--trajectories", "shared"]);
   const node = (folder: string) => start(["node", "--join", ledger, "--trajectories", "shared", "-o", folder, "--concurrency", "2"]);
   const { url, token } = JSON.parse(await readFile(join(place, "runs/service/service.json"), "utf8")) as { url: string; token: string };
@@ -45,7 +45,7 @@ async function clusterAt(t: TestContext, name: string, reply: (request: WireRequ
     });
     return { status: response.status, text: await response.text() };
   };
-  return { place, engine, postgres, service, node, ask };
+  return { place, engine, postgres, ledger, service, node, ask };
 }
 
 /** A set with so many groups of two. */
@@ -102,12 +102,20 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   for (const one of [first, second, at.service]) assert.equal((await one.kill("SIGTERM")).code, 0, one.stderr);
 });
 
-test("a node that is told to end ends what it has begun, and a service over nodes says that it can shut no gate", {
+test("a node without the service's folder is refused, one that is told to end ends what it has begun, and no gate is said to be shut", {
   timeout,
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const gate = Promise.withResolvers<void>();
-  const at = await clusterAt(t, "drained", (request) => ({ ...solve(request), before: gate.promise }) as ScriptedReply);
+  const at = await clusterAt(t, "drained", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
+  for (const [folder, reason] of [
+    [join(at.place, "elsewhere"), /elsewhere: it is not the folder of a service/],
+    ["s3://bucket", /s3:\/\/bucket: give a folder/],
+  ] as const) {
+    const args = ["--trajectories", folder, "-c", join(at.place, "run.yaml"), "-o", join(at.place, "refused")];
+    const { code, stderr } = await cli(["node", "--join", at.ledger, ...args]);
+    assert.deepEqual([code, reason.test(stderr)], [2, true], stderr);
+  }
   const set = await submit(at, 9);
   const node = await at.node("one");
   await at.service.until(() => at.engine.requests.length >= 1);
@@ -123,19 +131,4 @@ test("a node that is told to end ends what it has begun, and a service over node
   assert.deepEqual([rollouts.running, rollouts.failed], [0, 0]);
   const paused = await at.ask("POST", "/control/pause", {});
   assert.deepEqual([paused.status, /at its nodes/.test(paused.text)], [409, true]);
-});
-
-test("a node whose folder of trajectories is not the service's is refused", async (t) => {
-  if (!(await need(t, "postgres"))) return;
-  const at = await clusterAt(t, "apart");
-  for (const [folder, reason] of [
-    ["elsewhere", /elsewhere: it is not the folder of a service/],
-    ["s3://bucket", /s3:\/\/bucket: give a folder/],
-  ] as const) {
-    const args = ["node", "--join", at.postgres.url("rollouts"), "--trajectories", folder, "-c", "run.yaml"];
-    const running = startCli(args, { cwd: at.place });
-    const { code, stderr } = await running.ended;
-    assert.equal(code, 2);
-    assert.match(stderr, reason);
-  }
 });

@@ -4,7 +4,7 @@ import { type TestContext, test } from "node:test";
 import { type Claim, GroupPart, type Ledger, leaseSeconds, PostgresLedger, SetSpec } from "../../../ledger/index.ts";
 import { postgresAddress } from "../../../ledger/postgres/address.ts";
 import { loadPg } from "../../../ledger/postgres/pg-library.ts";
-import { Postgres, PostgresPlace, postgresFor } from "../../fakes/machine/postgres.ts";
+import { PostgresPlace, postgresFor } from "../../fakes/machine/postgres.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { attemptResult } from "../../fakes/records/attempt-result.ts";
 import { need } from "../../needs.ts";
@@ -142,16 +142,13 @@ test("a claim whose answer was lost on the way goes back into the line", async (
 
 test("a server that is killed with -9 ends no process of ours, and loses nothing that was committed", { timeout: 120_000 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
-  await using own = await Postgres.start();
-  await using ledger = await PostgresLedger.open(own.url("alidade"));
-  const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1 }));
-  const lease = await ledger.join({ name: "n", slots: 2 });
-  await ledger.submit(set, parts(2));
+  const { ledger, set, lease } = await atWork(t, 2);
+  const server = await postgres();
   const [first, second] = (await ledger.claim(lease, 2)) as [Claim, Claim];
   await ledger.finish(first, attemptResult());
-  await own.kill();
+  await server.kill();
   await assert.rejects(ledger.finish(second, attemptResult()), { code: "store_error" });
-  await own.startServer();
+  await server.startServer();
   await until(() =>
     ledger.finish(second, attemptResult()).then(
       (end) => end === "accepted",
