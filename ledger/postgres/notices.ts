@@ -21,6 +21,7 @@ export class Notices implements AsyncDisposable {
   readonly #listening: Promise<void>;
   #queued = 0;
   #timer: NodeJS.Timeout | null = null;
+  #wakesAt = 0;
   #heldMs = gatherMs;
 
   constructor(pg: PgLibrary, address: PostgresAddress) {
@@ -34,6 +35,12 @@ export class Notices implements AsyncDisposable {
 
   static channelOf({ schema }: PostgresAddress): string {
     return `alidade_${schema}`;
+  }
+
+  /** Also of this process's own changes: their word would come back later than its next claim. */
+  heard(notice: string | undefined): void {
+    if (notice === "queued") this.#queued += 1;
+    this.#wake(gatherMs);
   }
 
   /** Rows that a reader asked for are committed and cannot be given yet: it is woken soon, and ever later while that lasts. */
@@ -55,7 +62,7 @@ export class Notices implements AsyncDisposable {
       await this.#until(client, Notices.channelOf(address), signal).catch(() => undefined);
       // Not awaited: a connection that is half open ends when the kernel says so.
       void client.end().catch(() => undefined);
-      this.#heard("queued");
+      this.heard("queued");
       await sleep(1_000, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
@@ -65,24 +72,24 @@ export class Notices implements AsyncDisposable {
     const broken = new AbortController();
     client.on("error", () => broken.abort());
     client.on("end", () => broken.abort());
-    client.on("notification", ({ payload }: { payload?: string }) => this.#heard(payload));
+    client.on("notification", ({ payload }: { payload?: string }) => this.heard(payload));
     await client.connect();
     await client.query(`LISTEN ${channel}`);
     const either = AbortSignal.any([signal, broken.signal]);
     while (!either.aborted) {
       // What came before it listened, or while nothing was heard, is unknown.
-      this.#heard("queued");
+      this.heard("queued");
       await sleep(lookAgainMs, undefined, { signal: either, ref: false }).catch(() => undefined);
     }
   }
 
-  #heard(notice: string | undefined): void {
-    if (notice === "queued") this.#queued += 1;
-    this.#wake(gatherMs);
-  }
-
+  /** The soonest time that was asked for counts. */
   #wake(milliseconds: number): void {
-    this.#timer ??= setTimeout(() => {
+    const at = performance.now() + milliseconds;
+    if (this.#timer !== null && this.#wakesAt <= at) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakesAt = at;
+    this.#timer = setTimeout(() => {
       this.#timer = null;
       this.changes.add();
     }, milliseconds);

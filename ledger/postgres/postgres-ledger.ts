@@ -122,12 +122,8 @@ export class PostgresLedger implements Ledger {
     return this.#db.transaction((db) => drainNode(db, name));
   }
 
-  async expire(): Promise<string[]> {
-    return this.#db.transaction(async (db) => {
-      const names = await expire(db);
-      if (names.length > 0) await this.#tell(db, "queued");
-      return names;
-    });
+  expire() {
+    return this.#telling("queued", expire);
   }
 
   async results(set: string, after: string | null, limit: number) {
@@ -164,16 +160,14 @@ export class PostgresLedger implements Ledger {
   }
 
   /** The word goes out with the commit, and not without it. */
-  #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>): Promise<T> {
-    return this.#db.transaction(async (db) => {
+  async #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>): Promise<T> {
+    const done = await this.#db.transaction(async (db) => {
       const result = await work(db);
-      await this.#tell(db, notice);
+      await db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
       return result;
     });
-  }
-
-  #tell(db: Transaction, notice: Notice): Promise<number> {
-    return db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
+    this.#notices.heard(notice);
+    return done;
   }
 
   #page<T>({ found, isHeld }: Page<T>): T[] {
