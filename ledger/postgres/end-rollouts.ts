@@ -73,16 +73,15 @@ function groupsOf(ended: PgRow[]): [set: string, key: string, count: number][] {
 
 /** `wanted` lies in the group's own row, so a drain that comes meanwhile is seen. */
 async function countEnded(db: Transaction, set: string, key: string, count: number): Promise<void> {
-  await db.run("UPDATE groups SET finished = finished + $3 WHERE set_id = $1 AND key = $2", set, key, count);
-  await markWhole(db, set, key);
-}
-
-/** A group is whole when all that is wanted of it is over. */
-export async function markWhole(db: Transaction, set: string, key: string): Promise<void> {
   await db.run(
-    `UPDATE groups SET whole_xid = ${ownXid}, whole_seq = nextval('places')
-     WHERE set_id = $1 AND key = $2 AND whole_xid IS NULL AND finished >= wanted`,
+    `UPDATE groups SET finished = finished + $3, ${whole("finished + $3 >= wanted")} WHERE set_id = $1 AND key = $2`,
     set,
     key,
+    count,
   );
+}
+
+/** A group is whole when all that is wanted of it is over; `isWhole` says so in SQL. */
+export function whole(isWhole: string): string {
+  return `whole_xid = CASE WHEN ${isWhole} THEN ${ownXid} END, whole_seq = CASE WHEN ${isWhole} THEN nextval('places') END`;
 }

@@ -5,7 +5,7 @@ import type { CancelOrder, SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
-import { endRollouts, markWhole } from "./end-rollouts.ts";
+import { endRollouts, whole } from "./end-rollouts.ts";
 import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { lock, now } from "./tables.ts";
@@ -110,7 +110,6 @@ export async function drain(db: Transaction, id: string): Promise<void> {
   await lock(db, id);
   await setOf(db, id);
   await db.run("UPDATE sets SET is_drained = true WHERE id = $1", id);
-  const open = await db.all("SELECT key FROM groups WHERE set_id = $1 AND whole_xid IS NULL ORDER BY key FOR UPDATE", id);
-  await db.run("UPDATE groups SET wanted = submitted WHERE set_id = $1 AND whole_xid IS NULL", id);
-  for (const { key } of open) await markWhole(db, id, String(key));
+  await db.run("SELECT FROM groups WHERE set_id = $1 AND whole_xid IS NULL ORDER BY key FOR UPDATE", id);
+  await db.run(`UPDATE groups SET wanted = submitted, ${whole("finished >= submitted")} WHERE set_id = $1 AND whole_xid IS NULL`, id);
 }

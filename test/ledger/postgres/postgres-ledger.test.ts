@@ -147,6 +147,13 @@ test("a server that is killed with -9 ends no process of ours, and loses nothing
   const [first, second] = (await ledger.claim(lease, 2)) as [Claim, Claim];
   await ledger.finish(first, attemptResult());
   await server.kill();
+  // The processes of a killed server answer until they see that it is gone.
+  await until(() =>
+    ledger.set(set).then(
+      () => false,
+      ({ code }) => code === "store_error",
+    ),
+  );
   await assert.rejects(ledger.finish(second, attemptResult()), { code: "store_error" });
   await server.startServer();
   await until(() =>
