@@ -8,19 +8,20 @@
  * of grading does not stop.
  */
 import { randomBytes } from "node:crypto";
+import { posix } from "node:path";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree } from "../files/file-tree.ts";
+import { hashTree, isBelow } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
-import { inMemory, reportFolder, runTests } from "./by-tests/run-tests.ts";
+import { handedOver, reportFolder, runTests } from "./by-tests/run-tests.ts";
 import { whatRemains } from "./by-tests/what-remains.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
-import { parserNamed, parsers } from "./parsers/index.ts";
+import { parserOf, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
 import { addedPaths, placeWork, removePaths, workEvidence } from "./work.ts";
@@ -32,7 +33,8 @@ export const TestsSpec = z.strictObject({
   kind: z.literal("tests"),
   /**
    * Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict.
-   * `{runner}` stands for the path of the parser's own runner (tape, node-test), `{report}` for that of the report (junit).
+   * `{runner}` stands for the path of the parser's own runner (tape, node-test, pytest, unittest), `{report}` for that of the
+   * report (junit).
    */
   command: z.array(z.string()).min(1),
   /** How to read the report: one of the list in graders/parsers/. */
@@ -70,14 +72,14 @@ export const tests: Grader<Spec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
-  tier: (spec, task) => tierFor(parserNamed(spec.parser), runsApart(spec), task),
+  tier: (spec, task) => tierFor(spec, task),
 
   async grade(spec, context) {
     const started = performance.now();
     await using sandbox = await context.fresh();
     const { parser, apart, hidden, onDisk, result, report } = await testWork(spec, context, sandbox);
     const facts = {
-      tier: tierOf(parser, apart, sandbox, context.task),
+      tier: tierOf(spec, sandbox, context.task),
       isolation: sandbox.facts.isolation,
       grader: `tests/${parser.name}`,
     } as const;
@@ -120,13 +122,14 @@ type TestedWork = {
 
 /** Puts the work and the hidden tests into a fresh sandbox of the task, runs the tests there and reads what they report. */
 export async function testWork(spec: Spec, context: Omit<GradeContext, "fresh">, sandbox: Sandbox): Promise<TestedWork> {
-  const parser = parserNamed(spec.parser);
+  const parser = parserOf(spec);
+  const apart = runsApart(spec);
   const { files: hidden, removed } = await hiddenTests(spec, sandbox);
   const { workdir } = context.task.environment;
   const added = addedPaths(context.work, workdir);
   const kept = spec.protected ?? steeringFiles(parser, added);
   await placeWork(sandbox, context.task, context.work, { protected: kept, over: hidden }, context.signal);
-  const handed = new Set(inMemory(parser, hidden));
+  const handed = new Set(handedOver({ parser, hidden, apart }));
   const onDisk = hidden.filter((file) => !handed.has(file));
   // On top: they win.
   await sandbox.writeFiles(onDisk);
@@ -136,7 +139,6 @@ export async function testWork(spec: Spec, context: Omit<GradeContext, "fresh">,
     context.signal,
   );
   const key = randomBytes(32).toString("hex");
-  const apart = runsApart(spec);
   const result = await runTests({ parser, command: spec.command, hidden, apart }, key, sandbox, context);
   const report = await readReport(parser, key, sandbox, result);
   return { parser, apart, hidden, onDisk: onDisk.length > 0, result, report };
@@ -163,21 +165,28 @@ function printedReport(parser: ReportParser, key: string, { stdout, stderr, drop
   return { ...report, complete: false, problem };
 }
 
-function runsApart({ parser, work_runs }: Spec): boolean {
-  return parserNamed(parser).apart === true && work_runs === "apart";
+function runsApart(spec: Spec): boolean {
+  return parserOf(spec).apart === true && spec.work_runs === "apart";
 }
 
 /**
  * T0 where agent and grader share the host. T2 needs a report that the work cannot write: tests in another process, of
- * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, the
- * work may bring the program that runs the tests.
+ * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, or the
+ * interpreter lies in the workdir, the work may bring the program that runs the tests.
  */
-function tierOf(parser: ReportParser, apart: boolean, sandbox: Sandbox, task: Task): Verdict["tier"] {
-  return sandbox.facts.isolation === "none" ? "T0" : tierFor(parser, apart, task);
+function tierOf(spec: Spec, sandbox: Sandbox, task: Task): Verdict["tier"] {
+  return sandbox.facts.isolation === "none" ? "T0" : tierFor(spec, task);
 }
 
-function tierFor(parser: ReportParser, apart: boolean, { environment }: Task): Tier {
-  return apart && parser.sealed && environment.work === "workdir" ? "T2" : "T1";
+function tierFor(spec: Spec, { environment }: Task): Tier {
+  const isSafe = runsApart(spec) && parserOf(spec).sealed && environment.work === "workdir" && !startsInWorkdir(spec, environment);
+  return isSafe ? "T2" : "T1";
+}
+
+/** Whether a word before the runner is a path in the workdir, such as the Python of a virtual environment there. */
+function startsInWorkdir({ command }: Spec, { workdir }: Task["environment"]): boolean {
+  const words = command.slice(0, Math.max(command.indexOf("{runner}"), 1));
+  return words.some((word) => word.includes("/") && isBelow(posix.resolve(workdir, word), workdir));
 }
 
 /**

@@ -5,7 +5,6 @@
  * changes nothing that the tests load later.
  */
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { withinTime } from "../../host/within-time.ts";
 import type { ExecOptions, ExecResult, Sandbox } from "../../sandboxes/sandbox.ts";
@@ -13,6 +12,7 @@ import { envInside } from "../../sandboxes/task-spec.ts";
 import type { GradeContext } from "../grader.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
 import { addedPaths, changedPaths } from "../work.ts";
+import { runnerKit } from "./runner-files.ts";
 
 /** Runner and report live outside the workdir: no file of the work can stand in their place. */
 const runnerFolder = "/home/agent/.alidade-grader";
@@ -28,20 +28,25 @@ export type TestRun = {
   apart: boolean;
 };
 
-/** Which of the hidden tests are handed over in memory; the others lie in the workdir. */
-export function inMemory(parser: ReportParser, hidden: TreeFile[]): TreeFile[] {
-  return parser.code === undefined ? [] : hidden.filter(({ path }) => parser.code?.test(path));
+/** Which of the hidden tests are handed to the runner; the others lie in the workdir. */
+export function handedOver({ parser, hidden, apart }: Pick<TestRun, "parser" | "hidden" | "apart">): TreeFile[] {
+  const { code, hidesWhereApart } = parser;
+  if (hidesWhereApart) return apart ? hidden : [];
+  return code === undefined ? [] : hidden.filter(({ path }) => code.test(path));
 }
 
 export async function runTests(run: TestRun, key: string, sandbox: Sandbox, context: Omit<GradeContext, "fresh">): Promise<ExecResult> {
   const { parser, apart } = run;
   const folder = `${sandbox.path("/home/agent")}${runnerFolder.slice("/home/agent".length)}`;
-  if (parser.runner !== null) await sandbox.writeFiles(await runnerFiles(parser.runner), runnerFolder);
+  const kit = runnerKit(parser);
+  if (parser.runner !== null) await sandbox.writeFiles(await kit.files(parser.runner), runnerFolder);
   // The folder is there before the command: a report writer need not make one.
   if (parser.source === "file") await sandbox.writeFiles([{ path: ".keep", content: Buffer.alloc(0), mode: 0o644 }], reportFolder);
-  const runner = parser.runner === null ? "" : `${folder}/${fileOf(parser.runner)}`;
+  const runner = parser.runner === null ? "" : `${folder}/${kit.pathOf(parser.runner)}`;
   const report = `${sandbox.path("/home/agent")}${reportFolder.slice("/home/agent".length)}/report.xml`;
-  const argv = run.command.map((word) => word.replaceAll("{runner}", runner).replaceAll("{report}", report));
+  const argv = run.command.flatMap((word) =>
+    word === "{runner}" ? [...kit.options, runner] : word.replaceAll("{runner}", runner).replaceAll("{report}", report),
+  );
   const socket = apart ? `${sandbox.path("/tmp")}/.alidade-${randomBytes(4).toString("hex")}` : null;
   const { task, signal } = context;
   const options: ExecOptions = {
@@ -56,14 +61,10 @@ export async function runTests(run: TestRun, key: string, sandbox: Sandbox, cont
   };
   if (socket === null) return sandbox.exec(argv, options);
   await keepFromWriting(sandbox, task.environment.workdir, signal);
-  const host = [...interpreter(run.command), `${folder}/${fileOf("work-host")}`, socket];
+  const at = run.command.indexOf("{runner}");
+  const interpreter = at < 1 ? [kit.interpreter] : run.command.slice(0, at);
+  const host = [...interpreter, ...kit.options, `${folder}/${kit.pathOf(kit.workHost)}`, socket];
   return besideTheWork(sandbox, host, options, () => sandbox.exec(argv, options));
-}
-
-/** The command's words before the runner: Node.js with its options. */
-function interpreter(command: string[]): string[] {
-  const at = command.indexOf("{runner}");
-  return at < 1 ? ["node"] : command.slice(0, at);
 }
 
 /** The agent may have shut its files to other users, or opened them. What belongs to the image's own users stays as it is. */
@@ -96,39 +97,17 @@ async function besideTheWork(
 }
 
 function inputOf(
-  { parser, hidden }: TestRun,
+  run: TestRun,
   key: string,
   socket: string | null,
   { work, task }: Pick<GradeContext, "work" | "task">,
 ): string {
+  const { parser, hidden } = run;
   const tests = new Set(hidden.map(({ path }) => path));
   const notOurs = (path: string) => !tests.has(path);
   const { workdir } = task.environment;
-  const memory = Object.fromEntries(inMemory(parser, hidden).map(({ path, content }) => [path, content.toString("utf8")]));
+  const { encoding } = runnerKit(parser);
+  const memory = Object.fromEntries(handedOver(run).map(({ path, content }) => [path, content.toString(encoding)]));
   const paths = { added: addedPaths(work, workdir).filter(notOurs), changed: changedPaths(work, workdir).filter(notOurs) };
   return `${key}\n${JSON.stringify({ ...paths, memory, socket })}\n`;
-}
-
-/** TypeScript in the source tree, JavaScript in the published one. */
-const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-
-function fileOf(name: string): string {
-  return `${name}${extension}`;
-}
-
-const nodeFiles = [
-  ...["apart", "guard-framework", "last-test", "line-thread", "load-tests", "memory-files", "peer", "sealed-report", "test-files"],
-  ...["values", "work-host"],
-];
-
-/** The runner's files as they lie below this one. */
-async function runnerFiles(name: string): Promise<TreeFile[]> {
-  const files = await Promise.all(
-    [name, ...nodeFiles].map(fileOf).map(async (path) => ({
-      path,
-      content: await readFile(new URL(`../runners/${path}`, import.meta.url)),
-      mode: 0o644,
-    })),
-  );
-  return [...files, { path: "package.json", content: Buffer.from('{"type":"module"}\n'), mode: 0o644 }];
 }

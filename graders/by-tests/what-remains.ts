@@ -20,6 +20,7 @@ export function whatRemains(parser: ReportParser, { apart, onDisk, workdirOnly, 
       !apart,
       "The tests load the work into their own process: code that looks for the tests' values or the runner's key in memory, or changes what they compare with, may pass.",
     ],
+    [apart, "Where a test asserts by what a method of a returned object says, and not by data, it has the work's word for it."],
     [onDisk, "Hidden files lie on the disk while the work runs, which may read them."],
   ] as const;
   return lines.filter(([holds]) => holds).map(([, text]) => text);

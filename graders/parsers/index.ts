@@ -11,7 +11,7 @@ import { maven } from "./maven.ts";
 import { mocha } from "./mocha.ts";
 import { pytest } from "./pytest.ts";
 import type { ReportParser } from "./report-parser.ts";
-import { nodeTest, tape } from "./sealed.ts";
+import { nodeTest, tape, withPythonRunner } from "./sealed.ts";
 import { sweParsers } from "./swe/index.ts";
 import { tap } from "./tap.ts";
 import { unittest } from "./unittest.ts";
@@ -23,8 +23,8 @@ export const parsers: readonly ReportParser[] = [
   nodeTest,
   tap,
   junit,
-  pytest,
-  unittest,
+  withPythonRunner(pytest, "pytest_runner"),
+  withPythonRunner(unittest, "unittest_runner"),
   goTest,
   goTestJson,
   cargo,
@@ -41,4 +41,10 @@ export const parsers: readonly ReportParser[] = [
 /** The schema has checked the name, so it is in the list. */
 export function parserNamed(name: ReportParser["name"]): ReportParser {
   return parsers.find((parser) => parser.name === name) as ReportParser;
+}
+
+/** The parser of a test command: the runner's own where the command names one. */
+export function parserOf({ parser, command }: { parser: ReportParser["name"]; command: readonly string[] }): ReportParser {
+  const named = parserNamed(parser);
+  return command.includes("{runner}") ? (named.sealedForm ?? named) : named;
 }

@@ -19,6 +19,12 @@ export interface ReportParser {
   readonly title: string;
   /** Program of graders/runners/ that stands for `{runner}` in the command; null: the command reports by itself. */
   readonly runner: string | null;
+  /** Whose programs `runner` is one of. Absent: those of Node.js. */
+  readonly language?: "node" | "python";
+  /** How the framework is read where the command names `{runner}`, for a parser that else reads its log. Absent: it has no runner. */
+  readonly sealedForm?: ReportParser;
+  /** Where the work runs apart, all hidden files lie in a folder of the runner's own; else all lie on the disk. Absent: see `code`. */
+  readonly hidesWhereApart?: boolean;
   /** Where the report is: what the command prints on stdout, there and on stderr, or the file that stands for `{report}`. */
   readonly source: "stdout" | "output" | "file";
   /** Its runner can have the work loaded by a process of its own. Absent: it cannot. */

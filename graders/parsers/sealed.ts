@@ -29,6 +29,22 @@ export const nodeTest: ReportParser = {
   parse: parseSealed,
 };
 
+/** A Python framework's log parser, with a runner of ours for the commands that name one. */
+export function withPythonRunner(parser: ReportParser, runner: string): ReportParser {
+  const sealedForm: ReportParser = {
+    ...parser,
+    name: `${parser.name}-sealed`,
+    runner,
+    language: "python",
+    source: "stdout",
+    sealed: true,
+    apart: true,
+    hidesWhereApart: true,
+    parse: parseSealed,
+  };
+  return { ...parser, sealedForm };
+}
+
 const Row = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("begun"), name: z.null(), outcome: z.null(), sequence: z.number() }),
   z.strictObject({ kind: z.literal("test"), name: z.string(), outcome: z.enum(["passed", "failed", "skipped"]), sequence: z.number() }),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { access } from "node:fs/promises";
 import { test } from "node:test";
+import { runnerKit } from "../../graders/by-tests/runner-files.ts";
 import { grade } from "../../graders/grade.ts";
 import { graderOf, graders, specOfGrader } from "../../graders/index.ts";
 import { parserNamed, parsers } from "../../graders/parsers/index.ts";
@@ -65,8 +65,13 @@ for (const parser of parsers) {
   });
 
   test(`${parser.name}: its runner is there, and only a sealed one has any`, async () => {
-    assert.equal(parser.runner !== null, parser.sealed);
-    if (parser.runner !== null) await access(new URL(`../../graders/runners/${parser.runner}.ts`, import.meta.url));
+    for (const form of [parser, parser.sealedForm ?? parser]) {
+      assert.equal(form.runner !== null, form.sealed);
+      if (form.runner === null) continue;
+      const kit = runnerKit(form);
+      const files = (await kit.files(form.runner)).map(({ path }) => path);
+      for (const program of [form.runner, kit.workHost]) assert.ok(files.includes(kit.pathOf(program)), program);
+    }
   });
 }
 

@@ -1,0 +1,39 @@
+"""Has this process find the hidden tests, and the work in its own process or in this one."""
+import base64
+import os
+import sys
+import tempfile
+
+
+def load_tests(given, args):
+    """
+    The folder that names of tests begin at, and the arguments with the tests' true places. Apart, the hidden tests lie in a
+    folder that the user of the work cannot read; together, they lie in the workdir. The work comes last among the folders
+    that modules are looked for in: it stands in the place of none.
+    """
+    workdir = os.getcwd()
+    entries = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    inside = [entry for entry in entries if (entry + os.sep).startswith(workdir + os.sep)]
+    sys.path += [entry for entry in entries if entry not in inside]
+    if given["socket"] is None:
+        sys.path += inside + [workdir]
+        return workdir, args
+    from .apart import is_below, load_apart
+
+    root = tempfile.mkdtemp(prefix="alidade-tests-")
+    for name, content in given["memory"].items():
+        path = os.path.join(root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(content))
+    editable = [entry for entry in sys.path if is_below(entry, workdir)]
+    load_apart(given["socket"], workdir, inside + [workdir] + editable)
+    sys.path.append(root)
+    return root, [_place_of(arg, root, workdir, given["memory"]) for arg in args]
+
+
+def _place_of(arg, root, workdir, files):
+    path, mark, rest = arg.partition("::")
+    name = os.path.relpath(os.path.abspath(path), workdir)
+    is_hidden = name in files or any(name == "." or file.startswith(name + "/") for file in files)
+    return arg if arg.startswith("-") or not is_hidden else os.path.normpath(os.path.join(root, name)) + mark + rest

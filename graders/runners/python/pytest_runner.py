@@ -1,0 +1,87 @@
+"""
+`python3 -I pytest_runner.py <arguments of pytest>`: runs pytest in this process and reports each test by its node id. Only
+what the command names is a plug-in, and configuration is what the command says of it.
+"""
+import os
+import sys
+
+folder = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(folder))
+sys.dont_write_bytecode = True
+from alidade_tests.guard_framework import guard_framework
+from alidade_tests.load_tests import load_tests
+from alidade_tests.sealed_report import SealedReport
+
+sys.path.remove(os.path.dirname(folder))
+
+# A test failed, none failed, none was there: the session came to its end.
+_ENDED = (0, 1, 5)
+
+
+class Outcomes(object):
+    def __init__(self, report, is_broken):
+        self._report = report
+        self._is_broken = is_broken
+        self._found = {}
+        self._is_whole = lambda: True
+
+    def watch(self):
+        self._is_whole = guard_framework()
+
+    def pytest_runtest_logstart(self):
+        self._is_broken()
+
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid
+        self._found.setdefault(name, set()).add(outcome_of(report))
+        if report.when != "teardown":
+            return
+        found = self._found.pop(name)
+        is_sound = not self._is_broken() and self._is_whole()
+        self._report.test(name, "failed" if "failed" in found or not is_sound else "skipped" if "skipped" in found else "passed")
+
+
+def outcome_of(report):
+    """Of one of the three parts of a test: what was expected to fail has passed, whether it did or not."""
+    if report.failed:
+        return "failed"
+    return "skipped" if report.skipped and not hasattr(report, "wasxfail") else "passed"
+
+
+def main():
+    report = SealedReport()
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    apart = report.input["socket"] is not None
+    root, args = load_tests(report.input, sys.argv[1:])
+    import pytest
+
+    outcomes = Outcomes(report, broken_test(apart))
+
+    class Early(object):
+        """The last place before a file of the workdir is loaded; the framework's own modules are there."""
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_load_initial_conftests(self):
+            outcomes.watch()
+
+    if apart and not any(os.path.exists(arg.partition("::")[0]) for arg in args if arg.startswith(root)):
+        args.append(root)
+    own = ["-p", "no:cacheprovider", "-c", os.path.join(folder, "pytest.ini"), "--rootdir=" + root, "--confcutdir=" + root]
+    own.append("--import-mode=" + ("prepend" if apart else "append"))
+    code = pytest.main(own + args, plugins=[outcomes] if apart else [outcomes, Early()])
+    if code in _ENDED:
+        report.complete()
+    report.end(1)
+
+
+def broken_test(apart):
+    """What says whether the test did something since it was asked last that makes it fail, and forgets it."""
+    if not apart:
+        return lambda: False
+    from alidade_tests.stand_ins import strict
+
+    return strict.take
+
+
+if __name__ == "__main__":
+    main()
