@@ -20,6 +20,7 @@ import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
 import { postgresMissing } from "./fakes/machine/postgres.ts";
+import { pytestMissing } from "./fakes/machine/pytest-folder.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
@@ -44,6 +45,7 @@ const kinds = {
   },
   postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
+  pytest: { missing: pytestMissing, add: "install pytest: python3 -m pip install 'pytest>=8'" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },

@@ -7,12 +7,12 @@ import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Task } from "../../schema/task.ts";
 
-const task = (task_id: string, parser: string, work = "workdir", work_runs = "apart") =>
+const task = (task_id: string, parser: string, work = "workdir", work_runs = "apart", command = ["x"]) =>
   Task.parse({
     task_id,
     instruction: "i",
     environment: { work },
-    grader: { kind: "tests", command: ["x"], parser, work_runs, tests: "t", fail_to_pass: ["a"], pass_to_pass: [] },
+    grader: { kind: "tests", command, parser, work_runs, tests: "t", fail_to_pass: ["a"], pass_to_pass: [] },
   });
 const sealed = task("sealed", "node-test");
 
@@ -25,6 +25,14 @@ test("a run of tasks that are graded below its least tier is refused with their 
     param: "min_tier",
     message: /min_tier is T2, and 3 of 4 tasks are graded below it: log \(tests: T1\), all \(tests: T1\), one \(tests: T1\)\./,
   });
+});
+
+test("pytest and unittest are T2 apart from the work, where our runner runs them by a Python outside of the workdir", () => {
+  const runs = (...command: string[]) => task(command.join(" "), "pytest", "workdir", "apart", command);
+  const safe = [runs("python3", "{runner}", "tests"), task("u", "unittest", "workdir", "apart", ["/usr/bin/python3", "{runner}", "tests"])];
+  assert.doesNotThrow(() => checkTiers(safe, "T2", docker));
+  const below = [runs("pytest", "-rA"), runs(".venv/bin/python", "{runner}", "tests"), runs("/work/venv/bin/python", "{runner}", "tests")];
+  assert.throws(() => checkTiers([...safe, ...below], "T2", docker), { message: /3 of 5 tasks are graded below it/ });
 });
 
 test("in the process sandbox every tier is T0", () => {

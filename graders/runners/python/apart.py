@@ -57,6 +57,8 @@ class TestSide(object):
             return WorkFunction(peer, held, str(wire["name"]))
         if tag == "module":
             return WorkModule(str(wire["name"]), peer, held)
+        if tag == "coroutine":
+            return _wait(peer, held)
         if tag == "class":
             return self._class(peer, wire)
         if tag == "instance":
@@ -102,6 +104,10 @@ class TestSide(object):
         BaseException.__setattr__(error, "_alidade_id", wire["error"])
         BaseException.__setattr__(error, "_alidade_text", str(wire["text"]))
         return error
+
+
+async def _wait(peer, number):
+    return peer.ask("await", number)
 
 
 class WorkFinder(object):

@@ -12,13 +12,17 @@ _MADE = (types.FunctionType, types.BuiltinFunctionType, type, staticmethod, clas
 def guard_framework():
     """Returns what says whether everything is still as it was. Call it before anything of the work is loaded."""
     seen = []
+    classes = []
     for name, module in sorted(sys.modules.items()):
         if name.split(".")[0] in _PREFIXES and module is not None:
             _look_at(vars(module), seen)
             for one in list(vars(module).values()):
                 if isinstance(one, type) and one.__module__ == name:
                     _look_at(vars(one), seen)
+                    classes.append((vars(one), frozenset(vars(one))))
+    # Taken now: the work may replace the built-in names.
     function = types.FunctionType
+    methods = frozenset((function, staticmethod, classmethod, property))
     kind_of = type
 
     def is_whole():
@@ -27,6 +31,11 @@ def guard_framework():
                 return False
             if kind_of(value) is function and (value.__code__ is not code or value.__defaults__ is not defaults):
                 return False
+        for names, known in classes:
+            # A method that a class inherited, and has of its own now.
+            for name in names:
+                if name not in known and kind_of(names[name]) in methods:
+                    return False
         return True
 
     return is_whole

@@ -68,10 +68,18 @@ def main():
         args.append(root)
     own = ["-p", "no:cacheprovider", "-c", os.path.join(folder, "pytest.ini"), "--rootdir=" + root, "--confcutdir=" + root]
     own.append("--import-mode=" + ("prepend" if apart else "append"))
+    if not apart:
+        # A test file that the work added is no test of ours.
+        own += ["--ignore=" + os.path.abspath(path) for path in report.input["added"] if is_test_file(path)]
     code = pytest.main(own + args, plugins=[outcomes] if apart else [outcomes, Early()])
     if code in _ENDED:
         report.complete()
     report.end(1)
+
+
+def is_test_file(path):
+    name = os.path.basename(path)
+    return name.endswith("_test.py") or (name.startswith("test") and name.endswith(".py"))
 
 
 def broken_test(apart):

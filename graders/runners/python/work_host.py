@@ -55,6 +55,8 @@ class WorkSide(object):
             return self._class(peer, value)
         if isinstance(value, types.ModuleType):
             return {"module": peer.number(value), "name": value.__name__}
+        if isinstance(value, types.CoroutineType):
+            return {"coroutine": peer.number(value)}
         if isinstance(value, _FUNCTIONS):
             return {"function": peer.number(value), "name": str(getattr(value, "__name__", ""))}
         kind = self._class(peer, type(value), known=False)

@@ -1,0 +1,275 @@
+/**
+ * pytest and unittest by our own runners, in containers and nowhere else: works that earned by what they did to the tests,
+ * many in one grading, each with a test of its own that must fail.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { overlay } from "../../files/file-tree.ts";
+import { freshSandbox, grade } from "../../graders/grade.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { Task } from "../../schema/task.ts";
+import { folderOf, keptWork } from "../fakes/kept-work.ts";
+import { pytestFolder } from "../fakes/machine/pytest-folder.ts";
+import { missing, need } from "../needs.ts";
+
+const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o644 });
+
+let pytest: Awaited<ReturnType<typeof pytestFolder>> | undefined;
+before(async () => {
+  if ((await missing("docker")) === null && (await missing("pytest")) === null) pytest = await pytestFolder();
+});
+after(() => pytest?.[Symbol.asyncDispose]());
+
+const wrong = `
+from collections import OrderedDict
+
+class ParseError(ValueError):
+    def __init__(self, text):
+        super().__init__("no pairs in %r" % text)
+        self.text = text
+
+class Account:
+    def __init__(self, total=0):
+        self.total = total
+    def pay(self, amount):
+        self.total += amount
+        return self
+    def __len__(self):
+        return self.total
+    def __iter__(self):
+        yield from range(self.total)
+
+def add(a, b):
+    return a - b
+
+def parse(text):
+    if "=" not in text:
+        raise ParseError(text)
+    return OrderedDict(pair.split("=") for pair in text.split(","))
+
+def each(items, does):
+    return [does(one) for one in items]
+
+async def later(value):
+    return value
+`;
+const right = wrong.replace("a - b", "a + b");
+
+/** What honest tests do: all of it works across the two processes. */
+const body = `
+import asyncio, calc
+from calc import Account, ParseError
+def adds(is_equal): is_equal(calc.add(2, 3), 5)
+def parses(is_equal): is_equal(calc.parse("a=1,b=2"), {"a": "1", "b": "2"})
+def objects(is_equal):
+    account = Account(3).pay(4)
+    is_equal([account.total, len(account), isinstance(account, Account), list(account)[-1]], [7, 7, True, 6])
+def calls_back(is_equal):
+    seen = []
+    is_equal(calc.each([1, 2], lambda one: seen.append(one) or one * 2), [2, 4])
+    is_equal(seen, [1, 2])
+def raises(is_equal):
+    try:
+        calc.parse("x")
+    except ParseError as error:
+        is_equal([str(error), error.text, isinstance(error, ValueError)], ["no pairs in 'x'", "x", True])
+    else:
+        raise AssertionError("nothing raised")
+def awaits(is_equal): is_equal(asyncio.run(calc.later(3)), 3)
+`;
+const honestNames = ["adds", "parses", "objects", "calls_back", "raises", "awaits"];
+const unittestOf = (names: string[], code: string) =>
+  file(
+    "tests/test_calc.py",
+    `import unittest\nfrom tests import bodies\nclass Calc(unittest.TestCase):\n${names.map((name) => `    def test_${name}(self): bodies.${name}(self.assertEqual)\n`).join("")}${code}`,
+  );
+const bodies = (text: string) => file("tests/bodies.py", text);
+
+/** Each would have its test pass if the work were asked what the test expects, or could reach the test. */
+const attacks: Record<string, string> = {
+  equals: "is_equal(calc.any(), 5)",
+  equals_from_the_right: "is_equal(5, calc.any())",
+  equals_its_own: "is_equal(calc.any(), calc.Any())",
+  is_its_own: "assert calc.any() is calc.any()",
+  is_near: "assert abs(calc.any() - 5) < 1e-9",
+  begins: "assert calc.any().startswith('x')",
+  is_ordered: "assert calc.any() > 4",
+  contains: "assert 5 in calc.any()",
+  equals_as_text: "is_equal(calc.text(), 'right')",
+  equals_as_list: "is_equal(calc.items(), [1, 2])",
+  swallows_the_failure: "with calc.quiet():\n        is_equal(1, 2)",
+  guesses: "calc.guess(lambda value: is_equal(value, 5))",
+  is_caught: "\n    try: is_equal(calc.any(), 5)\n    except BaseException: pass",
+  is_run_here: "exec(compile(open('calc.py').read(), '/work/calc.py', 'exec'))",
+  is_started: "import subprocess; subprocess.run(['true'])",
+  zz_ends: "\n    try: calc.end()\n    except BaseException: pass",
+};
+const attackBodies = `import calc\n${Object.entries(attacks)
+  .map(([name, code]) => `def ${name}(is_equal):\n    ${code}\n`)
+  .join("")}`;
+
+const hostile = `
+import errno, json, os, signal, sys, unittest
+class Any:
+    __eq__ = __lt__ = __gt__ = __le__ = __ge__ = __contains__ = startswith = lambda self, *_: True
+    __ne__ = lambda self, *_: False
+    __hash__ = lambda self: 5
+    __sub__ = __rsub__ = lambda self, _: 0
+    __iter__ = lambda self: iter([Any()])
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *_: True
+ONE = Any()
+class Text(str):
+    __eq__ = lambda self, _: True
+    __hash__ = str.__hash__
+class Items(list):
+    __eq__ = lambda self, _: True
+def any(): return ONE
+def text(): return Text("wrong")
+def items(): return Items([3])
+quiet = any
+def guess(check):
+    for value in (0, 5):
+        try: return check(value)
+        except BaseException: pass
+def end(): os._exit(0)
+
+unittest.TestCase.assertEqual = lambda *_: None
+def does(what):
+    try: what()
+    except OSError as error: return errno.errorcode[error.errno]
+    return "done"
+def uid(pid): return os.stat("/proc/" + pid).st_uid
+others = [pid for pid in os.listdir("/proc") if pid.isdigit() and uid(pid) != os.getuid()]
+hidden = [name for name in os.listdir("/tmp") if name.startswith("alidade-tests-")]
+found = {
+    "memory": sorted({does(lambda: open("/proc/%s/mem" % pid, "rb+")) for pid in others}),
+    "variables": sorted({does(lambda: open("/proc/%s/environ" % pid).read()) for pid in others}),
+    "signals": sorted({does(lambda: os.kill(int(pid), signal.SIGSTOP)) for pid in others}),
+    "hidden": [does(lambda: os.listdir("/tmp/" + name)) for name in hidden],
+    "tests": os.path.exists("tests/test_calc.py"),
+    "writes": [does(lambda: open(path, "a")) for path in ("calc.py", "new.py", sys.argv[0])],
+}
+os.write(1, ("FOUND " + json.dumps(found) + "\\n").encode())
+`;
+
+type Graded = { parser: "pytest" | "unittest"; tests: TreeFile[]; names: string[]; work: TreeFile[]; apart?: boolean };
+
+async function graded({ parser, tests, names, work, apart = true }: Graded, signal: AbortSignal) {
+  const base = [file("calc.py", wrong)];
+  const task = Task.parse({
+    task_id: "calc",
+    instruction: "i",
+    environment: pytest === undefined ? {} : { mounts: { "/opt/pytest": pytest.path }, env: { PYTHONPATH: "/opt/pytest" } },
+    grader: {
+      kind: "tests",
+      parser,
+      command: ["python3", "{runner}", "tests"],
+      tests: await folderOf(tests),
+      fail_to_pass: names,
+      pass_to_pass: [],
+      work_runs: apart ? "apart" : "together",
+    },
+  });
+  const context = { task, signal };
+  const owner = { run_id: "run-test-python", owner: await currentOwner() };
+  const kept = await keptWork(base, overlay(base, work), task.environment.workdir);
+  return grade({ ...context, work: kept, fresh: freshSandbox(context, docker, owner) });
+}
+
+const unittestNames = (names: string[]) => names.map((name) => `test_${name} (tests.test_calc.Calc)`);
+const honest = { parser: "unittest", tests: [unittestOf(honestNames, ""), bodies(body)], names: unittestNames(honestNames) } as const;
+
+for (const apart of [true, false])
+  test(`unittest ${apart ? "apart from" : "together with"} the work: a fix earns 1, and no change fails what is wrong`, {
+    timeout: 120_000,
+  }, async (t) => {
+    if (!(await need(t, "docker"))) return;
+    const tier = apart ? "T2" : "T1";
+    const fixed = await graded({ ...honest, apart, work: [file("calc.py", right)] }, t.signal);
+    assert.deepEqual([fixed.reward, fixed.tier, fixed.grader], [1, tier, "tests/unittest-sealed"], JSON.stringify(fixed));
+    if (!apart) return;
+    const none = await graded({ ...honest, work: [] }, t.signal);
+    assert.deepEqual([none.reward, none.evidence.failed], [0, [{ name: honest.names[0], outcome: "failed" }]], JSON.stringify(none));
+  });
+
+test("a work that answers for the tests, or looks for them, passes none that it should fail, apart from them", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const all = Object.keys(attacks);
+  const tests = [unittestOf(all, ""), bodies(attackBodies)];
+  const verdict = await graded({ parser: "unittest", tests, names: unittestNames(all), work: [file("calc.py", hostile)] }, t.signal);
+  const failed = unittestNames(all).map((name) => ({ name, outcome: "failed" }));
+  assert.deepEqual([verdict.reward, verdict.status, verdict.evidence.failed], [0, "graded", failed], JSON.stringify(verdict));
+  assert.deepEqual(JSON.parse(/FOUND (.*)/.exec(String(verdict.evidence.output_tail))?.[1] ?? "null"), {
+    memory: ["EACCES"],
+    variables: ["EACCES"],
+    signals: ["EPERM"],
+    hidden: ["EACCES"],
+    tests: false,
+    writes: ["EACCES", "EACCES", "EACCES"],
+  });
+});
+
+const pytestTests = [
+  file("tests/conftest.py", "import pytest\n@pytest.fixture\ndef five(): return 5\n"),
+  bodies(body),
+  file(
+    "tests/test_calc.py",
+    `import pathlib, pytest, bodies, calc
+def equal(a, b): assert a == b
+@pytest.mark.parametrize("name", ${JSON.stringify(honestNames)})
+def test_all(name): getattr(bodies, name)(equal)
+def test_fixture(five, tmp_path):
+    (tmp_path / "a").write_text("5")
+    assert calc.add(2, 3) == five == int((tmp_path / "a").read_text())
+@pytest.mark.xfail(strict=True)
+def test_known_fault(): assert calc.add(0, 0) == 1
+class TestErrors:
+    def test_raises(self):
+        with pytest.raises(calc.ParseError, match="no pairs"): calc.parse("x")
+`,
+  ),
+];
+const pytestNames = [
+  ...honestNames.map((name) => `tests/test_calc.py::test_all[${name}]`),
+  ...["test_fixture", "test_known_fault", "TestErrors::test_raises"].map((name) => `tests/test_calc.py::${name}`),
+];
+/** What pytest and Python would load of a workdir. */
+const planted = [
+  ...["conftest.py", "tests/conftest.py", "sitecustomize.py", "pytest.py", "difflib.py", "_pytest/__init__.py", "tests/test_more.py"],
+].map((path) => file(path, "import os; os._exit(0)\n"));
+
+for (const apart of [true, false])
+  test(`pytest ${apart ? "apart from" : "together with"} the work: a fix earns 1, also with files that would steer pytest`, {
+    timeout: 120_000,
+  }, async (t) => {
+    if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
+    const work = [file("calc.py", right), ...planted, file("pytest.ini", "[pytest]\naddopts = --collect-only\n")];
+    const verdict = await graded({ parser: "pytest", tests: pytestTests, names: pytestNames, apart, work }, t.signal);
+    assert.deepEqual(
+      [verdict.reward, verdict.tier, verdict.grader],
+      [1, apart ? "T2" : "T1", "tests/pytest-sealed"],
+      JSON.stringify(verdict),
+    );
+  });
+
+/** In one process much can be done: what is stopped there. */
+const inOneProcess: [string, string][] = [
+  ["ends the process with exit code 0", "import os; os._exit(0)"],
+  ["prints a report and raises SystemExit", `print("@report ${"0".repeat(64)} {}"); raise SystemExit(0)`],
+  [
+    "changes the framework",
+    "import _pytest.reports as r\nr.TestReport.failed = property(lambda self: False)\nr.TestReport.passed = property(lambda self: True)",
+  ],
+];
+for (const [title, code] of inOneProcess)
+  test(`a work that ${title} earns nothing, together with pytest`, { timeout: 120_000 }, async (t) => {
+    if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
+    const work = [file("calc.py", `${wrong}\n${code}\n`)];
+    const verdict = await graded({ parser: "pytest", tests: pytestTests, names: pytestNames, apart: false, work }, t.signal);
+    assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [0, "graded", "T1"], JSON.stringify(verdict));
+  });
