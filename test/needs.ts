@@ -26,6 +26,7 @@ import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
 import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
+import { pytestMissing } from "./interop/pytest/pytest.ts";
 import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
@@ -45,7 +46,8 @@ const kinds = {
   },
   postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
-  pytest: { missing: pytestMissing, add: "install pytest: python3 -m pip install 'pytest>=8'" },
+  /** For containers. */
+  pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },

@@ -3,7 +3,7 @@
  * many in one grading, each with a test of its own that must fail.
  */
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { overlay } from "../../files/file-tree.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
@@ -11,16 +11,10 @@ import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { Task } from "../../schema/task.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
-import { pytestFolder } from "../fakes/machine/pytest-folder.ts";
-import { missing, need } from "../needs.ts";
+import { pytestModules } from "../interop/pytest/pytest.ts";
+import { need } from "../needs.ts";
 
 const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o644 });
-
-let pytest: Awaited<ReturnType<typeof pytestFolder>> | undefined;
-before(async () => {
-  if ((await missing("docker")) === null && (await missing("pytest")) === null) pytest = await pytestFolder();
-});
-after(() => pytest?.[Symbol.asyncDispose]());
 
 const wrong = `
 from collections import OrderedDict
@@ -162,7 +156,7 @@ async function graded({ parser, tests, names, work, apart = true }: Graded, sign
   const task = Task.parse({
     task_id: "calc",
     instruction: "i",
-    environment: pytest === undefined ? {} : { mounts: { "/opt/pytest": pytest.path }, env: { PYTHONPATH: "/opt/pytest" } },
+    environment: parser === "pytest" ? { mounts: { "/opt/pytest": pytestModules() }, env: { PYTHONPATH: "/opt/pytest" } } : {},
     grader: {
       kind: "tests",
       parser,
