@@ -26,6 +26,7 @@ from .values import exception_base, known_name
 # The process of the work is being started.
 _START_SECONDS = 60
 _PAUSE_SECONDS = 0.025
+_PLAIN = {type(None), bool, int, float, str, bytes}
 _CALLED = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, functools.partial)
 
 
@@ -41,7 +42,8 @@ class TestSide(object):
             return {"yours": number}
         if isinstance(value, BaseException):
             kind = {"known": known_name(exception_base(type(value)))}
-            return {"error": peer.number(value), "class": kind, "args": peer.encode([str(value)]), "text": str(value)}
+            args = peer.encode([one if type(one) in _PLAIN else str(one) for one in value.args])
+            return {"error": peer.number(value), "class": kind, "args": args, "text": str(value)}
         if isinstance(value, _CALLED):
             return {"function": peer.number(value), "name": str(getattr(value, "__name__", ""))}
         what = "the class %s" % value.__name__ if isinstance(value, type) else "an instance of %s" % type(value).__name__

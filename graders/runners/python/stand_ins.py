@@ -39,8 +39,8 @@ _ARITHMETIC = ["__%s%s__" % (way, name) for name in _NAMES for way in ("", "r", 
 _COMPARED = "__eq__ __ne__ __lt__ __le__ __gt__ __ge__".split()
 # Methods that say whether a text or a set is as the test expects.
 _SAYS = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "__contains__"} | set(_COMPARED)
-# Frameworks look for these on everything that a test file holds.
-_LOOKED_FOR = ("_pytest", "pytest", "__test__", "__unittest", "__wrapped__", "_alidade")
+# Frameworks look for these on everything that a test file holds, and numpy would take a place in memory from one.
+_LOOKED_FOR = ("_pytest", "pytest", "__test__", "__unittest", "__wrapped__", "_alidade", "__array")
 
 
 def _get(peer, number, name):

@@ -59,11 +59,10 @@ class WorkSide(object):
             return {"coroutine": peer.number(value)}
         if isinstance(value, _FUNCTIONS):
             return {"function": peer.number(value), "name": str(getattr(value, "__name__", ""))}
-        kind = self._class(peer, type(value), known=False)
-        if not isinstance(value, BaseException):
-            return {"instance": peer.number(value), "class": kind}
-        kind = self._class(peer, type(value))
-        return {"error": peer.number(value), "class": kind, "args": _arguments(peer, value), "text": str(value)}
+        if isinstance(value, BaseException):
+            kind = self._class(peer, type(value))
+            return {"error": peer.number(value), "class": kind, "args": _arguments(peer, value), "text": str(value)}
+        return {"instance": peer.number(value), "class": self._class(peer, type(value), known=False)}
 
     def restore(self, peer, tag, wire):
         if tag == "yours":
@@ -136,6 +135,7 @@ def main():
     connection, _ = listener.accept()
     listener.close()
     Peer(connection, WorkSide()).serve()
+    sys.stdout.flush()
     os._exit(0)
 
 
