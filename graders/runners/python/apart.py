@@ -11,6 +11,7 @@ import sys
 import time
 import types
 
+from .load_tests import is_below
 from .peer import Peer
 from .stand_ins import (
     WorkFunction,
@@ -156,12 +157,6 @@ def _is_module(place):
     return any(os.path.isfile(place + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES)
 
 
-def is_below(place, folder):
-    if not isinstance(place, str) or not place.startswith("/"):
-        return False
-    return (os.path.realpath(place) + os.sep).startswith(os.path.realpath(folder) + os.sep)
-
-
 _STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 
 
@@ -184,11 +179,8 @@ def _refuse_work_here(workdir):
 
 def load_apart(path, workdir, roots):
     """`roots`: the folders that the work is imported from."""
-    if sys.version_info < (3, 8):
-        raise SystemExit("work_runs: apart needs Python 3.8 or later in the image, and this is %s" % sys.version.split()[0])
     peer = Peer(_connect(path), TestSide())
     peer.ask("roots", None, roots)
-    sys.path[:] = [entry for entry in sys.path if not is_below(entry, workdir)]
     sys.meta_path[:] = [WorkFinder(list(sys.meta_path), peer, workdir, roots)]
     _refuse_work_here(workdir)
 

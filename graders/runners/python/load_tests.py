@@ -5,20 +5,34 @@ import sys
 import tempfile
 
 
-def load_tests(given, args):
+def find_framework(given):
+    """
+    Has what the image brings be found, and nothing of the work where that runs apart. Returns the folders that the work is
+    imported from.
+    """
+    workdir = os.getcwd()
+    entries = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    inside = [entry for entry in entries if is_below(entry, workdir)]
+    sys.path += [entry for entry in entries if entry not in inside]
+    if given["socket"] is None:
+        return inside + [workdir]
+    # Of a package that was installed as a link into the workdir.
+    linked = [entry for entry in sys.path if is_below(entry, workdir)]
+    sys.path[:] = [entry for entry in sys.path if entry not in linked]
+    return inside + [workdir] + linked
+
+
+def load_tests(given, roots, args):
     """
     The folder that names of tests begin at, and the arguments with the tests' true places. Apart, the hidden tests lie in a
     folder that the user of the work cannot read; together, they lie in the workdir. The work comes last among the folders
     that modules are looked for in: it stands in the place of none.
     """
     workdir = os.getcwd()
-    entries = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    inside = [entry for entry in entries if (entry + os.sep).startswith(workdir + os.sep)]
-    sys.path += [entry for entry in entries if entry not in inside]
     if given["socket"] is None:
-        sys.path += inside + [workdir]
+        sys.path += roots
         return workdir, args
-    from .apart import is_below, load_apart
+    from .apart import load_apart
 
     root = tempfile.mkdtemp(prefix="alidade-tests-")
     for name, content in given["memory"].items():
@@ -26,10 +40,16 @@ def load_tests(given, args):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(content))
-    editable = [entry for entry in sys.path if is_below(entry, workdir)]
-    load_apart(given["socket"], workdir, inside + [workdir] + editable)
+    load_apart(given["socket"], workdir, roots)
     sys.path.append(root)
     return root, [_place_of(arg, root, workdir, given["memory"]) for arg in args]
+
+
+def is_below(place, folder):
+    """Whether a path is the folder or in it, links followed; what is no absolute path is not."""
+    if not isinstance(place, str) or not place.startswith("/"):
+        return False
+    return (os.path.realpath(place) + os.sep).startswith(os.path.realpath(folder) + os.sep)
 
 
 def _place_of(arg, root, workdir, files):

@@ -9,7 +9,7 @@ folder = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(folder))
 sys.dont_write_bytecode = True
 from alidade_tests.guard_framework import guard_framework
-from alidade_tests.load_tests import load_tests
+from alidade_tests.load_tests import find_framework, load_tests
 from alidade_tests.sealed_report import SealedReport
 
 sys.path.remove(os.path.dirname(folder))
@@ -52,9 +52,11 @@ def main():
     report = SealedReport()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     apart = report.input["socket"] is not None
-    root, args = load_tests(report.input, sys.argv[1:])
+    roots = find_framework(report.input)
     import pytest
 
+    report.begin()
+    root, args = load_tests(report.input, roots, sys.argv[1:])
     outcomes = Outcomes(report, broken_test(apart))
 
     class Early(object):

@@ -17,7 +17,7 @@ import unittest
 import unittest.mock
 
 from alidade_tests.guard_framework import guard_framework
-from alidade_tests.load_tests import load_tests
+from alidade_tests.load_tests import find_framework, load_tests
 from alidade_tests.sealed_report import SealedReport
 
 sys.path.remove(os.path.dirname(folder))
@@ -127,7 +127,9 @@ def main():
     top, given = (given[1], given[2:]) if given[:1] == ["-t"] else (".", given)
     is_whole = guard_framework()
     apart = report.input["socket"] is not None
-    root, args = load_tests(report.input, given)
+    roots = find_framework(report.input)
+    report.begin()
+    root, args = load_tests(report.input, roots, given)
     top = os.path.normpath(os.path.join(root, top))
     sys.path.append(top)
     is_broken = _broken_test(apart)
