@@ -40,7 +40,7 @@ export function withPythonRunner(parser: ReportParser, runner: string): ReportPa
     sealed: true,
     apart: true,
     hidesWhereApart: true,
-    parse: parseSealed,
+    parse: (text, key) => parseSealed(text, key, parser.nameOf),
   };
   return { ...parser, sealedForm };
 }
@@ -52,7 +52,7 @@ const Row = z.discriminatedUnion("kind", [
 ]);
 
 /** Rows without a valid seal are what the work printed: ignored. A gap or a repetition among valid ones breaks the report. */
-function parseSealed(text: string, key: string): Report {
+function parseSealed(text: string, key: string, nameOf = (name: string) => name): Report {
   const outcomes = new Map<string, TestOutcome>();
   const report: Report = { outcomes, complete: false, begun: false, problem: null };
   let sequence = 0;
@@ -62,7 +62,7 @@ function parseSealed(text: string, key: string): Report {
     if (row.sequence !== sequence++) return { ...report, complete: false, problem: "rows of the report are missing or repeated" };
     if (row.kind === "begun") report.begun = true;
     else if (row.kind === "complete") report.complete = true;
-    else addOutcome(outcomes, row.name, row.outcome);
+    else addOutcome(outcomes, nameOf(row.name), row.outcome);
   }
   if (!report.begun) report.problem = "the runner reported nothing";
   else if (!report.complete) report.problem = "the report ends early: the test process ended before its tests did";

@@ -9,7 +9,7 @@ folder = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(folder))
 sys.dont_write_bytecode = True
 from alidade_tests.guard_framework import guard_framework
-from alidade_tests.load_tests import find_framework, load_tests
+from alidade_tests.load_tests import broken_test, find_framework, load_tests
 from alidade_tests.sealed_report import SealedReport
 
 sys.path.remove(os.path.dirname(folder))
@@ -57,7 +57,7 @@ def main():
 
     report.begin()
     root, args = load_tests(report.input, roots, sys.argv[1:])
-    outcomes = Outcomes(report, broken_test(apart))
+    outcomes = Outcomes(report, broken_test(report.input))
 
     class Early(object):
         """The last place before a file of the workdir is loaded; the framework's own modules are there."""
@@ -82,15 +82,6 @@ def main():
 def is_test_file(path):
     name = os.path.basename(path)
     return name.endswith("_test.py") or (name.startswith("test") and name.endswith(".py"))
-
-
-def broken_test(apart):
-    """What says whether the test did something since it was asked last that makes it fail, and forgets it."""
-    if not apart:
-        return lambda: False
-    from alidade_tests.stand_ins import strict
-
-    return strict.take
 
 
 if __name__ == "__main__":

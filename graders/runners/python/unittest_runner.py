@@ -17,7 +17,7 @@ import unittest
 import unittest.mock
 
 from alidade_tests.guard_framework import guard_framework
-from alidade_tests.load_tests import find_framework, load_tests
+from alidade_tests.load_tests import broken_test, find_framework, load_tests
 from alidade_tests.sealed_report import SealedReport
 
 sys.path.remove(os.path.dirname(folder))
@@ -132,20 +132,12 @@ def main():
     root, args = load_tests(report.input, roots, given)
     top = os.path.normpath(os.path.join(root, top))
     sys.path.append(top)
-    is_broken = _broken_test(apart)
+    is_broken = broken_test(report.input)
     added = [] if apart else [os.path.abspath(path) for path in report.input["added"]]
     suite = load_suite(args or [top], top, added)
     run = type("Outcomes", (Outcomes,), {"report": report, "is_broken": staticmethod(is_broken), "is_whole": staticmethod(is_whole)})
     unittest.TextTestRunner(stream=sys.stderr, verbosity=2, resultclass=run).run(suite)
     report.complete()
-
-
-def _broken_test(apart):
-    if not apart:
-        return lambda: False
-    from alidade_tests.stand_ins import strict
-
-    return strict.take
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class TestFunction(object):
     def __call__(self, *args, **kwargs):
         # The socket is read by one thread.
         if threading.get_ident() != self._thread:
-            raise RuntimeError("a thread of the work calls a function of the tests: where the task is right, let it say work_runs: together")
+            raise RuntimeError("a thread of the work calls a function of the tests: let the task say work_runs: together")
         return self._peer.ask("call", self._alidade_id, list(args), kwargs)
 
 
