@@ -74,10 +74,10 @@ def raises(is_equal):
 def awaits(is_equal): is_equal(asyncio.run(calc.later(3)), 3)
 `;
 const honestNames = ["adds", "parses", "objects", "calls_back", "raises", "awaits"];
-const unittestOf = (names: string[], code: string) =>
+const unittestOf = (names: string[]) =>
   file(
     "tests/test_calc.py",
-    `import unittest\nfrom tests import bodies\nclass Calc(unittest.TestCase):\n${names.map((name) => `    def test_${name}(self): bodies.${name}(self.assertEqual)\n`).join("")}${code}`,
+    `import unittest\nfrom tests import bodies\nclass Calc(unittest.TestCase):\n${names.map((name) => `    def test_${name}(self): bodies.${name}(self.assertEqual)\n`).join("")}`,
   );
 const bodies = (text: string) => file("tests/bodies.py", text);
 
@@ -174,7 +174,11 @@ async function graded({ parser, tests, names, work, apart = true }: Graded, sign
 }
 
 const unittestNames = (names: string[]) => names.map((name) => `test_${name} (tests.test_calc.Calc)`);
-const honest = { parser: "unittest", tests: [unittestOf(honestNames, ""), bodies(body)], names: unittestNames(honestNames) } as const;
+const honest = {
+  parser: "unittest" as const,
+  tests: [unittestOf(honestNames), bodies(body)],
+  names: unittestNames(honestNames),
+};
 
 for (const apart of [true, false])
   test(`unittest ${apart ? "apart from" : "together with"} the work: a fix earns 1, and no change fails what is wrong`, {
@@ -194,7 +198,7 @@ test("a work that answers for the tests, or looks for them, passes none that it 
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const all = Object.keys(attacks);
-  const tests = [unittestOf(all, ""), bodies(attackBodies)];
+  const tests = [unittestOf(all), bodies(attackBodies)];
   const verdict = await graded({ parser: "unittest", tests, names: unittestNames(all), work: [file("calc.py", hostile)] }, t.signal);
   const failed = unittestNames(all).map((name) => ({ name, outcome: "failed" }));
   assert.deepEqual([verdict.reward, verdict.status, verdict.evidence.failed], [0, "graded", failed], JSON.stringify(verdict));
