@@ -156,7 +156,10 @@ async function graded({ parser, tests, names, work, apart = true }: Graded, sign
   const task = Task.parse({
     task_id: "calc",
     instruction: "i",
-    environment: parser === "pytest" ? { mounts: { "/opt/pytest": pytestModules() }, env: { PYTHONPATH: "/opt/pytest" } } : {},
+    environment: {
+      files: await folderOf(base),
+      ...(parser === "pytest" && { mounts: { "/opt/pytest": pytestModules() }, env: { PYTHONPATH: "/opt/pytest" } }),
+    },
     grader: {
       kind: "tests",
       parser,

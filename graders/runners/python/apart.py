@@ -138,6 +138,12 @@ class WorkFinder(object):
         for other in self._others:
             getattr(other, "invalidate_caches", lambda: None)()
 
+    def find_distributions(self, *context):
+        """What `importlib.metadata` asks for the version of a package."""
+        for other in self._others:
+            for found in getattr(other, "find_distributions", lambda *_: ())(*context):
+                yield found
+
     def create_module(self, spec):
         found = self._peer.ask("import", None, spec.name)
         if not isinstance(found, WorkModule):

@@ -25,9 +25,6 @@ class Outcomes(object):
         self._found = {}
         self._is_whole = lambda: True
 
-    def watch(self):
-        self._is_whole = guard_framework()
-
     def pytest_runtest_logstart(self):
         self._is_broken()
 
@@ -39,6 +36,12 @@ class Outcomes(object):
         found = self._found.pop(name)
         is_sound = not self._is_broken() and self._is_whole()
         self._report.test(name, "failed" if "failed" in found or not is_sound else "skipped" if "skipped" in found else "passed")
+
+
+class OutcomesTogether(Outcomes):
+    def pytest_load_initial_conftests(self):
+        """Before any file of the workdir is loaded. pytest's own plug-ins, which change its classes, have come first."""
+        self._is_whole = guard_framework()
 
 
 def outcome_of(report):
@@ -57,15 +60,7 @@ def main():
 
     report.begin()
     root, args = load_tests(report.input, roots, sys.argv[1:])
-    outcomes = Outcomes(report, broken_test(report.input))
-
-    class Early(object):
-        """The last place before a file of the workdir is loaded; the framework's own modules are there."""
-
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_load_initial_conftests(self):
-            outcomes.watch()
-
+    outcomes = (Outcomes if apart else OutcomesTogether)(report, broken_test(report.input))
     if apart and not any(os.path.exists(arg.partition("::")[0]) for arg in args if arg.startswith(root)):
         args.append(root)
     own = ["-p", "no:cacheprovider", "-c", os.path.join(folder, "pytest.ini"), "--rootdir=" + root, "--confcutdir=" + root]
@@ -73,7 +68,7 @@ def main():
     if not apart:
         # A test file that the work added is no test of ours.
         own += ["--ignore=" + os.path.abspath(path) for path in report.input["added"] if is_test_file(path)]
-    code = pytest.main(own + args, plugins=[outcomes] if apart else [outcomes, Early()])
+    code = pytest.main(own + args, plugins=[outcomes])
     if code in _ENDED:
         report.complete()
     report.end(1)
