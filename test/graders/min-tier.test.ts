@@ -28,7 +28,7 @@ test("a run of tasks that are graded below its least tier is refused with their 
 });
 
 test("pytest and unittest are T2 apart from the work, where our runner runs them by a Python outside of the workdir", () => {
-  const runs = (...command: string[]) => task(command.join(" "), "pytest", "workdir", "apart", command);
+  const runs = (...command: string[]) => task("log", "pytest", "workdir", "apart", command);
   const safe = [runs("python3", "{runner}", "tests"), task("u", "unittest", "workdir", "apart", ["/usr/bin/python3", "{runner}", "tests"])];
   assert.doesNotThrow(() => checkTiers(safe, "T2", docker));
   const below = [runs("pytest", "-rA"), runs(".venv/bin/python", "{runner}", "tests"), runs("/work/venv/bin/python", "{runner}", "tests")];
