@@ -183,10 +183,16 @@ function tierFor(spec: Spec, { environment }: Task): Tier {
   return isSafe ? "T2" : "T1";
 }
 
-/** Whether a word before the runner is a path in the workdir, such as the Python of a virtual environment there. */
+/**
+ * Whether what stands before the runner may be a file of the workdir: the Python of a virtual environment there, a script,
+ * a line for a shell. A program that is named without a path is looked for outside (run-tests.ts).
+ */
 function startsInWorkdir({ command }: Spec, { workdir }: Task["environment"]): boolean {
-  const words = command.slice(0, Math.max(command.indexOf("{runner}"), 1));
-  return words.some((word) => word.includes("/") && isBelow(posix.resolve(workdir, word), workdir));
+  const at = command.findIndex((word) => word.includes("{runner}"));
+  if (at >= 0 && command[at] !== "{runner}") return true;
+  const [program = "", ...options] = command.slice(0, Math.max(at, 1));
+  const isInside = (word: string) => word.includes("/") && isBelow(posix.resolve(workdir, word), workdir);
+  return isInside(program) || options.some((word) => !word.startsWith("-") || isInside(word));
 }
 
 /**

@@ -151,7 +151,11 @@ export async function removePaths(sandbox: Sandbox, paths: string[], signal: Abo
 }
 
 async function remove(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {
-  const { exit_code, stderr } = await sandbox.exec(["sh", "-c", removeAll, "sh", ...paths], { signal, timeout_ms: 60_000 });
+  const { exit_code, stderr } = await sandbox.exec(["sh", "-c", removeAll, "sh", ...paths], {
+    programs: "outside",
+    signal,
+    timeout_ms: 60_000,
+  });
   if (exit_code !== 0) throw new AlidadeError("sandbox_error", `could not remove what the work deleted: ${stderr.slice(-500)}`);
 }
 

@@ -45,6 +45,11 @@ export type ExecOptions = {
    * each other: tests, and the work that they test. The process sandbox has one user for all.
    */
   user?: "agent" | "root" | "judge" | "work";
+  /**
+   * `outside`: folders of PATH that lie in the workdir are left out, so that no file of a work runs in the place of a
+   * program. Default: all of PATH. The process sandbox does not hold to it.
+   */
+  programs?: "outside";
   /** Killed with its whole process tree after this. */
   timeout_ms?: number;
   /** The same when this fires: for a clock that stands still at times. */

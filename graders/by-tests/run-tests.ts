@@ -51,6 +51,7 @@ export async function runTests(run: TestRun, key: string, sandbox: Sandbox, cont
   const { task, signal } = context;
   const options: ExecOptions = {
     user: apart ? "judge" : "agent",
+    ...(apart && { programs: "outside" }),
     env: envInside(task.environment, sandbox),
     stdin: parser.sealed ? inputOf(run, key, socket, context) : "",
     timeout_ms: task.limits.grade_seconds * 1_000,
@@ -70,7 +71,7 @@ export async function runTests(run: TestRun, key: string, sandbox: Sandbox, cont
 /** The agent may have shut its files to other users, or opened them. What belongs to the image's own users stays as it is. */
 async function keepFromWriting(sandbox: Sandbox, workdir: string, signal: AbortSignal): Promise<void> {
   const argv = ["sh", "-c", 'chmod -R a+rX,go-w "$0" 2>/dev/null || true', sandbox.path(workdir)];
-  await sandbox.exec(argv, { signal, timeout_ms: 60_000 });
+  await sandbox.exec(argv, { programs: "outside", signal, timeout_ms: 60_000 });
 }
 
 /** Runs the tests while the work's process is there to answer them. */

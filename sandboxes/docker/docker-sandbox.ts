@@ -154,11 +154,13 @@ export class DockerSandbox implements Sandbox {
     const mark = `${this.#commands}`;
     const id = commandUserId(this.#spec, options.user);
     const user = `${id}:${id}`;
+    const env: Record<string, string> = { ...commandEnv(this.#spec, this.#path), ...options.env, [treeVariable]: mark };
+    if (options.programs === "outside") env.PATH = this.#pathOutside(env.PATH ?? "");
     const finished = await runCommand(this.#docker, this.id, {
       argv,
       user,
       cwd: options.cwd ?? this.#spec.workdir,
-      env: { ...commandEnv(this.#spec, this.#path), ...options.env, [treeVariable]: mark },
+      env,
       stdin: options.stdin,
       timeout_ms: options.timeout_ms,
       deadline: options.deadline,
@@ -409,13 +411,17 @@ export class DockerSandbox implements Sandbox {
 
   /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
   #own(argv: string[], user: string): Promise<Finished> {
+    const env = { PATH: this.#pathOutside(this.#path), LD_PRELOAD: "", LD_LIBRARY_PATH: "" };
+    const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
+    return runCommand(this.#docker, this.id, command);
+  }
+
+  /** Its folders where the agent cannot write. */
+  #pathOutside(path: string): string {
     // Below a workdir "/" lies everything, and the image's programs are all that there is.
     const places = [this.#spec.workdir, ...this.#places.map(({ target }) => target)].filter((place) => place !== "/");
     const isOurs = (folder: string) => folder.startsWith("/") && !places.some((place) => isBelow(posix.resolve(folder), place));
-    const PATH = this.#path.split(":").filter(isOurs).join(":");
-    const env = { PATH, LD_PRELOAD: "", LD_LIBRARY_PATH: "" };
-    const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
-    return runCommand(this.#docker, this.id, command);
+    return path.split(":").filter(isOurs).join(":");
   }
 }
 

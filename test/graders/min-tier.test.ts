@@ -31,8 +31,15 @@ test("pytest and unittest are T2 apart from the work, where our runner runs them
   const runs = (...command: string[]) => task("log", "pytest", "workdir", "apart", command);
   const safe = [runs("python3", "{runner}", "tests"), task("u", "unittest", "workdir", "apart", ["/usr/bin/python3", "{runner}", "tests"])];
   assert.doesNotThrow(() => checkTiers(safe, "T2", docker));
-  const below = [runs("pytest", "-rA"), runs(".venv/bin/python", "{runner}", "tests"), runs("/work/venv/bin/python", "{runner}", "tests")];
-  assert.throws(() => checkTiers([...safe, ...below], "T2", docker), { message: /3 of 5 tasks are graded below it/ });
+  const below = [
+    runs("pytest", "-rA"),
+    runs(".venv/bin/python", "{runner}", "tests"),
+    runs("/work/venv/bin/python", "{runner}", "tests"),
+    runs("bash", "start.sh", "{runner}", "tests"),
+    runs("sh", "-c", "./set-up; python3 {runner} tests"),
+    runs("python3", "--check-hash-based-pycs=./x", "{runner}"),
+  ];
+  assert.throws(() => checkTiers([...safe, ...below], "T2", docker), { message: /6 of 8 tasks are graded below it/ });
 });
 
 test("in the process sandbox every tier is T0", () => {
