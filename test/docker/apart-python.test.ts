@@ -96,6 +96,8 @@ const attacks: Record<string, string> = {
   swallows_the_failure: "with calc.quiet():\n        is_equal(1, 2)",
   guesses: "calc.guess(lambda value: is_equal(value, 5))",
   is_caught: "\n    try: is_equal(calc.any(), 5)\n    except BaseException: pass",
+  is_its_error: "\n    try:\n        calc.text()\n        raise AssertionError('no error')\n    except calc.Error: pass",
+  brings_names: "names = {}; exec('from calc import *', names); assert names['len']([]) == 1",
   is_run_here: "exec(compile(open('calc.py').read(), '/work/calc.py', 'exec'))",
   is_started: "import subprocess; subprocess.run(['true'])",
   zz_ends: "\n    try: calc.end()\n    except BaseException: pass",
@@ -129,6 +131,8 @@ def guess(check):
         try: return check(value)
         except BaseException: pass
 def end(): os._exit(0)
+Error = AssertionError
+def len(_): return 1
 
 unittest.TestCase.assertEqual = lambda *_: None
 def does(what):
@@ -153,12 +157,15 @@ type Graded = { parser: "pytest" | "unittest"; tests: TreeFile[]; names: string[
 
 async function graded({ parser, tests, names, work, apart = true }: Graded, signal: AbortSignal) {
   const base = [file("calc.py", wrong)];
+  // As in many images with a virtual environment: the work may bring programs of these names.
+  const PATH = `${apart ? "/work/bin:" : ""}/usr/local/bin:/usr/bin:/bin`;
   const task = Task.parse({
     task_id: "calc",
     instruction: "i",
     environment: {
       files: await folderOf(base),
-      ...(parser === "pytest" && { mounts: { "/opt/pytest": pytestModules() }, env: { PYTHONPATH: "/opt/pytest" } }),
+      env: { PATH, ...(parser === "pytest" && { PYTHONPATH: "/opt/pytest" }) },
+      ...(parser === "pytest" && { mounts: { "/opt/pytest": pytestModules() } }),
     },
     grader: {
       kind: "tests",
@@ -239,10 +246,13 @@ const pytestNames = [
   ...honestNames.map((name) => `tests/test_calc.py::test_all[${name}]`),
   ...["test_fixture", "test_known_fault", "TestErrors::test_raises"].map((name) => `tests/test_calc.py::${name}`),
 ];
-/** What pytest and Python would load of a workdir. */
+/** What pytest and Python would load of a workdir, and what would run in their place. */
 const planted = [
-  ...["conftest.py", "tests/conftest.py", "sitecustomize.py", "pytest.py", "difflib.py", "_pytest/__init__.py", "tests/test_more.py"],
-].map((path) => file(path, "import os; os._exit(0)\n"));
+  ...["bin/python3", "bin/sh", "bin/chmod"].map((path) => ({ ...file(path, "#!/bin/sh\nexit 0\n"), mode: 0o755 })),
+  ...["conftest.py", "tests/conftest.py", "sitecustomize.py", "pytest.py", "difflib.py", "_pytest/__init__.py", "tests/test_more.py"].map(
+    (path) => file(path, "import os; os._exit(0)\n"),
+  ),
+];
 
 for (const apart of [true, false])
   test(`pytest ${apart ? "apart from" : "together with"} the work: a fix earns 1, also with files that would steer pytest`, {

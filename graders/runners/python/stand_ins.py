@@ -227,6 +227,8 @@ class WorkModule(types.ModuleType):
     def __getattr__(self, name):
         if name in ("__path__", "__file__", "__spec__"):
             raise AttributeError(name)
+        if name == "__all__":
+            raise strict.fail("`import *` would let the work choose the names, also those of built-in functions")
         return _get(self._alidade_peer, self._alidade_id, name)
 
     def __setattr__(self, name, value):

@@ -59,6 +59,11 @@ def known_name(value):
     return _NAMES.get(id(value))
 
 
+def known(name):
+    """What both sides know by this name. Throws KeyError for another."""
+    return _KNOWN[name]
+
+
 def encode(value, export):
     """As JSON. Throws RecursionError for what holds itself."""
     kind = type(value)
@@ -100,8 +105,6 @@ def decode(wire, restore):
         return {decode(key, restore): decode(one, restore) for key, one in held}
     if tag == "constant":
         return NotImplemented if held == "NotImplemented" else Ellipsis
-    if tag == "known":
-        return _KNOWN[held]
     if tag == "of":
         made = _KNOWN[held]
         if made not in _STANDARD:

@@ -12,7 +12,7 @@ import threading
 import types
 
 from alidade_tests.peer import Peer
-from alidade_tests.values import exception_base, known_name
+from alidade_tests.values import exception_base, known, known_name
 
 sys.path.remove(folder)
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -67,6 +67,8 @@ class WorkSide(object):
     def restore(self, peer, tag, wire):
         if tag == "yours":
             return peer.own(wire[tag])
+        if tag == "known":
+            return known(wire[tag])
         if tag == "function":
             return TestFunction(peer, wire[tag], wire["name"])
         if tag == "error":
@@ -101,8 +103,6 @@ class WorkSide(object):
 
 
 def _get(target, name):
-    if name == "__all__" and isinstance(target, types.ModuleType) and not hasattr(target, name):
-        return [one for one in vars(target) if not one.startswith("_")]
     found = getattr(target, name)
     return dict(found) if name == "__dict__" else found
 
