@@ -26,13 +26,13 @@ function compile() {
   }
 }
 
-/** Everything in the built folders that is not TypeScript: plays, tasks, forwarders, pages. */
+/** Everything in the built folders that is not TypeScript: plays, tasks, forwarders, pages, runners in Python. */
 function copyData() {
   const { include } = JSON.parse(readFileSync(join(root, "tsconfig.build.json"), "utf8"));
   const folders = include.filter((entry) => !entry.includes("*") && existsSync(join(root, entry)));
   const files = folders
     .flatMap((folder) => globSync(`${folder}/**/*`, { cwd: root }))
-    .filter((path) => !path.endsWith(".ts") && statSync(join(root, path)).isFile());
+    .filter((path) => !/\.ts$|__pycache__/.test(path) && statSync(join(root, path)).isFile());
   for (const path of files) {
     mkdirSync(dirname(join(dist, path)), { recursive: true });
     copyFileSync(join(root, path), join(dist, path));

@@ -20,7 +20,6 @@ import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
 import { postgresMissing } from "./fakes/machine/postgres.ts";
-import { pytestMissing } from "./fakes/machine/pytest-folder.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { delimiter, dirname, join } from "node:path";
@@ -21,6 +21,10 @@ test("the published package shows its help and records a program from an empty f
   const help = await run(alidade, ["--help"], { cwd: folder });
   assert.equal(help.code, 0, help.output);
   for (const verb of ["serve", "record", "run"]) assert.match(help.output, new RegExp(`\\b${verb}\\b`));
+
+  const runners = await readdir(join(root, "graders/runners/python"), { withFileTypes: true });
+  for (const { name } of runners.filter((entry) => entry.isFile()))
+    assert.ok(existsSync(join(folder, "node_modules/alidade/dist/graders/runners/python", name)), `${name} is published`);
 
   await writeFile(
     join(folder, "my-exporter.ts"),

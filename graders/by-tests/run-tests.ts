@@ -97,12 +97,7 @@ async function besideTheWork(
   }
 }
 
-function inputOf(
-  run: TestRun,
-  key: string,
-  socket: string | null,
-  { work, task }: Pick<GradeContext, "work" | "task">,
-): string {
+function inputOf(run: TestRun, key: string, socket: string | null, { work, task }: Pick<GradeContext, "work" | "task">): string {
   const { parser, hidden } = run;
   const tests = new Set(hidden.map(({ path }) => path));
   const notOurs = (path: string) => !tests.has(path);
