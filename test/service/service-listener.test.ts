@@ -1,68 +1,11 @@
 /** The service's HTTP over a real ledger and a real proxy; the test itself is the node. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { FolderBlobs, putPacked } from "../../blobs/index.ts";
-import { harnessNamed } from "../../harnesses/index.ts";
-import { type Claim, SqliteLedger } from "../../ledger/index.ts";
-import { ServiceControl, ServiceListener } from "../../service/index.ts";
-import { inlineTask } from "../../tasks/index.ts";
-import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { proxyAt } from "../fakes/proxies/proxy-at.ts";
+import { test } from "node:test";
+import { putPacked } from "../../blobs/index.ts";
+import type { Claim } from "../../ledger/index.ts";
+import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
-
-const scratch = scratchFolder("service");
-let places = 0;
-const task = { task_id: "t", instruction: "Do it.", grader: { kind: "script", command: ["true"] } };
-
-async function serviceAt(t: TestContext, { path = join(scratch, `${places++}.sqlite`), weights = "default" } = {}) {
-  const scope = new AsyncDisposableStack();
-  t.after(() => scope.disposeAsync());
-  const { proxy } = scope.use(await proxyAt(() => ({ text: "hi" })));
-  const slot = proxy.pool.slots[0];
-  assert.ok(slot);
-  slot.engine.weightVersion = async () => weights;
-  const ledger = scope.use(SqliteLedger.open(path));
-  const notes: string[] = [];
-  const control = await ServiceControl.restore(proxy, ledger, (text) => notes.push(text), t.signal);
-  const blobs = new FolderBlobs(`${path}-blobs`);
-  const tokens = [
-    { token: "all", roles: ["submit", "read", "control"] as const },
-    { token: "reader", roles: ["read"] as const },
-  ];
-  const parts = {
-    ledger,
-    blobs,
-    control,
-    taskOf: (given: unknown) => inlineTask(given),
-    checkHarness: (name: string) => void harnessNamed(name),
-  };
-  const listener = scope.use(new ServiceListener(parts, tokens, "test"));
-  const url = await listener.listen("127.0.0.1", 0);
-  const call = async (method: string, path: string, body?: unknown, token = "all") => {
-    const response = await fetch(url + path, {
-      method,
-      headers: { authorization: `Bearer ${token}` },
-      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    const isLines = response.headers.get("content-type")?.includes("ndjson");
-    return {
-      status: response.status,
-      body: isLines
-        ? text
-            .trim()
-            .split("\n")
-            .map((line) => line && JSON.parse(line))
-        : JSON.parse(text),
-    };
-  };
-  const lease = await ledger.join({ name: "n", slots: 9 });
-  return { path, proxy, ledger, blobs, listener, call, lease, slot, notes, close: () => scope.disposeAsync() };
-}
-
-const groups = (...keys: string[]) => keys.map((group_key) => JSON.stringify({ group_key, task })).join("\n");
 
 test("without a token nothing is answered, and a token opens what its roles say", async (t) => {
   const { call } = await serviceAt(t);
@@ -88,7 +31,7 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   await refused("PUT", "/sets/a", { harness: "constructor" }, 400, "harness");
   const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
   await refused("PUT", "/sets/a", { samples: 2 }, 409, "key");
-  const withTask = (more: object) => `${groups("good")}\n${JSON.stringify({ group_key: "g", task: { ...task, ...more } })}`;
+  const withTask = (more: object) => `${serviceGroups("good")}\n${JSON.stringify({ group_key: "g", task: { ...serviceTask, ...more } })}`;
   await refused("POST", `/sets/${set}/groups`, withTask({ environment: { files: "/etc" } }), 400, "environment.files");
   await refused("POST", `/sets/${set}/groups`, withTask({ environment: { mounts: { "/x": "/etc" } } }), 400, "environment.mounts./x");
   await refused("POST", `/sets/${set}/groups`, withTask({ environment: { build: { context: "/" } } }), 400, "environment.build.context");
@@ -98,9 +41,9 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   await refused("POST", `/sets/${set}/groups`, withTask({ gold_files: "/etc" }), 400, "gold_files");
   await refused("POST", `/sets/${set}/groups`, withTask({ grader: { kind: "__proto__" } }), 400, "grader.kind");
   await refused("POST", `/sets/${set}/groups`, '{"group_key":""}', 400, "group_key");
-  await refused("POST", `/sets/${set}/groups`, JSON.stringify({ group_key: "half \ud800", task }), 400, "group_key");
-  await refused("POST", `/sets/${set}/rollouts`, { group_key: "g", index: 1, task }, 400, "index");
-  await refused("POST", "/sets/none/groups", groups("g"), 404, "set");
+  await refused("POST", `/sets/${set}/groups`, JSON.stringify({ group_key: "half \ud800", task: serviceTask }), 400, "group_key");
+  await refused("POST", `/sets/${set}/rollouts`, { group_key: "g", index: 1, task: serviceTask }, 400, "index");
+  await refused("POST", "/sets/none/groups", serviceGroups("g"), 404, "set");
   await refused("GET", `/sets/${set}/results?limit=0`, undefined, 400, "limit");
   await refused("GET", `/sets/${set}/results?after=7`, undefined, 400, "after");
   await refused("GET", `/sets/${set}/results?payload=rows&format=slime`, undefined, 400, "format");
@@ -113,7 +56,7 @@ test("what is wrong with a request is named by its field, and nothing of it is t
 test("results come by cursor, with the rows of a format, and a request that waits is answered by the next one", async (t) => {
   const { call, ledger, blobs, lease } = await serviceAt(t);
   const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
-  assert.deepEqual((await call("POST", `/sets/${set}/groups`, groups("g", "h"))).body, { groups: 2, rollouts: 4 });
+  assert.deepEqual((await call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"))).body, { groups: 2, rollouts: 4 });
   const at = `/sets/${set}/results`;
   assert.deepEqual((await call("GET", at)).body, [""]);
   const waiting = call("GET", `${at}?wait=30&payload=rows`);

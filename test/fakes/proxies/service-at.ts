@@ -1,0 +1,65 @@
+/** A service's listener over a real ledger and a real proxy. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { FolderBlobs } from "../../../blobs/index.ts";
+import { harnessNamed } from "../../../harnesses/index.ts";
+import { SqliteLedger } from "../../../ledger/index.ts";
+import { ServiceControl, ServiceListener } from "../../../service/index.ts";
+import { inlineTask } from "../../../tasks/index.ts";
+import { scratchFolder } from "../machine/scratch-folder.ts";
+import { proxyAt } from "./proxy-at.ts";
+
+const scratch = scratchFolder("service");
+let places = 0;
+export const serviceTask = { task_id: "t", instruction: "Do it.", grader: { kind: "script", command: ["true"] } };
+
+/** Until the test ends, or `close`. Two tokens: `all`, and `reader` with the role read. */
+export async function serviceAt(t: TestContext, { path = join(scratch, `${places++}.sqlite`), weights = "default" } = {}) {
+  const scope = new AsyncDisposableStack();
+  t.after(() => scope.disposeAsync());
+  const { proxy } = scope.use(await proxyAt(() => ({ text: "hi" })));
+  const slot = proxy.pool.slots[0];
+  assert.ok(slot);
+  slot.engine.weightVersion = async () => weights;
+  const ledger = scope.use(SqliteLedger.open(path));
+  const notes: string[] = [];
+  const control = await ServiceControl.restore(proxy, ledger, (text) => notes.push(text), t.signal);
+  const blobs = new FolderBlobs(`${path}-blobs`);
+  const tokens = [
+    { token: "all", roles: ["submit", "read", "control"] as const },
+    { token: "reader", roles: ["read"] as const },
+  ];
+  const parts = {
+    ledger,
+    blobs,
+    control,
+    taskOf: (given: unknown) => inlineTask(given),
+    checkHarness: (name: string) => void harnessNamed(name),
+  };
+  const listener = scope.use(new ServiceListener(parts, tokens, "test"));
+  const url = await listener.listen("127.0.0.1", 0);
+  const call = async (method: string, path: string, body?: unknown, token = "all") => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isLines = response.headers.get("content-type")?.includes("ndjson");
+    return {
+      status: response.status,
+      body: isLines
+        ? text
+            .trim()
+            .split("\n")
+            .map((line) => line && JSON.parse(line))
+        : JSON.parse(text),
+    };
+  };
+  const lease = await ledger.join({ name: "n", slots: 9 });
+  return { path, url, proxy, ledger, blobs, listener, call, lease, slot, notes, close: () => scope.disposeAsync() };
+}
+
+/** A body of POST …/groups. */
+export const serviceGroups = (...keys: string[]) => keys.map((group_key) => JSON.stringify({ group_key, task: serviceTask })).join("\n");
