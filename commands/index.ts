@@ -94,7 +94,7 @@ const verbs: readonly Verb[] = [
   },
   {
     name: "tasks",
-    summary: "list, show and validate tasks, and write prompts for a trainer's data loader",
+    summary: "list, show, validate and make tasks, and write prompts for a trainer's data loader",
     load: async () => (await import("./tasks/tasks.ts")).tasks,
   },
   {
@@ -168,8 +168,9 @@ const nameWithin = 3;
 function exitCodeOf(error: unknown, program: Command): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   // Asked of the verb, for a `--json` behind `record --` is the program's own.
-  return fail(
-    error,
-    program.commands.some((command) => command.opts().json === true),
-  );
+  return fail(error, asksJson(program));
+}
+
+function asksJson(command: Command): boolean {
+  return command.opts().json === true || command.commands.some(asksJson);
 }

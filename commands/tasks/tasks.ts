@@ -14,6 +14,7 @@ import { openOutput } from "../export-output.ts";
 import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { toMatch } from "../overview/filters.ts";
 import { terminal } from "../terminal.ts";
+import { fromGit } from "./from-git.ts";
 
 type TaskTest = (task: Task) => boolean;
 type TasksFlags = {
@@ -31,8 +32,9 @@ type TasksFlags = {
 const trainers = promptFormats.map(({ name }) => name).join(", ");
 
 export function tasks(program: Command): void {
-  program
-    .command("tasks")
+  const command = program.command("tasks").enablePositionalOptions();
+  fromGit(command);
+  command
     .description(
       "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",
     )

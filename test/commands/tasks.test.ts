@@ -88,3 +88,16 @@ test("export without a trainer says which there are", async (t) => {
   const { code, stderr } = await cli(["tasks", "export", await folderOf(t)]);
   assert.deepEqual([code, /--for is missing: give one of verl, slime, trl, skyrl, nemo-gym, prime-rl/.test(stderr)], [2, true]);
 });
+
+test("from-git says what a wrong flag would have to be, before it copies anything", async () => {
+  const how = ["tasks", "from-git", "no-such-repository", "--test", "true", "--json"];
+  for (const [flags, param, message] of [
+    [["--parser", "nose"], "parser", /^--parser is "nose": give one of tape, /],
+    [["--parser", "pytest", "--limit", "0"], "limit", /^--limit is 0: give a whole number of 1 or more$/],
+  ] as const) {
+    const { error } = jsonOf<{ error: { param: string; message: string } }>(await cli([...how, ...flags]));
+    assert.deepEqual([error.param, message.test(error.message)], [param, true], error.message);
+  }
+  const { code, stderr } = await cli(["tasks", "from-git", "r", "--parser", "pytest"]);
+  assert.deepEqual([code, /required option '--test <command>' not specified/.test(stderr)], [2, true], stderr);
+});

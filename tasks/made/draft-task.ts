@@ -1,0 +1,95 @@
+/** Writes a task into a folder as people write them: task.yaml, files/ and tests/. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { stringify } from "yaml";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { matchesAny } from "../../files/file-tree.ts";
+import { patchedPaths } from "../../files/parse-patch.ts";
+import { parserNamed } from "../../graders/parsers/index.ts";
+import type { ReportParser } from "../../graders/parsers/report-parser.ts";
+import { nodeInside } from "../../sandboxes/node-mount.ts";
+import { nodeWord } from "../node-environment.ts";
+import type { Fix } from "./fix.ts";
+import { instructionOf, leaksOf } from "./instruction.ts";
+import { NoTask } from "./no-task.ts";
+
+export type HowTested = {
+  /** A line for sh, run in the work. */
+  test: string;
+  parser: ReportParser["name"];
+  /** null: Alidade's own base image. */
+  image: string | null;
+  /** Globs of test files. */
+  tests: readonly string[];
+  test_seconds: number;
+  memory_mb: number;
+};
+
+export type RequiredTests = { fail_to_pass: string[]; pass_to_pass: string[] };
+
+/** The agent finds one commit without a past. An image without git has no use of it. */
+const oneCommit = `if command -v git >/dev/null; then
+  git init -q . && git add -A -f . && git -c user.name=task -c user.email=task@localhost commit -q -m 'The task'
+fi`;
+
+/** The folder must be empty. */
+export async function writeTrees(folder: string, { base, tests }: Fix): Promise<void> {
+  await writeTree(join(folder, "files"), base);
+  await writeTree(join(folder, "tests"), tests);
+}
+
+/** `required`: empty lists while they are being found. */
+export async function writeTaskFile(folder: string, fix: Fix, how: HowTested, required: RequiredTests): Promise<void> {
+  await writeFile(join(folder, "task.yaml"), stringify(documentOf(fix, how, required), { lineWidth: 0 }));
+}
+
+function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
+  const instruction = instructionOf(fix.message, leaksOf(fix.tests, required.fail_to_pass));
+  if (instruction === null) throw new NoTask("no_message", "each line that is left names the hidden tests");
+  const parser = parserNamed(how.parser);
+  return {
+    task_id: fix.task_id,
+    instruction,
+    environment: {
+      ...(how.image !== null && { image: how.image }),
+      files: "files",
+      ...(parser.runner !== null && { mounts: { [nodeInside]: nodeWord } }),
+      conceal: ["sh", "-c", oneCommit],
+    },
+    limits: { grade_seconds: how.test_seconds, memory_mb: how.memory_mb },
+    grader: {
+      kind: "tests",
+      parser: how.parser,
+      command: ["sh", "-c", how.test],
+      tests: "tests",
+      ...(fix.removed_tests !== "" && { test_patch: fix.removed_tests }),
+      ...required,
+      protected: [...how.tests, ...steering(parser, fix.gold)],
+    },
+    gold_patch: fix.gold,
+    data_source: fix.data_source,
+    labels: fix.labels,
+  };
+}
+
+/** Files that steer the framework stay as they were delivered, but for those that the change itself is in. */
+function steering({ steeredBy = [] }: ReportParser, gold: string): string[] {
+  const changed = patchedPaths(gold);
+  return steeredBy.filter((glob) => !changed.some((path) => matchesAny(path, [glob])));
+}
+
+/** What a file system says of a name or of two names that are one there. */
+const unwritable = new Set(["EEXIST", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "EINVAL", "EILSEQ"]);
+
+async function writeTree(folder: string, files: TreeFile[]): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const { path, content, mode } of files) {
+    try {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), content, { mode, flag: "wx" });
+    } catch (error) {
+      if (!unwritable.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+      throw new NoTask("not_files", `${path} cannot be written here`);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/** A change with tests that show it: what a task is made of. */
+import type { TreeFile } from "../../files/file-tree.ts";
+
+export type Fix = {
+  task_id: string;
+  /** The tree that the agent begins with. */
+  base: TreeFile[];
+  /** The test files that the change adds or changes, as they are after it. */
+  tests: TreeFile[];
+  /** A unified diff of the test files that it removes; "" where it removes none. */
+  removed_tests: string;
+  /** A unified diff of all else that it changes. */
+  gold: string;
+  /** What its authors say of it; names of tests are left out of what an agent reads. */
+  message: string;
+  data_source: string;
+  labels: Record<string, string>;
+};

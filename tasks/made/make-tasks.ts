@@ -1,0 +1,124 @@
+/** Tries changes one after the other, and keeps a folder for each that makes a task. */
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { AlidadeError } from "../../errors.ts";
+import { lockFile } from "../../host/lock-file.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { Task } from "../../schema/task.ts";
+import { native } from "../native.ts";
+import type { CandidateFix } from "./candidate-fix.ts";
+import { type HowTested, type RequiredTests, writeTaskFile, writeTrees } from "./draft-task.ts";
+import type { Fix } from "./fix.ts";
+import { NoTask } from "./no-task.ts";
+import { proveTask } from "./prove-task.ts";
+import { type TriedFix, TriedFixes } from "./tried-fixes.ts";
+
+export type MakeOptions = {
+  /** Where tasks are written; what lies there of an earlier run is gone on from. */
+  out: string;
+  /** The repository or the package, in words that are the same the next time. */
+  source: string;
+  how: HowTested;
+  /** Tasks in `out` after which no more changes are tried. */
+  limit: number;
+  backend: Pick<SandboxBackend, "create" | "prepare">;
+  /** Labels of the sandboxes, for the reaper. */
+  owner: { run_id: string; owner: string };
+  signal: AbortSignal;
+  progress: (line: string) => void;
+};
+
+/** Not beside the tasks: a folder with a task.yaml there is one. */
+const drafts = ".drafts";
+
+/** All that was ever tried for this folder. What the machine fails at ends it and is not remembered. */
+export async function makeTasks(candidates: AsyncIterable<CandidateFix>, options: MakeOptions): Promise<TriedFix[]> {
+  const { out, source, how, limit, signal } = options;
+  await mkdir(out, { recursive: true });
+  await using _lock = await lockFile(join(out, ".lock"), { signal, onBusy: refuseBusy(out) });
+  const tried = await TriedFixes.open(out, { source, ...how, tests: [...how.tests] });
+  await rm(join(out, drafts), { recursive: true, force: true });
+  if (tried.kept >= limit) return tried.all;
+  await prepareImage(options);
+  for await (const candidate of candidates) {
+    signal.throwIfAborted();
+    if (tried.has(candidate.key)) continue;
+    const one = await tryOne(candidate, options);
+    await tried.add(one);
+    options.progress(lineOf(one));
+    if (tried.kept >= limit) break;
+  }
+  await rm(join(out, drafts), { recursive: true, force: true });
+  return tried.all;
+}
+
+function refuseBusy(out: string): (holder: string) => void {
+  return (holder) => {
+    throw new AlidadeError("config_invalid", `${out} is written by ${holder}: wait for it, or name another folder with --out`, {
+      param: "out",
+    });
+  };
+}
+
+async function prepareImage({ how: { image }, backend, owner, signal, progress }: MakeOptions): Promise<void> {
+  const { environment } = Task.parse({ task_id: "image", instruction: "none", environment: { image }, grader: { kind: "tests" } });
+  await backend.prepare([environment], { signal, progress, user: { run_id: owner.run_id, tasks: ["from changes"] } });
+}
+
+async function tryOne(candidate: CandidateFix, options: MakeOptions): Promise<TriedFix> {
+  const { key, title } = candidate;
+  try {
+    const fix = await candidate.fix();
+    const required = await keepTask(fix, options);
+    const [fail_to_pass, pass_to_pass] = [required.fail_to_pass.length, required.pass_to_pass.length];
+    return { key, title, state: "kept", task_id: fix.task_id, fail_to_pass, pass_to_pass };
+  } catch (error) {
+    const { reason, message: detail } = asNoTask(error);
+    return { key, title, state: "dropped", reason, detail };
+  }
+}
+
+/** What the change itself is at fault for. Throws all else. */
+function asNoTask(error: unknown): NoTask {
+  if (error instanceof NoTask) return error;
+  if (!(error instanceof AlidadeError)) throw error;
+  if (error.code === "task_invalid") return new NoTask("not_text", error.message);
+  if (error.code === "output_too_large") return new NoTask("too_large", error.message);
+  if (error.owner === "policy") return new NoTask("not_gradable", error.message);
+  throw error;
+}
+
+/** The folder appears whole: it is written and proven elsewhere, and renamed. */
+async function keepTask(fix: Fix, options: MakeOptions): Promise<RequiredTests> {
+  const { out, how, signal } = options;
+  await mkdir(join(out, drafts), { recursive: true });
+  const draft = await mkdtemp(join(out, drafts, `${fix.task_id}-`));
+  try {
+    await writeTrees(draft, fix);
+    await writeTaskFile(draft, fix, how, { fail_to_pass: [], pass_to_pass: [] });
+    const required = await proveTask(await loadDraft(draft, fix, signal), fix.base, options);
+    await writeTaskFile(draft, fix, how, required);
+    await loadDraft(draft, fix, signal);
+    const target = join(out, fix.task_id);
+    // An earlier run may have ended before it remembered the change.
+    await rm(target, { recursive: true, force: true });
+    await rename(draft, target);
+    return required;
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** As a run would load it. YAML has characters that do not come back: such a task is none. */
+async function loadDraft(draft: string, fix: Fix, signal: AbortSignal): Promise<Task> {
+  const [task] = await native.load(draft, { signal });
+  if (task?.gold_patch !== fix.gold) throw new NoTask("not_text", `${basename(draft)} does not read as it was written`);
+  return task;
+}
+
+function lineOf(one: TriedFix): string {
+  const name = `${one.key.slice(0, 12)} ${one.title.slice(0, 60)}`;
+  return one.state === "dropped"
+    ? `${name}: ${one.detail}`
+    : `${name}: kept, with ${one.fail_to_pass} tests that fail before it and ${one.pass_to_pass} that pass before and after`;
+}

@@ -1,0 +1,59 @@
+/** Which tests a change makes pass, by running them where a grader would: after it, before it, and after it once more. */
+import { applyPatch } from "../../files/apply-patch.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { freshSandbox, type SandboxOwner } from "../../graders/grade.ts";
+import { TestsSpec, testWork } from "../../graders/tests.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { Task } from "../../schema/task.ts";
+import type { RequiredTests } from "./draft-task.ts";
+import { NoTask } from "./no-task.ts";
+
+export type Proving = { backend: Pick<SandboxBackend, "create">; owner: SandboxOwner; signal: AbortSignal };
+
+/** `base`: the files that the task delivers. Throws NoTask for a change that shows in no test, or not in the same ones twice. */
+export async function proveTask(task: Task, base: TreeFile[], proving: Proving): Promise<RequiredTests> {
+  await using layers = await temporaryLayers();
+  const gold = applyPatch(base, task.gold_patch ?? "");
+  const changed = await keepLayer(changesBetween(base, gold, task.environment.workdir), layers.folder);
+  const untouched = await keepLayer(changesBetween([], [], ""), layers.folder);
+  const after = await passedWith(task, changed, proving);
+  if (after.problem !== null) throw new NoTask("no_report", after.problem);
+  const before = await passedWith(task, untouched, proving);
+  const required = requiredOf(before.passed, after.passed);
+  if (required.fail_to_pass.length === 0) throw new NoTask("no_fail_to_pass", `${after.passed.size} tests pass after it`);
+  const again = requiredOf(before.passed, (await passedWith(task, changed, proving)).passed);
+  const differing = differingNames(required, again);
+  if (differing.length > 0) throw new NoTask("flaky", differing.slice(0, 5).join(", "));
+  return required;
+}
+
+/** As a grader counts them: in a report that is not complete no test has passed. */
+type Passed = { passed: Set<string>; problem: string | null };
+
+async function passedWith(task: Task, work: WorkLayer, { backend, owner, signal }: Proving): Promise<Passed> {
+  await using sandbox = await freshSandbox({ task, signal }, backend, owner)();
+  const { result, report } = await testWork(TestsSpec.parse(task.grader), { task, work, signal }, sandbox);
+  if (result.timed_out) throw new NoTask("too_slow", `they had ${task.limits.grade_seconds} seconds`);
+  if (result.out_of_memory) throw new NoTask("too_slow", `they had ${task.limits.memory_mb} MiB`);
+  const printed = `${result.stdout}${result.stderr}`.trim().slice(-outputTail);
+  if (!report.complete)
+    return {
+      passed: new Set(),
+      problem: `${report.problem ?? "no report"}; exit code ${result.exit_code}; ${printed || "nothing was printed"}`,
+    };
+  return { passed: new Set([...report.outcomes].filter(([, outcome]) => outcome === "passed").map(([name]) => name)), problem: null };
+}
+
+/** What a person needs to see a command that is missing or an import that fails. */
+const outputTail = 500;
+
+export function requiredOf(before: ReadonlySet<string>, after: ReadonlySet<string>): RequiredTests {
+  const names = [...after];
+  return { fail_to_pass: names.filter((name) => !before.has(name)), pass_to_pass: names.filter((name) => before.has(name)) };
+}
+
+function differingNames(one: RequiredTests, other: RequiredTests): string[] {
+  const [first, second] = [one, other].map((lists) => new Set([...lists.fail_to_pass, ...lists.pass_to_pass]));
+  return [...(first ?? new Set<string>()).symmetricDifference(second ?? new Set<string>())];
+}
