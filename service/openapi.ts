@@ -17,7 +17,7 @@ export function openApi(routes: readonly ServiceRoute[], version: string): objec
   };
 }
 
-function operationOf({ title, role, path, body, lines, query }: ServiceRoute): object {
+function operationOf({ title, role, path, body, lines, query, headers = {}, answers = ["application/json"] }: ServiceRoute): object {
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: "path", required: true, schema: { type: "string" } }));
   const content = body
     ? { "application/json": { schema: schemaOf(body) } }
@@ -25,9 +25,12 @@ function operationOf({ title, role, path, body, lines, query }: ServiceRoute): o
   return {
     summary: title,
     description: `Role: ${role}.`,
-    parameters: [...inPath, ...(query ? inQuery(query) : [])],
+    parameters: [...inPath, ...(query ? inQuery(query) : []), ...inHeaders(headers)],
     ...(content && { requestBody: { content } }),
-    responses: { "200": { description: "done" }, "4XX": { description: '{"error": {"code", "message", "param"}}' } },
+    responses: {
+      "200": { description: "done", content: Object.fromEntries(answers.map((type) => [type, {}])) },
+      "4XX": { description: '{"error": {"code", "message", "param"}}' },
+    },
   };
 }
 
@@ -39,6 +42,16 @@ function inQuery(query: z.ZodType): object[] {
     required: false,
     schema,
     description: schema.description,
+  }));
+}
+
+function inHeaders(headers: Record<string, string>): object[] {
+  return Object.entries(headers).map(([name, description]) => ({
+    name,
+    in: "header",
+    required: false,
+    schema: { type: "string" },
+    description,
   }));
 }
 

@@ -14,6 +14,10 @@ export type ServiceRoute<Body extends z.ZodType = z.ZodType, Query extends z.Zod
   /** The body is NDJSON, and this one line of it. */
   lines?: z.ZodType;
   query?: Query;
+  /** Headers that it reads, with what they say. */
+  headers?: Record<string, string>;
+  /** Media types of the answer; absent: JSON. */
+  answers?: readonly string[];
   /** Returns what is answered as JSON, or the response itself. */
   handle(request: RouteRequest<z.infer<Body>, z.infer<Query>>): Promise<unknown>;
 };

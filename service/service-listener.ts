@@ -12,6 +12,7 @@ import { complaintOf } from "../schema/complaint.ts";
 import { withJoined } from "../wire/joined.ts";
 import { parseJson } from "../wire/json.ts";
 import { Access, type AccessToken } from "./access.ts";
+import { metricsRoute } from "./metrics-route.ts";
 import { openApi } from "./openapi.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { resultRoutes } from "./result-routes.ts";
@@ -31,7 +32,7 @@ export class ServiceListener implements AsyncDisposable {
   constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string) {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
-    this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts)];
+    this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), metricsRoute(parts)];
     this.#server = createServer(
       { headersTimeout: 30_000, requestTimeout: 60_000 },
       getRequestListener(this.#app(version).fetch, { overrideGlobalObjects: false }),

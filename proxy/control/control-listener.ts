@@ -14,11 +14,13 @@ import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { hashKey } from "../../schema/ids.ts";
 import { RewardComponent } from "../../schema/reward-component.ts";
 import { NewSession } from "../../schema/session-spec.ts";
+import { type MetricFamily, prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
 import { closeListener, listenOn } from "../http/listen.ts";
 import type { Session } from "../session/session.ts";
 import { body, type ControlEnv } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";
 import type { Controlled } from "./controlled.ts";
+import { engineMetrics } from "./engine-metrics.ts";
 
 const Reward = z.strictObject({
   reward: z.number().nullable(),
@@ -59,6 +61,7 @@ export class ControlListener implements AsyncDisposable {
       await next();
     });
     app.get("/health", (context) => context.json(health(proxy)));
+    app.get("/metrics", (context) => context.text(prometheusText(metricsOf(proxy)), 200, { "content-type": prometheusType }));
     app.get("/sessions", (context) =>
       context.json({
         sessions: inOrder(proxy.sessions.all()).map(({ id, spec, callCount, sealed }) => ({
@@ -121,6 +124,21 @@ function health(proxy: Controlled) {
     waiting: proxy.pool.waiting,
     sessions: proxy.sessions.all().length,
   };
+}
+
+function metricsOf({ pool, fences, sessions }: Controlled): MetricFamily[] {
+  const gauge = (name: string, help: string, value: number): MetricFamily => ({
+    name,
+    type: "gauge",
+    help,
+    samples: [{ labels: {}, value }],
+  });
+  return [
+    gauge("alidade_sessions", "Sessions that the proxy has open or sealed.", sessions.all().length),
+    gauge("alidade_waiting_calls", "Calls that wait at a shut gate.", pool.waiting),
+    gauge("alidade_fences", "Fences that are shut for new weights.", fences.status().length),
+    ...engineMetrics(pool.slots.map((slot) => slot.describe())),
+  ];
 }
 
 /** As they were opened: after a restart they come in the order of the store's files. */

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { controlToken, enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 
 const routes: [string, string][] = [
   ["GET", "/health"],
+  ["GET", "/metrics"],
   ["GET", "/sessions"],
   ["POST", "/sessions"],
   ["GET", "/sessions/ses1"],
@@ -96,6 +97,18 @@ test("what is wrong in a body is named by its field", async () => {
     assert.match(JSON.stringify(answer.body), expected);
     assert.doesNotMatch(JSON.stringify(answer.body), /hunter2/, "a password is nobody's to repeat");
   }
+});
+
+test("a monitor reads sessions, waiting calls and what each engine does", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: {}, b: {} });
+  await at.open();
+  await at.proxy.pool.drain("b", 0, AbortSignal.timeout(60_000));
+  const response = await fetch(`${at.proxy.controlUrl}/metrics`, { headers: { authorization: `Bearer ${controlToken}` } });
+  assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+  const lines = (await response.text()).split("\n");
+  for (const line of ["alidade_sessions 1", "alidade_waiting_calls 0", "alidade_fences 0"]) assert.ok(lines.includes(line), line);
+  for (const line of ['calls_in_flight{engine="a"} 0', 'healthy{engine="a"} 1', 'draining{engine="a"} 0', 'draining{engine="b"} 1'])
+    assert.ok(lines.includes(`alidade_engine_${line}`), line);
 });
 
 test("who seals a session that is sealed is told the reason that its log has", async () => {

@@ -1,0 +1,130 @@
+/** Figures of sets and nodes for a monitor, all of them from the ledger. */
+import type { NodeState, SetState } from "../ledger/index.ts";
+import type { MetricFamily, MetricSample } from "../wire/prometheus-text.ts";
+import { passReward, type SetTally } from "./set-tallies.ts";
+
+export type SetFigures = { state: SetState; tally: SetTally };
+
+type SetMetric = Omit<MetricFamily, "samples"> & { of(figures: SetFigures): MetricSample[] };
+
+export function ledgerMetrics(sets: readonly SetFigures[], total: number, nodes: readonly NodeState[]): MetricFamily[] {
+  return [
+    alone("alidade_sets", "Sets of the ledger.", total),
+    alone(
+      "alidade_sets_left_out",
+      "Sets without figures here: those without open rollouts come last, and the oldest of them.",
+      total - sets.length,
+    ),
+    ...setMetrics.map(({ of, ...family }) => ({ ...family, samples: sets.flatMap((figures) => named(figures, of(figures))) })),
+    ...nodeMetrics.map(({ of, ...family }) => ({
+      ...family,
+      samples: nodes.map((node) => ({ labels: { node: node.name }, value: of(node) })),
+    })),
+  ];
+}
+
+function alone(name: string, help: string, value: number): MetricFamily {
+  return { name, type: "gauge", help, samples: [{ labels: {}, value }] };
+}
+
+/** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. */
+function named({ state }: SetFigures, samples: MetricSample[]): MetricSample[] {
+  return samples.map(({ labels, value }) => ({ labels: { set: state.key, set_id: state.set_id, ...labels }, value }));
+}
+
+const each = (label: string, values: Record<string, number | null>): MetricSample[] =>
+  Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+
+const one = (value: number | null): MetricSample[] => [{ labels: {}, value }];
+
+/** Null where there is nothing to divide by. */
+const ratio = (part: number, whole: number): MetricSample[] => one(whole === 0 ? null : part / whole);
+
+const seconds = (milliseconds: number | null): number | null => (milliseconds === null ? null : milliseconds / 1000);
+
+const setMetrics: readonly SetMetric[] = [
+  {
+    name: "alidade_rollouts",
+    type: "gauge",
+    help: "Rollouts of a set by their state.",
+    of: ({ state }) => each("state", state.rollouts),
+  },
+  {
+    name: "alidade_failures_total",
+    type: "counter",
+    help: "Results of a set with an error, by its code; `cancelled` is one of them.",
+    of: ({ state }) => each("code", state.failures),
+  },
+  {
+    name: "alidade_groups",
+    type: "gauge",
+    help: "Groups of a set by their state. whole: all their rollouts are over.",
+    of: ({ state }) => each("state", state.groups),
+  },
+  {
+    name: "alidade_oldest_rollout_age_seconds",
+    type: "gauge",
+    help: "How long the oldest rollout has been in this state; no line where there is none.",
+    of: ({ state: { oldest } }) => each("state", { queued: seconds(oldest.queued_ms), running: seconds(oldest.running_ms) }),
+  },
+  {
+    name: "alidade_rewards_total",
+    type: "counter",
+    help: "Results of a set with a reward.",
+    of: ({ tally }) => one(tally.measured),
+  },
+  {
+    name: "alidade_reward_mean",
+    type: "gauge",
+    help: "Mean of all rewards of a set; no line where there is none.",
+    of: ({ tally }) => ratio(tally.reward_sum, tally.measured),
+  },
+  {
+    name: "alidade_pass_ratio",
+    type: "gauge",
+    help: `Share of the rewards of a set that are ${passReward} or more.`,
+    of: ({ tally }) => ratio(tally.passed, tally.measured),
+  },
+  {
+    name: "alidade_null_reward_ratio",
+    type: "gauge",
+    help: "Share of the results of a set that have no reward, cancelled ones aside.",
+    of: ({ tally }) => ratio(tally.unmeasured, tally.unmeasured + tally.measured),
+  },
+  {
+    name: "alidade_compared_groups_total",
+    type: "counter",
+    help: "Whole groups of a set with two or more rewards that count.",
+    of: ({ tally }) => one(tally.compared_groups),
+  },
+  {
+    name: "alidade_groups_without_variance_total",
+    type: "counter",
+    help: "Compared groups of a set whose rewards are all equal: nothing is learned from them.",
+    of: ({ tally }) => one(tally.equal_groups),
+  },
+  {
+    name: "alidade_sampled_tokens_total",
+    type: "counter",
+    help: "Tokens that the policy sampled in the rollouts of a set that are over.",
+    of: ({ tally }) => one(tally.sampled_tokens),
+  },
+  {
+    name: "alidade_trainable_tokens_total",
+    type: "counter",
+    help: "Those of the sampled tokens that can be trained.",
+    of: ({ tally }) => one(tally.trainable_tokens),
+  },
+];
+
+const nodeMetrics: readonly (Omit<MetricFamily, "samples"> & { of(node: NodeState): number })[] = [
+  { name: "alidade_node_slots", type: "gauge", help: "Rollouts that a node makes at once.", of: ({ slots }) => slots },
+  { name: "alidade_node_rollouts", type: "gauge", help: "Rollouts that a node has.", of: ({ running }) => running },
+  {
+    name: "alidade_node_lease_seconds",
+    type: "gauge",
+    help: "Time until a node's lease ends; below 0 it was missed.",
+    of: ({ lease_ms }) => lease_ms / 1000,
+  },
+  { name: "alidade_node_draining", type: "gauge", help: "1: the node claims no more.", of: ({ is_draining }) => Number(is_draining) },
+];

@@ -1,0 +1,43 @@
+/** The route that a Prometheus reads. */
+import { SharedWork } from "../host/shared-work.ts";
+import type { Ledger, SetState } from "../ledger/index.ts";
+import { engineMetrics } from "../proxy/control/engine-metrics.ts";
+import { prometheusText, prometheusType } from "../wire/prometheus-text.ts";
+import { ledgerMetrics, type SetFigures } from "./ledger-metrics.ts";
+import { defineRoute, type ServiceRoute } from "./route.ts";
+import type { ServiceParts } from "./service-parts.ts";
+import { SetTallies } from "./set-tallies.ts";
+
+/** About 25 series each. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
+const mostSets = 100;
+
+export function metricsRoute({ ledger, control }: ServiceParts): ServiceRoute {
+  const tallies = new SetTallies(ledger);
+  const looks = new SharedWork<string>();
+  const look = async (signal: AbortSignal): Promise<string> =>
+    prometheusText([...(await ofLedger(ledger, tallies, signal)), ...engineMetrics(control?.engines() ?? [])]);
+  return defineRoute({
+    method: "get",
+    path: "/metrics",
+    role: "read",
+    title: "Figures of sets, nodes and engines in Prometheus's text format",
+    answers: [prometheusType],
+    handle: async ({ signal }) => new Response(await looks.join(signal, look), { headers: { "content-type": prometheusType } }),
+  });
+}
+
+async function ofLedger(ledger: Ledger, tallies: SetTallies, signal: AbortSignal) {
+  const sets = await ledger.sets();
+  const shown: SetFigures[] = [];
+  for (const state of shownOf(sets)) shown.push({ state, tally: await tallies.of(state.set_id, signal) });
+  return ledgerMetrics(shown, sets.length, await ledger.nodes());
+}
+
+/** Those with open rollouts first, and the newest of each kind. */
+function shownOf(sets: readonly SetState[]): SetState[] {
+  const isOver = ({ rollouts }: SetState): number => Number(rollouts.queued + rollouts.running === 0);
+  return sets
+    .toReversed()
+    .toSorted((one, other) => isOver(one) - isOver(other))
+    .slice(0, mostSets);
+}
