@@ -22,6 +22,7 @@ export const anthropicMessages: Dialect = {
     "A system turn of several texts: they are joined by an empty line.",
     "Spacing, key order and escapes of a tool call's arguments, which are an object here: restore finds the sampled text again by the call's id.",
     "Arguments that are no JSON object, or nest deeper than 200 levels: they go out as text and are flagged in `alidade.malformed_tool_calls`.",
+    "Logprobs: no field asks for them.",
   ],
   credential: [{ header: "x-api-key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: key }),

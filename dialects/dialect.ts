@@ -4,6 +4,7 @@
  */
 import type { AlidadeError } from "../errors.ts";
 import type { FinishReason, Message, NeutralRequest, Turn, Usage } from "../schema/message.ts";
+import type { SampledToken } from "../schema/sampled-token.ts";
 import type { RequestClass } from "../schema/session-spec.ts";
 import type { Framing } from "../wire/framing.ts";
 import type { SseFrame } from "../wire/sse.ts";
@@ -97,6 +98,8 @@ export type TurnEvent =
   | { type: "text-delta"; text: string }
   | { type: "reasoning-delta"; text: string }
   | { type: "tool-call"; id: string; name: string; arguments: string }
+  /** Only where the request asked for logprobs. They come before the text that they spell. */
+  | { type: "tokens"; tokens: readonly SampledToken[] }
   | { type: "end"; finish_reason: FinishReason; stop: string | number | null; usage: Usage };
 
 /**
@@ -158,6 +161,7 @@ export interface Dialect {
 /** A stored turn as the events of its answer, tool-call ids replaced by ours: the same way out for every relay. */
 export function* toEvents(turn: Turn, mintId: (index: number) => string): Generator<TurnEvent> {
   let index = 0;
+  if (turn.tokens) yield { type: "tokens", tokens: turn.tokens };
   for (const part of turn.message.parts) {
     if (part.type === "text") yield { type: "text-delta", text: part.text };
     else if (part.type === "reasoning") yield { type: "reasoning-delta", text: part.text };

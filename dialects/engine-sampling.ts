@@ -57,6 +57,7 @@ const unsupported: Record<string, { unless: unknown[]; why: string }> = {
   truncate_prompt_tokens: { unless: [], why: "a prompt is never cut; send a shorter conversation" },
   repetition_detection: { unless: [], why: "is not supported; leave it out" },
   logits_processors: { unless: [], why: "is not supported; leave it out" },
+  prompt_logprobs: { unless: [], why: "is not supported: logprobs are given of sampled tokens only; leave it out" },
   prompt_token_ids: { unless: [], why: "is not supported; send messages, or the ids as the prompt of /v1/completions" },
 };
 

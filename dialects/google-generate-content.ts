@@ -32,6 +32,7 @@ export const googleGenerateContent: Dialect = {
     "Spacing, key order and escapes of a tool call's arguments, which are an object here: restore finds the sampled text again by the call's id.",
     "Arguments that are no JSON object, or nest deeper than 200 levels: they go out as text and are flagged in `alidade.malformed_tool_calls`.",
     "The stop string that ended a turn.",
+    "The bytes of tokens: `logprobsResult` has texts and ids, of every sampled token, those of thoughts, of calls and of the turn's end among them.",
   ],
   credential: [{ header: "x-goog-api-key" }, { query: "key" }, { header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ GOOGLE_GEMINI_BASE_URL: base, GEMINI_API_KEY: key }),

@@ -21,6 +21,7 @@ export const openaiChat: Dialect = {
     "The `name` of an assistant message: the model does not see which of several assistants wrote a turn.",
     "That a tool result is an error.",
     "The stop string that ended a turn.",
+    "Token ids: `logprobs` has texts and bytes, of every sampled token, those of reasoning, of calls and of the turn's end among them.",
   ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),

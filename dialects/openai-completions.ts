@@ -18,6 +18,7 @@ export const openaiCompletions: Dialect = {
     "Reasoning apart from text.",
     "An opaque value, or an id of ours: a prompt that continues an answer is known by its tokens.",
     "The stop string that ended a turn.",
+    "The ids and bytes of tokens: `logprobs` has texts, the one of the turn's end among them.",
   ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),

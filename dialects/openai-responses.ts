@@ -18,7 +18,11 @@ export const openaiResponses: Dialect = {
     { method: "GET", path: "/v1/responses", kind: "websocket" },
     ...recordRoutes,
   ],
-  cannot: ["That a tool result is an error.", "The stop string that ended a turn."],
+  cannot: [
+    "That a tool result is an error.",
+    "The stop string that ended a turn.",
+    "Token ids, and the logprobs of reasoning and calls: `logprobs` stands with a text, and in a stream in the events that close that text.",
+  ],
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   conversation: "input",

@@ -4,6 +4,7 @@
  */
 
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
+import type { SampledToken } from "../schema/sampled-token.ts";
 import type { LogprobSemantics, WeightSpan } from "../schema/session-log.ts";
 import type { IdText } from "../tokens/id-text.ts";
 
@@ -23,6 +24,8 @@ export type SampleRequest = {
   call_id: string;
   /** A reader follows the stream, so every token is sent as soon as it is sampled. Absent: several tokens may come together. */
   live?: boolean;
+  /** Its `tokens` events tell the tokens too, with so many alternatives each. Only for engines that say `tellsTokens`. */
+  token_logprobs?: { top: number };
   /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
 };
@@ -43,8 +46,8 @@ export type SampleEvent =
   | { type: "reasoning-delta"; text: string }
   /** One whole tool call; `arguments` is the raw string as the engine's parser cut it out. */
   | { type: "tool-call"; id: string; name: string; arguments: string }
-  /** Sampled ids with one logprob each (nats; null where that one is missing). */
-  | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[] }
+  /** Sampled ids with one logprob each (nats; null where that one is missing). `tokens`: one for each id, where they were asked for. */
+  | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[] }
   | {
       type: "end";
       finish_reason: FinishReason;
@@ -99,6 +102,8 @@ export interface Engine {
   readonly baseUrl: string;
   /** A request may have a `prompt` instead of messages. */
   readonly takesPrompts?: boolean;
+  /** A request may have `token_logprobs`. */
+  readonly tellsTokens?: boolean;
   /** True when the engine restricts every call that has begun to a grammar of the tools, whatever the request. */
   readonly holdsToolsToGrammar?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */

@@ -9,13 +9,14 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Sampling } from "../schema/message.ts";
 import { readJson } from "../schema/read-json.ts";
-import { alignById, isMeasured } from "./chat/alignment.ts";
+import { alignById, isMeasured, placeById } from "./chat/alignment.ts";
 import { chatFinish } from "./chat/finish.ts";
 import { firstFacts } from "./chat/first-facts.ts";
 import { choiceGbnf, readGrammar } from "./chat/grammar.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
 import { messageEvents, ReplyMessage } from "./chat/reply.ts";
+import { fromChatEntry, withOwnBytes } from "./chat/sampled-tokens.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 
@@ -28,6 +29,7 @@ export const llamaCpp: EngineKind = {
 class LlamaCppEngine implements Engine {
   readonly name = "llama-cpp";
   readonly holdsToolsToGrammar = true;
+  readonly tellsTokens = true;
   readonly #client: EngineClient;
   #wording = plainWording;
 
@@ -69,7 +71,7 @@ class LlamaCppEngine implements Engine {
     });
     const reply = this.#parse(text);
     const prompt = await this.#promptIds(request, reply.__verbose?.prompt ?? null, signal);
-    yield* this.#events(reply, prompt);
+    yield* this.#events(reply, prompt, request.token_logprobs);
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
@@ -107,6 +109,7 @@ class LlamaCppEngine implements Engine {
       ...toLlamaSampling(sampling),
       stream: false,
       ...idFields,
+      ...(request.token_logprobs && { top_logprobs: Math.max(idFields.top_logprobs, request.token_logprobs.top) }),
     };
   }
 
@@ -150,7 +153,7 @@ class LlamaCppEngine implements Engine {
     }
   }
 
-  *#events(reply: LlamaCppReply, prompt: number[] | null): Generator<SampleEvent> {
+  *#events(reply: LlamaCppReply, prompt: number[] | null, asked: SampleRequest["token_logprobs"]): Generator<SampleEvent> {
     const choice = reply.choices[0];
     if (!choice) throw new AlidadeError("engine_error", `the engine at ${this.baseUrl} answered without a choice`);
     const verbose = reply.__verbose ?? null;
@@ -158,8 +161,11 @@ class LlamaCppEngine implements Engine {
     if (prompt) yield { type: "prompt", token_ids: prompt };
     yield* messageEvents(choice.message, choice.message.reasoning_content);
     const ids = verbose?.tokens ?? [];
-    const aligned = alignById(ids, choice.logprobs?.content ?? []);
-    if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null) };
+    const entries = choice.logprobs?.content ?? [];
+    const aligned = alignById(ids, entries);
+    const placed = asked ? placeById(ids, entries) : null;
+    const tokens = placed && withOwnBytes(placed.map((entry, at) => fromChatEntry(ids[at] ?? null, entry ?? {}, asked?.top ?? 0)));
+    if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null), ...(tokens && { tokens }) };
     const complaints = [
       aligned === null && "logprobs of other ids than it sampled",
       verbose?.truncated && "an answer to a prompt that it had truncated",

@@ -37,6 +37,7 @@ export const sglang: EngineKind = {
 class SglangEngine implements Engine {
   readonly name = "sglang";
   readonly takesPrompts = true;
+  readonly tellsTokens = true;
   readonly #client: EngineClient;
   #wording = plainWording;
 
@@ -172,6 +173,7 @@ class SglangEngine implements Engine {
       rid: request.call_id,
       ...(request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...idFields,
+      ...(request.token_logprobs && { top_logprobs: request.token_logprobs.top }),
     };
   }
 
@@ -241,6 +243,7 @@ function toGenerate(request: SampleRequest, prompt: Prompt): Record<string, unkn
     ...("text" in prompt ? { text: prompt.text } : { input_ids: prompt.token_ids, token_ids_logprob: [largest(prompt.token_ids)] }),
     sampling_params: toGenerateSampling(request.sampling),
     return_logprob: true,
+    ...(request.token_logprobs && { return_text_in_logprobs: true, top_logprobs_num: request.token_logprobs.top }),
     return_prompt_token_ids: true,
     stream: false,
     rid: request.call_id,

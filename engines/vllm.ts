@@ -58,6 +58,7 @@ const tokensAChunk = 64;
 class VllmEngine implements Engine {
   readonly name = "vllm";
   readonly takesPrompts = true;
+  readonly tellsTokens = true;
   readonly #client: EngineClient;
   /** Found by the probe: many templates skip a `developer` turn without a word, and with it the harness's instructions. */
   #wording = plainWording;
@@ -110,7 +111,7 @@ class VllmEngine implements Engine {
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
-    const reader = new ChunkReader(this.baseUrl);
+    const reader = new ChunkReader(this.baseUrl, request.token_logprobs);
     const frames = new SseDecoder();
     const sampled: number[] = [];
     // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.
@@ -228,7 +229,7 @@ class VllmEngine implements Engine {
       stream_options: { include_usage: true },
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
-      ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: 0, ...pace(request) } : {}),
+      ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: request.token_logprobs?.top ?? 0, ...pace(request) } : {}),
     };
     const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
     return chatRequestJson(fields, { ...request, more }, this.#wording);
@@ -268,7 +269,7 @@ class VllmEngine implements Engine {
       stream: true,
       stream_options: { include_usage: true },
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
-      ...(this.#extras ? { return_token_ids: true, logprobs: 0, ...pace(request) } : {}),
+      ...(this.#extras ? { return_token_ids: true, logprobs: request.token_logprobs?.top ?? 0, ...pace(request) } : {}),
     };
   }
 

@@ -3,6 +3,7 @@
  * Order is meaning: messages and parts stay in the order of the wire.
  */
 import { z } from "zod";
+import type { SampledToken } from "./sampled-token.ts";
 
 /** A JSON object as it is. zod's own record would drop a key named `__proto__`, which a model may have written. */
 export const JsonObject = z.custom<Record<string, unknown>>(
@@ -143,6 +144,8 @@ export type NeutralRequest = {
   /** The sampling of the request; the effective sampling is on the call. */
   sampling: Sampling;
   stream: boolean;
+  /** The answer shows the sampled tokens with their logprobs, and so many of the likeliest others. Absent: it does not. */
+  token_logprobs?: { top: number };
   /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
   native: Record<string, unknown>;
   /**
@@ -173,6 +176,8 @@ export type Turn = {
   /** The stop string or stop token id that ended it; null is the end-of-turn token or unknown. */
   stop: string | number | null;
   usage: Usage;
+  /** All that were sampled. Absent: the request did not ask for them, or the engine did not tell them all. */
+  tokens?: SampledToken[];
 };
 
 /** The concatenated text parts of a message: what a template prints as its content. */

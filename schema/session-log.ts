@@ -10,6 +10,7 @@ import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, 
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
 import { RewardComponent } from "./reward-component.ts";
+import { SampledToken } from "./sampled-token.ts";
 import { Budgets, RequestClass, SessionSpec } from "./session-spec.ts";
 
 /** Raised when a reader of an older version would misread what we write. */
@@ -210,6 +211,8 @@ export const CallFinished = z.strictObject({
   /** One logprob for each sampled id, in nats; null for a missing one. The whole list is null where the engine gave none. */
   logprobs: Logprobs.nullable(),
   logprob_semantics: LogprobSemantics,
+  /** One for each sampled id, for the answer. Absent: the request did not ask for them, or the engine did not tell them all. */
+  tokens: z.array(SampledToken).optional(),
   /** Why there are no ids or no logprobs. */
   missing: z.string().nullable(),
   message: Message.nullable(),

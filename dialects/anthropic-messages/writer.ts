@@ -56,6 +56,9 @@ export class MessagesWriter implements StreamWriter {
         return this.#text("thinking", event.text);
       case "tool-call":
         return this.#toolCall(event);
+      // No request here can ask for them.
+      case "tokens":
+        return [];
       case "end":
         return this.#finish(event);
     }

@@ -1,6 +1,7 @@
 /** A generateContent request as the neutral one. Model and stream come from the address. */
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
+import { maxAlternatives } from "../../schema/sampled-token.ts";
 import type { Route } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { parseContents, parseSystem } from "./contents.ts";
@@ -28,6 +29,8 @@ const GenerationConfig = z.looseObject({
   responseMimeType: z.string().nullish(),
   responseModalities: z.array(z.string()).nullish(),
   thinkingConfig: z.looseObject({}).nullish(),
+  responseLogprobs: z.boolean().nullish(),
+  logprobs: z.number().int().min(0).max(maxAlternatives).nullish(),
 });
 type GenerationConfig = z.output<typeof GenerationConfig>;
 
@@ -51,6 +54,7 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
     tool_choice: choice.tool_choice,
     sampling: parseSampling(config),
     stream: body.stream ?? false,
+    ...tokenLogprobs(config),
     native: {
       ...rest(body, mapped),
       ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
@@ -85,6 +89,12 @@ function refuseUnsupported(config: GenerationConfig): void {
       "generationConfig.responseMimeType",
       `only text/plain and application/json are supported, not ${config.responseMimeType}`,
     );
+}
+
+function tokenLogprobs({ responseLogprobs, logprobs: top }: GenerationConfig): Pick<NeutralRequest, "token_logprobs"> {
+  if (responseLogprobs) return { token_logprobs: { top: top ?? 0 } };
+  if (top) throw invalid("generationConfig.logprobs", "is sent without `responseLogprobs: true`; send both");
+  return {};
 }
 
 function parseSampling(config: GenerationConfig): Sampling {

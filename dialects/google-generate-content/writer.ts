@@ -2,12 +2,14 @@
 
 import type { AlidadeError } from "../../errors.ts";
 import type { JsonObject, Usage } from "../../schema/message.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
 import { googleErrorBody } from "./error.ts";
+import { averageLogprob, logprobsResult } from "./logprobs.ts";
 import { camelKeys } from "./wire.ts";
 
 /** Calls end a turn with STOP like words do. */
@@ -23,6 +25,9 @@ export class GenerateContentWriter implements StreamWriter {
   readonly #context: AnswerContext;
   readonly #showsThoughts: boolean;
   #parts: JsonObject[] = [];
+  readonly #tokens: SampledToken[] = [];
+  /** How many of them are in the pieces so far: the next piece brings the others. */
+  #shown = 0;
   #malformed: { part: number; name: string }[] = [];
   /** A thought was sampled, and no call has carried its signature. */
   #owesSignature = false;
@@ -52,6 +57,9 @@ export class GenerateContentWriter implements StreamWriter {
       case "tool-call":
         this.#parts.push(this.#toolCall(event));
         return [this.#piece(this.#parts.slice(-1))];
+      case "tokens":
+        for (const token of event.tokens) this.#tokens.push(token);
+        return [];
       case "end":
         this.#finish = finishReasons[answerable(event.finish_reason)];
         this.#usage = usageOf(event.usage);
@@ -70,7 +78,7 @@ export class GenerateContentWriter implements StreamWriter {
 
   /** The answer as one body, once the end was written. */
   body(): JsonObject {
-    return this.#response(this.#parts);
+    return this.#response(this.#parts, this.#tokens);
   }
 
   #add(part: JsonObject | null): SseFrame[] {
@@ -100,12 +108,21 @@ export class GenerateContentWriter implements StreamWriter {
   }
 
   #piece(parts: JsonObject[]): SseFrame {
-    return { data: JSON.stringify(this.#response(parts)) };
+    const tokens = this.#tokens.slice(this.#shown);
+    this.#shown = this.#tokens.length;
+    return { data: JSON.stringify(this.#response(parts, tokens)) };
   }
 
-  #response(parts: JsonObject[]): JsonObject {
+  #response(parts: JsonObject[], tokens: readonly SampledToken[]): JsonObject {
     const { call_id, created, model } = this.#context;
-    const candidate = { content: { role: "model", parts }, ...(this.#finish !== null && { finishReason: this.#finish }), index: 0 };
+    const average = this.#finish === null ? null : averageLogprob(this.#tokens);
+    const candidate = {
+      content: { role: "model", parts },
+      ...(this.#finish !== null && { finishReason: this.#finish }),
+      ...(tokens.length > 0 && { logprobsResult: logprobsResult(tokens) }),
+      ...(average !== null && { avgLogprobs: average }),
+      index: 0,
+    };
     return {
       candidates: [candidate],
       ...(this.#usage && { usageMetadata: this.#usage }),

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { Alternatives } from "../openai-logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
 import { parseMessages } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
@@ -15,6 +16,8 @@ const Body = z.looseObject({
   parallel_tool_calls: z.boolean().nullish(),
   reasoning_effort: z.string().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: Alternatives,
 });
 
 const mapped = [
@@ -38,6 +41,7 @@ export function parseChat(value: unknown): NeutralRequest {
     tool_choice: choice.tool_choice,
     sampling: parseChatSampling(body),
     stream: body.stream ?? false,
+    ...tokenLogprobs(body),
     native: { ...rest(body, mapped), ...toolNative, ...reasoningField(messages, body.messages) },
   };
 }
@@ -71,6 +75,12 @@ function parseChatSampling(body: z.output<typeof Body>): Sampling {
       reasoning_effort: body.reasoning_effort ?? effortOf(body),
     }),
   };
+}
+
+function tokenLogprobs({ logprobs, top_logprobs: top }: z.output<typeof Body>): Pick<NeutralRequest, "token_logprobs"> {
+  if (logprobs) return { token_logprobs: { top: top ?? 0 } };
+  if (top) throw invalid("top_logprobs", "is sent without `logprobs: true`; send both");
+  return {};
 }
 
 /** Two more spellings in use: `reasoning: {effort}`, and `thinking: {type: "disabled"}` for none. */

@@ -6,6 +6,7 @@ import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
 import { openaiErrorBody } from "../openai-error.ts";
+import { type ShownToken, shownToken } from "../openai-logprobs.ts";
 import { openaiUsage } from "../openai-usage.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
@@ -18,6 +19,9 @@ export class ChatWriter implements StreamWriter {
   /** The chunk of a text of this field, in front of the text and behind it. */
   #form = { field: "", before: "", behind: "" };
   #calls: Record<string, unknown>[] = [];
+  readonly #tokens: ShownToken[] = [];
+  /** How many of them are in the chunks so far: the next chunk brings the others. */
+  #shown = 0;
   #finish: AnswerableFinish | null = null;
   #usage: Record<string, unknown> | null = null;
 
@@ -63,7 +67,7 @@ export class ChatWriter implements StreamWriter {
     };
     return {
       ...this.#head("chat.completion"),
-      choices: [{ index: 0, message, logprobs: null, finish_reason: this.#finish }],
+      choices: [{ index: 0, message, logprobs: logprobsOf(this.#tokens), finish_reason: this.#finish }],
       ...(this.#usage && { usage: this.#usage }),
     };
   }
@@ -78,6 +82,9 @@ export class ChatWriter implements StreamWriter {
         return this.#piece(this.#reasoningField, event.text);
       case "tool-call":
         return [this.#toolCall(event)];
+      case "tokens":
+        for (const token of event.tokens) this.#tokens.push(shownToken(token));
+        return [];
       case "end":
         return this.#end(event);
     }
@@ -86,6 +93,7 @@ export class ChatWriter implements StreamWriter {
   /** The chunk of a token: nothing of it but the text differs from the one before. */
   #piece(field: string, text: string): SseFrame[] {
     if (text === "") return [];
+    if (this.#shown < this.#tokens.length) return [this.#chunk({ [field]: text })];
     if (this.#form.field !== field) {
       const { data } = this.#chunk({ [field]: "" });
       // There is no text behind the delta, so these are its quotation marks.
@@ -119,11 +127,18 @@ export class ChatWriter implements StreamWriter {
   }
 
   #chunk(delta: Record<string, unknown>, finish: AnswerableFinish | null = null): SseFrame {
-    const choices = [{ index: 0, delta, logprobs: null, finish_reason: finish }];
+    const logprobs = logprobsOf(this.#tokens.slice(this.#shown));
+    this.#shown = this.#tokens.length;
+    const choices = [{ index: 0, delta, logprobs, finish_reason: finish }];
     return { data: JSON.stringify({ ...this.#head("chat.completion.chunk"), choices }) };
   }
 
   #head(object: string): Record<string, unknown> {
     return { id: `chatcmpl-${this.#context.call_id}`, object, created: this.#context.created, model: this.#context.model };
   }
+}
+
+/** Every sampled token, also of reasoning, of calls and of the end, as engines with this route list them. */
+function logprobsOf(tokens: readonly ShownToken[]): Record<string, unknown> | null {
+  return tokens.length === 0 ? null : { content: tokens, refusal: null };
 }

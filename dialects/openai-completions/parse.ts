@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { NeutralRequest, Prompt } from "../../schema/message.ts";
 import { checked, invalid, isObject, rest } from "../edge.ts";
+import { Alternatives } from "../openai-logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
 
 const Body = z.looseObject({
@@ -9,6 +10,7 @@ const Body = z.looseObject({
   model: z.string(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  logprobs: Alternatives,
 });
 
 /** No tokenizer has more. An engine that echoed a larger id would be taken for one that is broken, by a client's doing. */
@@ -27,6 +29,7 @@ export function parseCompletion(value: unknown): NeutralRequest {
     tool_choice: null,
     sampling: parseSampling(body),
     stream: body.stream ?? false,
+    ...(body.logprobs != null && { token_logprobs: { top: body.logprobs } }),
     native: rest(body, ["model", "prompt", "stream", ...samplingKeys]),
   };
 }
@@ -41,7 +44,7 @@ function parsePrompt(value: unknown, at: string): Prompt {
   return parsePrompt(value[0], `${at}[0]`);
 }
 
-/** What would change the meaning of the answer, with what is understood. `logprobs` only asks for more of it, and is left out. */
+/** What would change the meaning of the answer, with what is understood. */
 function refuseUnsupported(body: Record<string, unknown>): void {
   for (const field of ["n", "best_of"]) {
     const count = body[field];

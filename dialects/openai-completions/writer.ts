@@ -1,15 +1,22 @@
 /** A text completion, chunk by chunk or whole. */
 import type { AlidadeError } from "../../errors.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 import { openaiUsage } from "../openai-usage.ts";
+import { toLogprobs } from "./logprobs.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
 export class CompletionWriter implements StreamWriter {
   readonly #context: AnswerContext;
   #text = "";
+  readonly #tokens: SampledToken[] = [];
+  /** How many of them are in the chunks so far: the next chunk brings the others. */
+  #shown = 0;
+  /** Where the next of them stands in the text that all spell. */
+  #offset = 0;
   #finish: AnswerableFinish | null = null;
   #usage: Record<string, unknown> | null = null;
 
@@ -29,6 +36,9 @@ export class CompletionWriter implements StreamWriter {
       // A plain completion has no calls; if an engine parses one, it is written as text.
       case "tool-call":
         return this.#say(event.arguments);
+      case "tokens":
+        for (const token of event.tokens) this.#tokens.push(token);
+        return [];
       case "end":
         return this.#end(event);
     }
@@ -46,7 +56,7 @@ export class CompletionWriter implements StreamWriter {
 
   /** The answer as one body, once the end was written. */
   body(): Record<string, unknown> {
-    return { ...this.#piece(this.#text), ...(this.#usage && { usage: this.#usage }) };
+    return { ...this.#piece(this.#text, this.#tokens, 0), ...(this.#usage && { usage: this.#usage }) };
   }
 
   #say(text: string): SseFrame[] {
@@ -65,11 +75,16 @@ export class CompletionWriter implements StreamWriter {
   }
 
   #chunk(text: string): SseFrame {
-    return { data: JSON.stringify(this.#piece(text)) };
+    const tokens = this.#tokens.slice(this.#shown);
+    const piece = this.#piece(text, tokens, this.#offset);
+    this.#shown = this.#tokens.length;
+    this.#offset += tokens.reduce((sum, token) => sum + token.text.length, 0);
+    return { data: JSON.stringify(piece) };
   }
 
-  #piece(text: string): Record<string, unknown> {
-    return { ...this.#head(), choices: [{ index: 0, text, logprobs: null, finish_reason: this.#finish }] };
+  #piece(text: string, tokens: readonly SampledToken[], from: number): Record<string, unknown> {
+    const logprobs = tokens.length === 0 ? null : toLogprobs(tokens, from);
+    return { ...this.#head(), choices: [{ index: 0, text, logprobs, finish_reason: this.#finish }] };
   }
 
   #head(): Record<string, unknown> {

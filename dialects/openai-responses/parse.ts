@@ -4,6 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
+import { Alternatives } from "../openai-logprobs.ts";
 import { asCompaction, compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";
@@ -20,6 +21,8 @@ const Body = z.looseObject({
   max_output_tokens: z.number().int().positive().nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   reasoning: z.looseObject({ effort: z.string().nullish() }).nullish(),
+  include: z.array(z.string()).nullish(),
+  top_logprobs: Alternatives,
   text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
 });
 
@@ -52,6 +55,7 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
     tool_choice: choice.tool_choice,
     sampling: parseSampling(body),
     stream: !compacts && (body.stream ?? false),
+    ...(!compacts && tokenLogprobs(body)),
     ...(compacted_in !== null && { compacted_in }),
     ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
@@ -98,6 +102,14 @@ function parseSampling(body: z.output<typeof Body>): Sampling {
       response_format: responseFormat(body.text?.format),
     }),
   };
+}
+
+const withLogprobs = "message.output_text.logprobs";
+
+function tokenLogprobs({ include, top_logprobs: top }: z.output<typeof Body>): Pick<NeutralRequest, "token_logprobs"> {
+  if (include?.includes(withLogprobs)) return { token_logprobs: { top: top ?? 0 } };
+  if (top) throw invalid("top_logprobs", `is sent without "${withLogprobs}" in \`include\`; send both`);
+  return {};
 }
 
 /** Chat's shape is the one that engines take: there the schema is one level deeper. */

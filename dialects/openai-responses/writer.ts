@@ -2,12 +2,15 @@
 
 import type { AlidadeError } from "../../errors.ts";
 import type { JsonObject } from "../../schema/message.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
+import { shownToken } from "../openai-logprobs.ts";
 import { callItem } from "./call-item.ts";
 import { itemId } from "./item-id.ts";
 import { failure, responseObject, usageOf } from "./response-object.ts";
+import { tokensOfText } from "./text-tokens.ts";
 
 /** The item that deltas go to. A tool call is never one: it comes whole. */
 type OpenItem = { kind: "msg" | "rs"; id: string; text: string };
@@ -16,10 +19,14 @@ type OpenItem = { kind: "msg" | "rs"; id: string; text: string };
 const forms = {
   msg: {
     event: "response.output_text",
-    part: (text: string): JsonObject => ({ type: "output_text", text, annotations: [], logprobs: [] }),
-    extra: { logprobs: [] as unknown[] },
+    part: (text: string, logprobs: unknown[]): JsonObject => ({ type: "output_text", text, annotations: [], logprobs }),
+    extra: (logprobs: unknown[]): JsonObject => ({ logprobs }),
   },
-  rs: { event: "response.reasoning_text", part: (text: string): JsonObject => ({ type: "reasoning_text", text }), extra: {} },
+  rs: {
+    event: "response.reasoning_text",
+    part: (text: string): JsonObject => ({ type: "reasoning_text", text }),
+    extra: (): JsonObject => ({}),
+  },
 };
 
 /** Builds the stream's events, and the same answer as one body: they cannot differ. */
@@ -31,6 +38,8 @@ export class ResponsesWriter implements StreamWriter {
   /** The call that came last: only what follows says whether it was cut off. */
   #call: JsonObject | null = null;
   #output: JsonObject[] = [];
+  /** Those that no text has taken yet. */
+  #tokens: SampledToken[] = [];
   #final: JsonObject | null = null;
 
   constructor(context: AnswerContext) {
@@ -76,6 +85,9 @@ export class ResponsesWriter implements StreamWriter {
         return this.#text("rs", event.text);
       case "tool-call":
         return [...this.#closeItem("completed"), ...this.#toolCall(event)];
+      case "tokens":
+        for (const token of event.tokens) this.#tokens.push(token);
+        return [];
       case "end":
         return this.#end(event);
     }
@@ -93,12 +105,13 @@ export class ResponsesWriter implements StreamWriter {
     this.#open = { kind, id: itemId(kind, this.#context.call_id, this.#output.length), text: "" };
     return [
       this.#frame("response.output_item.added", { output_index: this.#output.length, item: this.#item(this.#open, "in_progress", []) }),
-      this.#frame("response.content_part.added", { ...this.#place(this.#open), part: forms[kind].part("") }),
+      this.#frame("response.content_part.added", { ...this.#place(this.#open), part: forms[kind].part("", []) }),
     ];
   }
 
+  /** Logprobs come with the whole text: only that tells which of the tokens are its own. */
   #delta(open: OpenItem, delta: string): SseFrame {
-    return this.#frame(`${forms[open.kind].event}.delta`, { ...this.#place(open), delta, ...forms[open.kind].extra });
+    return this.#frame(`${forms[open.kind].event}.delta`, { ...this.#place(open), delta, ...forms[open.kind].extra([]) });
   }
 
   #closeItem(status: "completed" | "incomplete"): SseFrame[] {
@@ -107,12 +120,22 @@ export class ResponsesWriter implements StreamWriter {
     if (call !== null) return [this.#done({ ...call, status })];
     if (open === null) return [];
     const form = forms[open.kind];
-    const part = form.part(open.text);
+    const logprobs = this.#takeTokens(open.text).map(shownToken);
+    const part = form.part(open.text, logprobs);
     const frames = [
-      this.#frame(`${form.event}.done`, { ...this.#place(open), text: open.text, ...form.extra }),
+      this.#frame(`${form.event}.done`, { ...this.#place(open), text: open.text, ...form.extra(logprobs) }),
       this.#frame("response.content_part.done", { ...this.#place(open), part }),
     ];
     return [...frames, this.#done(this.#item(open, status, [part]))];
+  }
+
+  /** Those of this text, in order; none where they do not spell it. */
+  #takeTokens(text: string): SampledToken[] {
+    const place = tokensOfText(this.#tokens, text);
+    if (place === null) return [];
+    const own = this.#tokens.slice(place.start, place.end);
+    this.#tokens = this.#tokens.slice(place.end);
+    return own;
   }
 
   #item(open: OpenItem, status: string, content: JsonObject[]): JsonObject {

@@ -8,23 +8,28 @@ export function isMeasured(logprob: unknown): logprob is number {
   return isLogprob(logprob) && logprob > noLogprobBelow;
 }
 
+/** The logprobs of `ids` from such entries; null for one that has none, and for all where the entries belong to something else. */
+export function alignById(ids: readonly number[], entries: readonly { id: number; logprob: number }[]): (number | null)[] | null {
+  return placeById(ids, entries)?.map((entry) => (isMeasured(entry?.logprob) ? entry.logprob : null)) ?? null;
+}
+
 /**
- * Logprobs for `ids` from entries that are a subsequence of them (llama.cpp gives none inside a character of several
+ * The entry of each of `ids`, from entries that are a subsequence of them (llama.cpp gives none inside a character of several
  * bytes, nor for the tokens of a stop string). An entry counts only where it can stand in one place alone; every other
  * id has null. null: the entries are no subsequence, so they belong to something else.
  */
-export function alignById(ids: readonly number[], entries: readonly { id: number; logprob: number }[]): (number | null)[] | null {
+export function placeById<Entry extends { id: number }>(ids: readonly number[], entries: readonly Entry[]): (Entry | null)[] | null {
   const first = earliest(ids, entries);
   if (first === null) return null;
   const last = earliest(ids.toReversed(), entries.toReversed())
     ?.map((at) => ids.length - 1 - at)
     .toReversed();
-  const logprobs = new Array<number | null>(ids.length).fill(null);
-  for (const [index, { logprob }] of entries.entries()) {
+  const placed = new Array<Entry | null>(ids.length).fill(null);
+  for (const [index, entry] of entries.entries()) {
     const at = first[index] as number;
-    if (last?.[index] === at && isMeasured(logprob)) logprobs[at] = logprob;
+    if (last?.[index] === at) placed[at] = entry;
   }
-  return logprobs;
+  return placed;
 }
 
 /** The first place of each entry, in order; null where one finds none. */

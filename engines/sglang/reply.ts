@@ -3,12 +3,14 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { FinishReason } from "../../schema/message.ts";
 import { readJson } from "../../schema/read-json.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import type { WeightSpan } from "../../schema/session-log.ts";
 import { IdText } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";
 import { messageEvents, ReplyMessage } from "../chat/reply.ts";
+import { type SaidToken, sampledToken, withOwnBytes } from "../chat/sampled-tokens.ts";
 import type { SampleEvent, SampleRequest } from "../engine.ts";
 
 /** Throws `engine_error` for what is not of SGLang's shape. */
@@ -49,7 +51,8 @@ function* toEvents(reply: SglangReply, request: SampleRequest): Generator<Sample
   const promptIds =
     request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? IdText.of(request.prompt.token_ids) : undefined);
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
-  if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs };
+  const tokens = request.token_logprobs && tokensOf(meta, request.token_logprobs.top);
+  if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }) };
   const weights = weightsOf(reply, ids.length);
   yield {
     type: "end",
@@ -91,6 +94,14 @@ function sampledOf(
     promptIds && promptComplaint(promptIds, prompt && { token_ids: prompt }),
   ].filter((one) => typeof one === "string");
   return { ids, logprobs, misaligned: complaints.length === 0 ? null : `the engine gave ${complaints.join(", and ")}` };
+}
+
+/** Null where a token has no text. */
+function tokensOf(meta: Choice["meta_info"], top: number): SampledToken[] | null {
+  const said = ([logprob, , text]: z.infer<typeof Pair>): SaidToken => ({ text, logprob });
+  const pairs = meta?.output_token_logprobs ?? [];
+  if (!pairs.every(([, , text]) => typeof text === "string")) return null;
+  return withOwnBytes(pairs.map((pair, at) => sampledToken(pair[1], said(pair), (meta?.output_top_logprobs?.[at] ?? []).map(said), top)));
 }
 
 function finishOf(choice: Choice): FinishReason {

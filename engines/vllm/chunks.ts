@@ -7,9 +7,11 @@ import { AlidadeError } from "../../errors.ts";
 import { argumentsObject } from "../../schema/arguments.ts";
 import type { FinishReason, JsonObject, Usage } from "../../schema/message.ts";
 import { readJson } from "../../schema/read-json.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import { isIds, parseIds } from "../../tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
+import { fromChatEntry, withOwnBytes } from "../chat/sampled-tokens.ts";
 import type { SampleEvent } from "../engine.ts";
 import { refusal } from "../http/refusal.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
@@ -24,6 +26,10 @@ type PendingCall = { index: number; id: string; name: string; arguments: string;
  */
 export class ChunkReader {
   readonly #baseUrl: string;
+  /** How many alternatives a token were asked for; null: none of the tokens is told. */
+  readonly #top: number | null;
+  /** The last token that was told. */
+  #last: SampledToken | undefined;
   #pending: PendingCall | null = null;
   #finish: FinishReason | null = null;
   #stop: string | number | null = null;
@@ -37,8 +43,9 @@ export class ChunkReader {
   /** The stream has ended with its last marker. */
   isDone = false;
 
-  constructor(baseUrl: string) {
+  constructor(baseUrl: string, asked?: { top: number }) {
     this.#baseUrl = baseUrl;
+    this.#top = asked?.top ?? null;
   }
 
   /**
@@ -53,7 +60,7 @@ export class ChunkReader {
     this.isDone = text === doneMarker;
     if (this.isDone) return;
     // What every chunk says of the answer is known from the first.
-    const token = this.#model === null ? null : readTokenChunk(text);
+    const token = this.#model === null || this.#top !== null ? null : readTokenChunk(text);
     if (token) this.#takeToken(token, events);
     else this.#readAny(text, prompt?.ids ?? null, events);
   }
@@ -111,7 +118,7 @@ export class ChunkReader {
   #parse(text: string): JsonObject {
     let value: unknown;
     try {
-      const cut = cutLogprobs(text);
+      const cut = this.#top === null ? cutLogprobs(text) : null;
       value = readJson(cut?.rest ?? text);
       this.#cutLogprobs = cut?.logprobs ?? null;
     } catch {
@@ -141,7 +148,11 @@ export class ChunkReader {
     const text = optional(choice, "text", isString);
     if (text) addText(events, "text-delta", text);
     const ids = optional(choice, "token_ids", isIds);
-    if (ids?.length) addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length));
+    if (ids?.length) {
+      const told = this.#top === null ? null : toTokens(choice, ids, this.#top);
+      addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length), told && withOwnBytes(told, this.#last));
+      this.#last = told?.at(-1);
+    }
     const delta = optional(choice, "delta", isFields);
     if (delta) this.#takeDelta(delta, events);
     const finish = optional(choice, "finish_reason", isString);
@@ -159,7 +170,7 @@ export class ChunkReader {
   }
 
   #takeToken({ kind, text, call, id, logprob }: TokenChunk, events: SampleEvent[]): void {
-    addTokens(events, [id], [logprob]);
+    addTokens(events, [id], [logprob], null);
     if (kind === "arguments") this.#pendingAt(call, events).arguments += text;
     else this.#say(kind, text, events);
   }
@@ -253,10 +264,11 @@ function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", 
   else events.push({ type, text });
 }
 
-function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | null)[]): void {
+function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | null)[], tokens: SampledToken[] | null): void {
   const last = events.findLast((event) => event.type === "tokens");
-  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs });
+  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }) });
   else {
+    if (tokens) last.tokens = [...(last.tokens ?? []), ...tokens];
     for (const id of ids) last.token_ids.push(id);
     for (const logprob of logprobs) last.logprobs.push(logprob);
   }
@@ -272,6 +284,25 @@ function toLogprobs(choice: JsonObject, cut: (number | null)[] | null, count: nu
   return content.map((entry) => {
     const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : entry;
     return isMeasured(logprob) ? logprob : null;
+  });
+}
+
+/** null where the engine told another number of tokens than ids. */
+function toTokens(choice: JsonObject, ids: readonly number[], top: number): SampledToken[] | null {
+  const logprobs = optional(choice, "logprobs", isFields) ?? {};
+  const entries = optional(logprobs, "content", Array.isArray) ?? textEntries(logprobs);
+  if (entries.length !== ids.length || !entries.every(isFields)) return null;
+  return ids.map((id, at) => fromChatEntry(id, entries[at] as JsonObject, top));
+}
+
+/** Text completions have a list for each of their fields, and alternatives by their texts: the sampled one, and then the likeliest. */
+function textEntries(logprobs: JsonObject): JsonObject[] {
+  const [numbers, others] = ["token_logprobs", "top_logprobs"].map((name) => optional(logprobs, name, Array.isArray) ?? []);
+  return (optional(logprobs, "tokens", Array.isArray) ?? []).map((token: unknown, at) => {
+    const listed: unknown = others?.[at];
+    const alternatives = isFields(listed) ? Object.entries(listed).map(([text, logprob]) => ({ token: text, logprob })) : [];
+    const top_logprobs = alternatives.toSorted((one, other) => Number(other.logprob) - Number(one.logprob));
+    return { token, logprob: numbers?.[at], top_logprobs };
   });
 }
 

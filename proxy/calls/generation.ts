@@ -5,7 +5,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine, SampleEvent, SampleRequest } from "../../engines/index.ts";
+import type { SampleEvent, SampleRequest } from "../../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import type { Continued } from "../continuity/continued.ts";
@@ -200,7 +200,7 @@ export class Generation {
     const sample = new Sample(lease, request, this.#engines.bases);
     let failure: AlidadeError | null = null;
     try {
-      assertTakes(lease.engine, request);
+      assertTakes(lease, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
       const toSample = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
@@ -237,13 +237,18 @@ export class Generation {
         this.#sample = sample;
       }
       if (event.type === "tokens") this.sampledTokens += event.token_ids.length;
-      else if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call")
-        // Nearly always it is one: an array that grows takes room for many at once.
-        shown = shown.length === 0 ? [event] : [...shown, event];
+      const live = liveEvent(event);
+      // Nearly always it is one: an array that grows takes room for many at once.
+      if (live !== null) shown = shown.length === 0 ? [live] : [...shown, live];
     }
     if (this.sampledTokens > before) this.#onSampled?.();
     if (shown.length > 0) for (const show of this.#followers) show(shown);
   }
+}
+
+function liveEvent(event: SampleEvent): LiveEvent | null {
+  if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") return event;
+  return event.type === "tokens" && event.tokens ? { type: "tokens", tokens: event.tokens } : null;
 }
 
 function newTry(lease: EngineLease, call_id: string, number: number): Tried {
@@ -267,12 +272,18 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
   };
 }
 
-/** Throws `request_invalid` for a prompt without messages where the engine knows conversations only. */
-function assertTakes(engine: Engine, request: Pick<SampleRequest, "prompt">): void {
+/** Throws `request_invalid` for a prompt without messages where the engine knows conversations only, and for logprobs where it gives none. */
+function assertTakes({ engine, facts }: EngineLease, request: Pick<SampleRequest, "prompt" | "token_logprobs">): void {
   if (request.prompt && !engine.takesPrompts)
     throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {
       param: "prompt",
     });
+  if (request.token_logprobs && !(engine.tellsTokens && facts.logprobs))
+    throw new AlidadeError(
+      "request_invalid",
+      `logprobs: the engine ${engine.name} gives none with its tokens; leave them out, or ask another engine.`,
+      { param: "logprobs" },
+    );
 }
 
 function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {

@@ -41,6 +41,7 @@ function generate(session: Session, { run, bases, identified, admitted }: CallWo
       tools: request.tools,
       tool_choice: begun.tool_choice,
       sampling: begun.effective_sampling,
+      ...(request.token_logprobs && { token_logprobs: request.token_logprobs }),
       call_id: call.id,
       live: session.spec.relay === "live",
     },

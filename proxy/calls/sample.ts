@@ -2,6 +2,7 @@
 import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Message, Part } from "../../schema/message.ts";
+import type { SampledToken } from "../../schema/sampled-token.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import { textOfIds } from "../../tokens/id-text.ts";
 import { GrowingText } from "../../wire/growing-text.ts";
@@ -11,7 +12,9 @@ import { toErrorRecord } from "../session/error-record.ts";
 import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 
 /** What a live relay shows of it. */
-export type LiveEvent = Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>;
+export type LiveEvent =
+  | Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>
+  | { type: "tokens"; tokens: SampledToken[] };
 
 export type SampleResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed"> & {
   /** What `error` is the record of. */
@@ -31,6 +34,7 @@ export class Sample {
   #tookThePrompt = true;
   readonly #sampledIds: number[] = [];
   readonly #logprobs: (number | null)[] = [];
+  readonly #tokens: SampledToken[] = [];
   readonly #parts: Part[] = [];
   /** The last part, where it is text and may go on. */
   #open: { type: "text" | "reasoning"; text: GrowingText } | null = null;
@@ -60,6 +64,7 @@ export class Sample {
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
         for (const logprob of event.logprobs) this.#logprobs.push(logprob);
+        for (const token of event.tokens ?? []) this.#tokens.push(token);
         return true;
       case "text-delta":
       case "reasoning-delta":
@@ -78,11 +83,13 @@ export class Sample {
   /** The turn so far as the events of a live relay. */
   shown(): LiveEvent[] {
     this.#closePart();
-    return this.#parts.flatMap((part): LiveEvent[] => {
+    const tokens: LiveEvent[] = this.#tokens.length > 0 ? [{ type: "tokens", tokens: [...this.#tokens] }] : [];
+    const said = this.#parts.flatMap((part): LiveEvent[] => {
       if (part.type === "tool_call") return [{ type: "tool-call", id: part.id, name: part.name, arguments: part.arguments }];
       if (part.type === "text" || part.type === "reasoning") return [{ type: `${part.type}-delta`, text: part.text }];
       return [];
     });
+    return [...tokens, ...said];
   }
 
   /** An answer that came to its end and is none all the same. */
@@ -108,6 +115,7 @@ export class Sample {
         grammar: this.#grammar,
         ...(this.#grammar && { grammar_logprobs: this.#facts?.grammar_logprobs ?? null }),
       },
+      ...(this.#tokens.length > 0 && this.#tokens.length === this.#sampledIds.length && { tokens: this.#tokens }),
       missing,
       message,
       finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),

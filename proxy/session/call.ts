@@ -61,7 +61,8 @@ export class Call {
   get turn(): Turn | null {
     const { outcome } = this;
     if (!outcome?.message || outcome.error) return null;
-    return { message: outcome.message, finish_reason: outcome.finish_reason, stop: outcome.stop, usage: outcome.usage };
+    const { message, finish_reason, stop, usage, tokens } = outcome;
+    return { message, finish_reason, stop, usage, ...(tokens && { tokens }) };
   }
 
   /** The list that a later call's messages may be a delta of. */

@@ -11,7 +11,7 @@ import { engineNamed, engines } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Tool } from "../../schema/message.ts";
 import { IdText } from "../../tokens/id-text.ts";
-import { encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
+import { decode, encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
 import { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
@@ -57,6 +57,7 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
       const events = await sampleAll(engine);
       const { ids, logprobs } = tokensOf(events);
       assert.deepEqual([facts.token_ids, facts.logprobs, facts.missing === null], [tokens, tokens, tokens], facts.missing ?? "");
+      assert.equal(engine.tellsTokens === true, tokens);
       assert.deepEqual(facts.models, ["scripted"]);
       if (!tokens) {
         assert.deepEqual([ids, events.filter((event) => event.type === "prompt")], [[], []]);
@@ -71,6 +72,14 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
       );
       assert.equal(endOf(events).usage.prompt_tokens, prompt.length);
       assert.equal(endOf(events).usage.sampled_tokens, ids.length);
+      const told = (await sampleAll(engine, { token_logprobs: { top: 1 } })).flatMap((event) =>
+        event.type === "tokens" ? (event.tokens ?? []) : [],
+      );
+      assert.deepEqual(
+        told.map(({ id, text, bytes, logprob }) => [id, text, String(Buffer.from(bytes ?? [])), logprob]),
+        ids.map((id, at) => [id, decode([id]), decode([id]), logprobs[at]]),
+      );
+      assert.ok(told.every(({ top }) => top.length === 1));
     });
   });
 

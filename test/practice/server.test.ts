@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { z } from "zod";
+import { engineNamed } from "../../engines/index.ts";
 import { PracticeModel } from "../../practice/practice-model.ts";
 import { createPracticeServer } from "../../practice/server.ts";
 import { decodeSse } from "../fakes/engines/decode-sse.ts";
@@ -379,4 +380,24 @@ test("the official client streams from it", async () => {
   assert.deepEqual(first.function.name, "bash");
   assert.equal(first.function.arguments, '{"command": "ls"}');
   await assert.rejects(client.chat.completions.create({ model: "x", messages: [{ role: "user", content: "hi" }] }), { status: 404 });
+});
+
+test("logprobs reach a client of the adapter with each token, and a part of a character has no bytes", async () => {
+  const text = "naïve 日本 😀";
+  const adapter = engineNamed("vllm").create({ baseUrl: url, apiKey: null });
+  const request = {
+    model: "practice",
+    messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "Hi" }] }],
+    tools: [],
+    tool_choice: null,
+    sampling: { structured_outputs: { choice: [text] } },
+    call_id: "call1",
+    token_logprobs: { top: 2 },
+  };
+  const events = await Array.fromAsync(adapter.sample(request, AbortSignal.timeout(60_000)));
+  await adapter.close();
+  const tokens = events.flatMap((event) => (event.type === "tokens" ? (event.tokens ?? []) : []));
+  const told = tokens.flatMap(({ bytes }) => bytes ?? [0]);
+  assert.match(String(Buffer.from(told)), /^na(\0+|ï)ve (\0+|日)(\0+|本) \0+<\|im_end\|>$/);
+  assert.ok(tokens.every(({ logprob, top }) => typeof logprob === "number" && top.length > 0));
 });

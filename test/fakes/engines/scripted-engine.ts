@@ -258,8 +258,18 @@ export class ScriptedEngine implements AsyncDisposable {
       }
       const logprob = reply.quirk === "one_null_logprob" && index === 0 ? null : logprobOf(id, prompt.length + index);
       const piece = isChat
-        ? { delta: index === 0 ? deltas : {}, logprobs: { content: [{ token: decode([id]), logprob }] } }
-        : { text: index === 0 ? (reply.text ?? "") : "", logprobs: { tokens: [decode([id])], token_logprobs: [logprob] } };
+        ? {
+            delta: index === 0 ? deltas : {},
+            logprobs: { content: [{ token: decode([id]), logprob, top_logprobs: alternatives(request.top_logprobs) }] },
+          }
+        : {
+            text: index === 0 ? (reply.text ?? "") : "",
+            logprobs: {
+              tokens: [decode([id])],
+              token_logprobs: [logprob],
+              top_logprobs: [Object.fromEntries(alternatives(request.logprobs).map((one) => [one.token, one.logprob]))],
+            },
+          };
       const chunk = {
         model: "scripted",
         choices: [
@@ -291,6 +301,11 @@ export class ScriptedEngine implements AsyncDisposable {
       });
     outgoing.end("data: [DONE]\n\n");
   }
+}
+
+/** The likeliest tokens are the same at each place. */
+function alternatives(count: unknown): { token: string; logprob: number }[] {
+  return Array.from({ length: typeof count === "number" ? count : 0 }, (_, at) => ({ token: `alternative ${at}`, logprob: -1 - at }));
 }
 
 function deltasOf(reply: ScriptedReply): Record<string, unknown> {

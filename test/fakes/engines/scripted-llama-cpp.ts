@@ -42,7 +42,7 @@ export const llamaCppWire: Wire = {
               id: id + (quirk === "other_ids" ? 1 : 0),
               token: decode([id]),
               logprob,
-              top_logprobs: quirk === "no_top_logprobs" ? [] : [{ id, logprob }],
+              top_logprobs: quirk === "no_top_logprobs" ? [] : [{ id, token: decode([id]), logprob }],
             },
           ];
     });

@@ -33,11 +33,15 @@ export const sglangWire: Wire = {
     const ids = [...encode(said(reply)), ...(reply.finish_reason === "length" ? [] : [endOfTurn])];
     // Temperature is applied before the softmax; a grammar leaves one choice.
     const scale = body.regex === undefined ? ((body.temperature as number | undefined) ?? 1) : 0;
-    const pairs: [number | null, number, null][] = ids.map((id, at) => [logprobOf(id, prompt.length + at) / (scale || Infinity), id, null]);
-    if (quirk === "one_minus_9999") (pairs[0] as [number | null, number, null])[0] = -9999;
+    const pairs = ids.map((id, at): [number | null, number, string] => [
+      logprobOf(id, prompt.length + at) / (scale || Infinity),
+      id,
+      decode([id]),
+    ]);
+    if (quirk === "one_minus_9999" && pairs[0]) pairs[0][0] = -9999;
     if (quirk === "one_pair_less") pairs.pop();
     const type = quirk === "abort" ? "abort" : reply.finish_reason === "length" ? "length" : "stop";
-    const best = pairs.map(([logprob, id]) => [[logprob, id, null]]);
+    const best = pairs.map((pair) => [pair]);
     const meta = {
       id: body.rid,
       finish_reason: { type, ...(type === "stop" ? { matched: reply.stop_reason ?? endOfTurn } : {}) },

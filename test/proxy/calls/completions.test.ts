@@ -24,7 +24,7 @@ test("a prompt of text or of ids reaches the engine as it stands, and what follo
       assert.deepEqual(asked?.prompt, form === "ids" ? encode("Question: 1\nThought:") : "Question: 1\nThought:");
       assert.deepEqual(
         [asked?.messages, asked?.max_tokens, asked?.stop, asked?.return_token_ids, asked?.logprobs],
-        [undefined, 50, ["Observation:"], true, 0],
+        [undefined, 50, ["Observation:"], true, 1],
       );
       // As a program goes on that keeps the ids: with the stop token too.
       const { nodes, calls } = await client.trajectory();
