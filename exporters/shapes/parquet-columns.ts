@@ -41,6 +41,14 @@ const segment = group("element", [
   maybe("reason", text),
 ]);
 
+/** Text by text. */
+const map = (name: string): SchemaElement[] => [
+  { name, repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
+  { name: "key_value", repetition_type: "REPEATED", num_children: 2 },
+  ...value("key", text),
+  ...value("value", text),
+];
+
 const fields = {
   schema_version: (name) => value(name, whole),
   trajectory_id: (name) => value(name, text),
@@ -61,6 +69,15 @@ const fields = {
   position_ids: (name) => list(name, value("element", whole), "OPTIONAL"),
   parent_index: (name) => list(name, value("element", whole), "OPTIONAL"),
   segments: (name) => list(name, segment),
+  harness: (name) => maybe(name, text),
+  harness_version: (name) => maybe(name, text),
+  labels: (name) => map(name),
+  policy_version: (name) => maybe(name, text),
+  policy_step: (name) => maybe(name, large),
+  temperature: (name) => maybe(name, number),
+  status: (name) => value(name, text),
+  stop_reason: (name) => maybe(name, text),
+  seconds: (name) => maybe(name, number),
   reward: (name) => maybe(name, number),
   in_baseline: (name) => value(name, flag),
   weight: (name) => value(name, number),

@@ -1,5 +1,6 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
+import { TrajectoryStatus } from "../../schema/trajectory.ts";
 
 export const FlatSegment = z.strictObject({
   /** Tokens `start` to `end` (exclusive) of the row. */
@@ -26,7 +27,7 @@ export const FlatSegment = z.strictObject({
 });
 
 export const FlatRow = z.strictObject({
-  schema_version: z.literal(2),
+  schema_version: z.literal(3),
   trajectory_id: z.string(),
   session_id: z.string(),
   task_id: z.string().nullable(),
@@ -54,6 +55,20 @@ export const FlatRow = z.strictObject({
   /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */
   parent_index: z.array(z.number().int()).nullable(),
   segments: z.array(FlatSegment),
+  harness: z.string().nullable(),
+  harness_version: z.string().nullable(),
+  /** The session's, as they were given. */
+  labels: z.record(z.string(), z.string()),
+  /** The weights that sampled what is trained here; null where they are several or unknown: `segments` has each. */
+  policy_version: z.string().nullable(),
+  policy_step: z.number().int().nullable(),
+  /** With which what is trained here was sampled; null where there are several, or none is on record. */
+  temperature: z.number().nullable(),
+  status: TrajectoryStatus,
+  /** Why the harness stopped; null: it is not known. */
+  stop_reason: z.string().nullable(),
+  /** From the session's first call to the end of its last one; null where none ended. */
+  seconds: z.number().nullable(),
   /** The rollout's reward, after a cut-off rule; null: nothing was measured. */
   reward: z.number().nullable(),
   in_baseline: z.boolean(),

@@ -1,7 +1,7 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
 import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
 import type { Policy } from "../../schema/session-log.ts";
-import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
 import type { Standing } from "../trained/loss-rules.ts";
@@ -26,9 +26,14 @@ export class RowWriter {
   readonly #context: RowContext;
   /** By call: one name may have other steps in other calls. */
   readonly #policies = new Map<string, Policy[]>();
+  readonly #temperatures: Map<string, number | null>;
+  readonly #origin: Pick<FlatRow, "harness" | "harness_version" | "labels" | "status" | "stop_reason" | "seconds">;
 
   constructor(context: RowContext) {
     this.#context = context;
+    const { harness, labels, status, stop_reason, calls } = context.trajectory;
+    this.#origin = { harness: harness.name, harness_version: harness.version, labels, status, stop_reason, seconds: secondsOf(calls) };
+    this.#temperatures = new Map(calls.map(({ call_id, sampling }) => [call_id, sampling.temperature ?? null]));
     for (const { call_id, policy } of context.trajectory.calls)
       this.#policies.set(
         call_id,
@@ -59,9 +64,19 @@ export class RowWriter {
       start += piece.to - piece.from;
       ends.push(start - 1);
     }
+    Object.assign(row, this.#sampledBy(row.segments.filter(({ trainable }) => trainable)));
     row.trained_tokens = row.loss_mask.reduce((sum: number, mask) => sum + mask, 0);
     row.weight = rowWeight(this.#context.aggregation, row.trained_tokens, row.rollout_trained_tokens);
     return row;
+  }
+
+  /** What holds for all of these segments. */
+  #sampledBy(trained: FlatSegment[]): Pick<FlatRow, "policy_version" | "policy_step" | "temperature"> {
+    return {
+      policy_version: onlyOne(trained.map(({ policy_version }) => policy_version)),
+      policy_step: onlyOne(trained.map(({ policy_step }) => policy_step)),
+      temperature: onlyOne(trained.map(({ call_id }) => this.#temperatures.get(call_id) ?? null)),
+    };
   }
 
   #emptyRow({ paths, pieces, parents }: Plan, row_index: number, row_count: number): FlatRow {
@@ -70,7 +85,7 @@ export class RowWriter {
     const length = pieceLength(pieces);
     const trained = pieces.findIndex(({ node }) => node.kind === "sampled" && [...paths].some((path) => path.trains(node)));
     return {
-      schema_version: 2,
+      schema_version: 3,
       trajectory_id: trajectory.trajectory_id,
       session_id: trajectory.session_id,
       task_id: trajectory.task.id,
@@ -89,6 +104,10 @@ export class RowWriter {
       position_ids: parents === null ? null : new Array<number>(length),
       parent_index: parents === null ? null : new Array<number>(length),
       segments: [],
+      ...this.#origin,
+      policy_version: null,
+      policy_step: null,
+      temperature: null,
       reward: standing.reward,
       in_baseline: standing.in_baseline,
       weight: 0,
@@ -163,4 +182,16 @@ function firstTokens(pieces: RowPiece[], limit: number): RowPiece[] {
     left -= to - piece.from;
   }
   return out;
+}
+
+function onlyOne<T>(values: T[]): T | null {
+  const [first = null, ...others] = new Set(values);
+  return others.length === 0 ? first : null;
+}
+
+function secondsOf(calls: CallRecord[]): number | null {
+  const ends = calls.flatMap(({ times: { finished } }) => finished ?? []);
+  if (ends.length === 0) return null;
+  const earliest = calls.reduce((least, { times }) => Math.min(least, times.begun), Number.POSITIVE_INFINITY);
+  return (ends.reduce((most, end) => Math.max(most, end), 0) - earliest) / 1000;
 }

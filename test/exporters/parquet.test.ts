@@ -30,7 +30,25 @@ test("a number that somebody else gave may be as large as it likes: a step, an a
     log.call({ messages: [user("hi")], policy: { version: "v", step: number } });
     const large = [reconstruct(log.entries, { status: "graded", reward: 1, group: { size: number } })];
     const flat = await flatOf(large);
-    assert.equal(JSON.stringify(flat).split(String(number)).length - 1, 4);
+    assert.equal(JSON.stringify(flat).split(String(number)).length - 1, 5);
     assert.deepEqual(await tableOf(large), flat);
   }
+});
+
+test("a row says of which harness, labels, weights and temperature it is, and how long its session took", async () => {
+  const log = new LogBuilder({ labels: { split: "dev" } });
+  log.call({ messages: [user("hi")], policy: { version: "v", step: 7 } });
+  const trajectory = reconstruct(log.entries, {
+    status: "graded",
+    reward: 1,
+    stop_reason: "exited",
+    harness: { name: "pi", version: "1", config_hash: null },
+  });
+  const [row] = (await tableOf([trajectory])) as Record<string, unknown>[];
+  assert.deepEqual(
+    [row?.harness, row?.harness_version, row?.policy_version, row?.policy_step, row?.temperature, row?.status, row?.stop_reason],
+    ["pi", "1", "v", 7, 1, "graded", "exited"],
+  );
+  assert.deepEqual(row?.labels, { split: "dev" });
+  assert.equal(typeof row?.seconds, "number");
 });

@@ -64,7 +64,7 @@ def dpo(folder):
 
 
 def parquet(folder):
-    return pyarrow.parquet.read_table(f"{folder}/flat.parquet").to_pylist() == list(read(f"{folder}/flat.jsonl"))
+    return pyarrow.parquet.read_table(f"{folder}/flat.parquet").to_pylist(maps_as_pydicts="strict") == list(read(f"{folder}/flat.jsonl"))
 
 
 if __name__ == "__main__":
