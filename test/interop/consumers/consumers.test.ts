@@ -59,8 +59,12 @@ async function ask({ name, format }: Trainer, trajectories: Trajectory[], folder
 
 function trainedTokens({ rows }: Trainer, trajectories: Trajectory[]): number {
   const perRollout = trajectories.map((trajectory) => [...selectRows(trajectory).rows].map((row) => row.trained_tokens));
-  const count = rows === "one" ? (each: number[]) => Math.max(...each) : (each: number[]) => each.reduce((sum, tokens) => sum + tokens, 0);
-  return perRollout.map(count).reduce((sum, tokens) => sum + tokens, 0);
+  const trained = {
+    all: (each: number[]) => each,
+    longest: (each: number[]) => [Math.max(...each)],
+    first: (each: number[]) => each.slice(0, 1),
+  };
+  return perRollout.flatMap(trained[rows]).reduce((sum, tokens) => sum + tokens, 0);
 }
 
 function judge(say: (message: string) => void, answer: Answer, expected: number): void {

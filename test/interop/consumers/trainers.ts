@@ -9,20 +9,23 @@ import { createInterface } from "node:readline";
 import { z } from "zod";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
-/** `rows: one`: the trainer knows one row a rollout, so of several its longest is trained. */
+/**
+ * The rows of a rollout that are trained. `longest`: the trainer knows one row a rollout. `first`: it also wants the prompt
+ * with which the group's rollouts begin, so a row that begins later, where a context broke, is none for it.
+ */
 export const trainers = [
-  { name: "trl", format: "trl-grpo", rows: "one" },
+  { name: "trl", format: "trl-grpo", rows: "longest" },
   { name: "trl_async", format: "trl-async", rows: "all" },
   { name: "openenv", format: "openenv", rows: "all" },
   { name: "verifiers", format: "verifiers", rows: "all" },
   { name: "tinker", format: "tinker", rows: "all" },
-  { name: "nemo_gym", format: "nemo-gym", rows: "one" },
+  { name: "nemo_gym", format: "nemo-gym", rows: "first" },
   { name: "atif", format: "atif", rows: "all" },
   { name: "harbor", format: "harbor", rows: "all" },
   { name: "verl", format: "verl", rows: "all" },
   { name: "skyrl", format: "skyrl", rows: "all" },
-  { name: "openrlhf", format: "openrlhf", rows: "one" },
-  { name: "areal", format: "areal", rows: "one" },
+  { name: "openrlhf", format: "openrlhf", rows: "longest" },
+  { name: "areal", format: "areal", rows: "longest" },
   { name: "agent_lightning", format: "agent-lightning", rows: "all" },
 ] as const;
 
