@@ -8,18 +8,13 @@ import { createHash } from "node:crypto";
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
-import { createGunzip } from "node:zlib";
-import { extract } from "tar-stream";
 import { AlidadeError, messageOf } from "../errors.ts";
-import { insidePath } from "../files/file-tree.ts";
 import { cached } from "../host/cache-folder.ts";
 import { temporary } from "../host/temporary-folder.ts";
+import { readTarball } from "./made/read-tarball.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 
-/** Packages that tasks are made from are small; a larger one is a mistake or an attack. */
-const bounds = { files: 5_000, bytes: 100 * 1024 * 1024 };
 /** A registry that has not answered by then will not. */
 const npmSeconds = 300;
 
@@ -28,17 +23,27 @@ export function packageSource(name: string, version: string, integrity: string, 
   const key = createHash("sha256").update(`${name}@${version} ${integrity}`).digest("hex").slice(0, 32);
   return cached(`sources/${key}`, async (folder) => {
     options.progress?.(`fetching ${name}@${version}`);
-    await using packed = await temporaryFolder();
-    // The spec cannot be read as an option: package names do not begin with a dash, and the row's schema says so.
-    await npm(["pack", `${name}@${version}`, "--pack-destination", packed.path], packed.path, options);
-    const tarball = (await readdir(packed.path)).find((entry) => entry.endsWith(".tgz"));
-    if (!tarball) throw new AlidadeError("pack_failed", `npm packed nothing for ${name}@${version}`);
-    const content = await readFile(join(packed.path, tarball));
-    const found = `sha512-${createHash("sha512").update(content).digest("base64")}`;
+    const content = await packedVersion(name, version, options);
+    const found = integrityOf(content);
     if (found !== integrity)
       throw taskError(`${name}@${version}`, "source.integrity", `the registry's tarball is ${found}, the task pins ${integrity}`);
     await unpack(content, folder);
   });
+}
+
+/** The tarball of a published version, from the user's own registry. Both are of a checked form, without a dash in front. */
+export async function packedVersion(name: string, version: string, options: Pick<LoadOptions, "signal">): Promise<Buffer> {
+  await using packed = await temporaryFolder();
+  // The spec cannot be read as an option: package names do not begin with a dash.
+  await npm(["pack", `${name}@${version}`, "--pack-destination", packed.path], packed.path, options);
+  const tarball = (await readdir(packed.path)).find((entry) => entry.endsWith(".tgz"));
+  if (!tarball) throw new AlidadeError("pack_failed", `npm packed nothing for ${name}@${version}`);
+  return readFile(join(packed.path, tarball));
+}
+
+/** As the registry prints it. */
+export function integrityOf(tarball: Buffer): string {
+  return `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
 }
 
 /** `node_modules` for a folder with package.json and package-lock.json, installed into the cache. */
@@ -60,7 +65,7 @@ export async function installedPackages(manifest: string, options: LoadOptions):
   });
 }
 
-async function npm(args: string[], cwd: string, { signal }: LoadOptions): Promise<void> {
+async function npm(args: string[], cwd: string, { signal }: Pick<LoadOptions, "signal">): Promise<void> {
   const limit = AbortSignal.timeout(npmSeconds * 1_000);
   const child = spawn("npm", [...args, "--loglevel=error"], {
     cwd,
@@ -85,28 +90,10 @@ async function npm(args: string[], cwd: string, { signal }: LoadOptions): Promis
   if (code !== 0) throw new AlidadeError("pack_failed", `npm ${args.join(" ")} ended with ${code}: ${errors.trim()}`);
 }
 
-/** Regular files only, and the registry's outer folder dropped. */
 async function unpack(tarball: Buffer, folder: string): Promise<void> {
-  const entries = Readable.from([tarball])
-    .pipe(createGunzip())
-    .on("error", (error) => entries.destroy(error))
-    .pipe(extract());
-  let [files, bytes] = [0, 0];
-  for await (const entry of entries) {
-    const { name, type, size = 0, mode = 0 } = entry.header;
-    const path = insidePath(name.split("/").slice(1).join("/"));
-    if (type === "file" && path !== null) {
-      files++;
-      bytes += size;
-      if (files > bounds.files || bytes > bounds.bytes)
-        throw new AlidadeError("task_invalid", `the package is larger than ${bounds.files} files or ${bounds.bytes} bytes`);
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry) chunks.push(chunk as Buffer);
-      await mkdir(dirname(join(folder, path)), { recursive: true });
-      await writeFile(join(folder, path), Buffer.concat(chunks), { mode: mode & 0o111 ? 0o755 : 0o644 });
-    } else {
-      entry.resume();
-    }
+  for (const { path, content, mode } of await readTarball(tarball)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content, { mode });
   }
 }
 

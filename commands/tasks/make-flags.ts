@@ -18,7 +18,6 @@ export type MakeFlags = {
   parser: string;
   image?: string;
   tests?: string[];
-  limit?: number;
   out?: string;
   testSeconds: number;
   memoryMb: number;
@@ -35,7 +34,6 @@ export function addMakeFlags(command: Command): Command {
       ...all,
       glob,
     ])
-    .option("--limit <number>", "stop at this many tasks in <out>", toNumber)
     .option("-o, --out <folder>", "folder for the tasks; left out: tasks-<name>")
     .option("--test-seconds <number>", "seconds that the tests may run", toNumber, 300)
     .option("--memory-mb <number>", "memory that they may take", toNumber, 2048)
@@ -55,12 +53,11 @@ export async function makeOf(flags: MakeFlags, owner: Owner, signal: AbortSignal
     test_seconds: wholeNumber(flags.testSeconds, "test-seconds"),
     memory_mb: wholeNumber(flags.memoryMb, "memory-mb"),
   };
-  const limit = flags.limit === undefined ? Number.POSITIVE_INFINITY : wholeNumber(flags.limit, "limit");
   const { backend, reason } = await pickBackend("docker", signal, { docker_engines: flags.dockerEngine });
   say(`  ${reason}`);
   const progress = (line: string): void => say(`  ${line}`);
-  const run = (candidates: AsyncIterable<CandidateFix>, place: Pick<MakeOptions, "out" | "source">) =>
-    makeTasks(candidates, { ...place, how, limit, backend, owner, signal, progress });
+  const run = (candidates: AsyncIterable<CandidateFix>, place: Pick<MakeOptions, "out" | "source" | "limit">) =>
+    makeTasks(candidates, { ...place, how, backend, owner, signal, progress });
   return { how, run };
 }
 
@@ -70,7 +67,7 @@ function parserOf(name: string): HowTested["parser"] {
   throw new AlidadeError("config_invalid", `--parser ${result.error.issues[0]?.message}`, { param: "parser" });
 }
 
-function wholeNumber(value: number, flag: string): number {
+export function wholeNumber(value: number, flag: string): number {
   if (Number.isInteger(value) && value >= 1) return value;
   throw new AlidadeError("config_invalid", `--${flag} is ${value}: give a whole number of 1 or more`, { param: flag });
 }

@@ -15,6 +15,7 @@ import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-fl
 import { toMatch } from "../overview/filters.ts";
 import { terminal } from "../terminal.ts";
 import { fromGit } from "./from-git.ts";
+import { fromVersions } from "./from-versions.ts";
 
 type TaskTest = (task: Task) => boolean;
 type TasksFlags = {
@@ -34,6 +35,7 @@ const trainers = promptFormats.map(({ name }) => name).join(", ");
 export function tasks(program: Command): void {
   const command = program.command("tasks").enablePositionalOptions();
   fromGit(command);
+  fromVersions(command);
   command
     .description(
       "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",

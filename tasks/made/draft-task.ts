@@ -5,13 +5,14 @@ import { stringify } from "yaml";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { matchesAny } from "../../files/file-tree.ts";
 import { patchedPaths } from "../../files/parse-patch.ts";
-import { parserNamed } from "../../graders/parsers/index.ts";
+import { parserOf } from "../../graders/parsers/index.ts";
 import type { ReportParser } from "../../graders/parsers/report-parser.ts";
 import { nodeInside } from "../../sandboxes/node-mount.ts";
 import { nodeWord } from "../node-environment.ts";
 import type { Fix } from "./fix.ts";
 import { instructionOf, leaksOf } from "./instruction.ts";
 import { NoTask } from "./no-task.ts";
+import { testCommand } from "./test-command.ts";
 
 export type HowTested = {
   /** A line for sh, run in the work. */
@@ -44,23 +45,26 @@ export async function writeTaskFile(folder: string, fix: Fix, how: HowTested, re
 }
 
 function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
-  const instruction = instructionOf(fix.message, leaksOf(fix.tests, required.fail_to_pass));
+  const instruction = fix.instruction ?? instructionOf(fix.message, leaksOf(fix.tests, required.fail_to_pass));
   if (instruction === null) throw new NoTask("no_message", "each line that is left names the hidden tests");
-  const parser = parserNamed(how.parser);
+  const command = testCommand(how.test);
+  const parser = parserOf({ parser: how.parser, command });
+  // Node.js for our runners that are written for it; images have a Python of their own.
+  const needsNode = parser.runner !== null && parser.language !== "python";
   return {
     task_id: fix.task_id,
     instruction,
     environment: {
       ...(how.image !== null && { image: how.image }),
       files: "files",
-      ...(parser.runner !== null && { mounts: { [nodeInside]: nodeWord } }),
+      ...(needsNode && { mounts: { [nodeInside]: nodeWord } }),
       conceal: ["sh", "-c", oneCommit],
     },
     limits: { grade_seconds: how.test_seconds, memory_mb: how.memory_mb },
     grader: {
       kind: "tests",
       parser: how.parser,
-      command: ["sh", "-c", how.test],
+      command,
       tests: "tests",
       ...(fix.removed_tests !== "" && { test_patch: fix.removed_tests }),
       ...required,

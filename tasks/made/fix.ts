@@ -13,6 +13,8 @@ export type Fix = {
   gold: string;
   /** What its authors say of it; names of tests are left out of what an agent reads. */
   message: string;
+  /** What the agent is told, in the user's own words. Left out: it is made of the message. */
+  instruction?: string;
   data_source: string;
   labels: Record<string, string>;
 };

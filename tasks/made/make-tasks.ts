@@ -19,8 +19,8 @@ export type MakeOptions = {
   /** The repository or the package, in words that are the same the next time. */
   source: string;
   how: HowTested;
-  /** Tasks in `out` after which no more changes are tried. */
-  limit: number;
+  /** Tasks in `out` after which no more changes are tried; left out: all are. */
+  limit?: number | undefined;
   backend: Pick<SandboxBackend, "create" | "prepare">;
   /** Labels of the sandboxes, for the reaper. */
   owner: { run_id: string; owner: string };
@@ -33,7 +33,7 @@ const drafts = ".drafts";
 
 /** All that was ever tried for this folder. What the machine fails at ends it and is not remembered. */
 export async function makeTasks(candidates: AsyncIterable<CandidateFix>, options: MakeOptions): Promise<TriedFix[]> {
-  const { out, source, how, limit, signal } = options;
+  const { out, source, how, limit = Number.POSITIVE_INFINITY, signal } = options;
   await mkdir(out, { recursive: true });
   await using _lock = await lockFile(join(out, ".lock"), { signal, onBusy: refuseBusy(out) });
   const tried = await TriedFixes.open(out, { source, ...how, tests: [...how.tests] });

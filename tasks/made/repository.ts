@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 import { rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { AlidadeError } from "../../errors.ts";
-import { insidePath } from "../../files/file-tree.ts";
+import { insidePath, type TreeFile } from "../../files/file-tree.ts";
 import { ownedFolder, temporary } from "../../host/temporary-folder.ts";
 import { NoTask } from "./no-task.ts";
 import { fetching, runGit } from "./run-git.ts";
@@ -46,6 +46,28 @@ export class Repository implements AsyncDisposable {
       return new Repository(withoutPassword(place), join(folder, "copy"), signal);
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /** A repository of two commits, with these trees; the second one has the message. */
+  static async ofTrees(
+    name: string,
+    trees: readonly [TreeFile[], TreeFile[]],
+    message: string,
+    owner: { run_id: string; owner: string },
+    signal: AbortSignal,
+  ): Promise<Repository> {
+    const folder = await ownedFolder(temporary.repository, { ...owner, lease: Date.now() + leaseMs });
+    const repository = new Repository(name, join(folder, "copy"), signal);
+    try {
+      await runGit(["init", "--bare", "--quiet", "--template=", repository.#folder], { signal });
+      const stdin = Buffer.concat(trees.flatMap((files, at) => commitStream(files, at === 0 ? "The first version" : message)));
+      await repository.#git(["fast-import", "--quiet"], undefined, stdin);
+      await repository.#git(["symbolic-ref", "HEAD", importedRef]);
+      return repository;
+    } catch (error) {
+      await repository[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -122,13 +144,30 @@ export class Repository implements AsyncDisposable {
     return { date: printed.slice(0, end), text: printed.slice(end + 1) };
   }
 
-  #git(args: string[], most_bytes?: number, stdin?: string): Promise<Buffer> {
+  #git(args: string[], most_bytes?: number, stdin?: string | Buffer): Promise<Buffer> {
     return runGit(["--git-dir", this.#folder, ...args], { signal: this.#signal, most_bytes, stdin });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(join(this.#folder, ".."), { recursive: true, force: true });
   }
+}
+
+const importedRef = "refs/heads/main";
+
+/** A commit of whole trees, as git fast-import reads it. https://git-scm.com/docs/git-fast-import */
+function commitStream(files: TreeFile[], message: string): Buffer[] {
+  const text = Buffer.from(message);
+  const head = `commit ${importedRef}\ncommitter task <task@localhost> 0 +0000\ndata ${text.length}\n`;
+  const each = files.flatMap(({ path, content, mode }) => [
+    Buffer.from(`M ${mode & 0o111 ? "100755" : "100644"} inline ${quotedPath(path)}\ndata ${content.length}\n`),
+    ...[content, Buffer.from("\n")],
+  ]);
+  return [Buffer.from(head), text, Buffer.from("\ndeleteall\n"), ...each];
+}
+
+function quotedPath(path: string): string {
+  return `"${path.replace(/["\\]/g, "\\$&").replaceAll("\n", "\\n")}"`;
 }
 
 function isHere(path: string): Promise<boolean> {
@@ -182,10 +221,15 @@ function modeOf(mode: string): number {
 /** File systems take names of 255 bytes and paths of 4096, of which our own folder needs a part. */
 const longest = { name: 255, path: 2_000 };
 
-/** null: it leads out of its tree or into git's own folder, or no file system takes it. */
+/** null: it is no path of UTF-8 that can be written. */
 function pathOf(bytes: Buffer | undefined): string | null {
-  if (bytes === undefined || !isUtf8(bytes) || bytes.length > longest.path) return null;
-  const path = insidePath(bytes.toString("utf8"));
-  const names = path?.split("/") ?? [];
-  return names.some((name) => name.toLowerCase() === ".git" || Buffer.byteLength(name) > longest.name) ? null : path;
+  if (bytes === undefined || !isUtf8(bytes)) return null;
+  const path = bytes.toString("utf8");
+  return isWritable(path) ? path : null;
+}
+
+/** Whether a path stays in its tree, out of git's own folder, and file systems take it. */
+export function isWritable(path: string): boolean {
+  if (insidePath(path) === null || path.length > longest.path) return false;
+  return !path.split("/").some((name) => name.toLowerCase() === ".git" || Buffer.byteLength(name) > longest.name);
 }

@@ -9,7 +9,7 @@ export type GitOptions = {
   signal: AbortSignal;
   /** Bytes that it may print; what prints more is ended. */
   most_bytes?: number;
-  stdin?: string;
+  stdin?: string | Buffer;
   env?: NodeJS.ProcessEnv;
 };
 
