@@ -116,7 +116,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
       if (options.rebuild) await proxy.sessions.rebuild();
       proxy.url = await proxy.#listener.listen(options.host ?? "127.0.0.1", options.port ?? 0);
       if (options.controlToken) {
-        proxy.#control = new ControlListener(proxy, options.controlToken);
+        proxy.#control = new ControlListener(proxy, options.controlToken, options.version);
         proxy.controlUrl = await proxy.#control.listen("127.0.0.1", options.controlPort ?? 0);
       }
       return proxy;

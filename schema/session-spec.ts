@@ -102,36 +102,42 @@ export type SessionOptions = z.infer<typeof SessionOptions>;
 
 /** What a session is; given when it is opened and never changed: its place among others, what its client is, and the options. */
 export const SessionSpec = z.strictObject({
-  task_id: z.string().nullable().default(null),
-  group_id: z.string().nullable().default(null),
-  sample_index: z.number().int().nullable().default(null),
-  rollout_id: z.string().nullable().default(null),
-  attempt: z.number().int().positive().default(1),
-  /**
-   * The name of this session among several sessions of one rollout (the agents of a team). They share the rollout's reward,
-   * count once in its group's baseline and are exported together, each as the agent of this name.
-   */
+  task_id: z.string().nullable().default(null).describe("the task that its rollout works on"),
+  group_id: z.string().nullable().default(null).describe("rollouts with one baseline: those of one task"),
+  sample_index: z.number().int().nullable().default(null).describe("the rollout's place in its group, from 0"),
+  rollout_id: z.string().nullable().default(null).describe("the rollout's name; it finds the session as its own id does"),
+  attempt: z.number().int().positive().default(1).describe("which attempt at the rollout it is; default: the next one"),
   member: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits, points, hyphens and underscores")
     .nullable()
-    .default(null),
-  harness: z.string().nullable().default(null),
-  /** The client is hostile input, as each agent of a rollout is: its requests to proxy, engine and machine are bounded. */
-  sandboxed: z.boolean().default(false),
-  /**
-   * Kinds of side call that the harness is known to make besides `main`; any other kind is recorded as main. null: all
-   * kinds (an open session), or none (a sandboxed one).
-   */
-  known_classes: z.array(RequestClass).nullable().default(null),
-  /** Names of the dialects in which its client may ask and be answered; another one is refused. null: all of them. */
+    .default(null)
+    .describe(
+      "its name among the sessions of one rollout (agents of a team): they share the reward, count once in the baseline and are exported together",
+    ),
+  harness: z.string().nullable().default(null).describe("the name of the program that asks, for the record"),
+  sandboxed: z
+    .boolean()
+    .default(false)
+    .describe("the client is hostile, as each agent of a rollout is: what it may ask of proxy, engine and machine is bounded"),
+  known_classes: z
+    .array(RequestClass)
+    .nullable()
+    .default(null)
+    .describe(
+      "kinds of side call that the harness makes besides `main`, any other is recorded as main; null: all kinds, or none where it is sandboxed",
+    ),
   dialects: z
     .array(z.string().min(1, "give the name of a dialect"))
     .min(1, "name a dialect, or give null for all")
     .nullable()
-    .default(null),
-  labels: z.record(z.string(), z.string()).default({}),
-  relay: z.enum(["buffered", "live"]).default("buffered"),
+    .default(null)
+    .describe("the dialects in which it may ask; another one is refused; null: all"),
+  labels: z.record(z.string(), z.string()).default({}).describe("words of your own, by which sessions are found and rows are told apart"),
+  relay: z
+    .enum(["buffered", "live"])
+    .default("buffered")
+    .describe("buffered: an answer is given when it is whole and recorded; live: as it is sampled"),
   ...SessionOptions.shape,
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;

@@ -1,12 +1,11 @@
 /** The control listener's routes for engines and for the fence around a weight update. */
-import type { IncomingMessage } from "node:http";
-import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { engineNamed, whyNoEngineUrl } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { Policy } from "../../schema/session-log.ts";
-import { body, type ControlEnv } from "./control-body.ts";
+import type { EnginePool } from "../pool/engine-pool.ts";
 import type { Controlled } from "./controlled.ts";
+import { defineRoute, type ListenerRoute, nothing } from "./route.ts";
 
 /** A day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
 const maxSeconds = 86_400;
@@ -42,7 +41,8 @@ const AddEngine = z.strictObject({
 const Seconds = z.number().min(0).max(maxSeconds);
 const Names = z.array(z.string()).min(1);
 const Drain = z.strictObject({ timeout_seconds: Seconds.default(0) });
-const Nothing = z.strictObject({});
+/** Like any other query, words beside it are no fault. */
+const Removal = z.object({ force: z.string().optional().describe("`true`: also while it has calls") });
 const Pause = z.strictObject({
   engines: Names.optional(),
   mode: z.enum(["drain", "hold", "abort"]).default("drain"),
@@ -57,69 +57,87 @@ const SetPolicy = Policy.extend({
 });
 const Resume = z.strictObject({ fence: z.string() });
 
-export function engineRoutes(app: Hono<ControlEnv>, proxy: Controlled): void {
-  const { pool, fences } = proxy;
-  app.get("/engines", (context) => context.json({ engines: pool.slots.map((slot) => slot.describe()) }));
-  app.post("/engines", async (context) => {
-    const {
-      name,
-      url,
-      kind,
-      api_key_env,
-      models,
-      policy,
-      engine_version: engineVersion,
-      purpose,
-      replace,
-    } = await body(context, AddEngine);
-    const engine = engineNamed(kind).create({ baseUrl: url, apiKey: keyOf(api_key_env) });
-    try {
-      const options = { owned: true, forTraining: purpose === "train", replace, signal: clientOf(context) };
-      const slot = await pool.add({ name, engine, models, policy, engineVersion, purpose }, options);
-      return context.json(slot.describe(), 201);
-    } catch (error) {
-      await engine.close();
-      throw error;
-    }
-  });
-  app.post("/engines/:name/drain", async (context) => {
-    const { timeout_seconds } = await body(context, Drain);
-    const slot = await pool.drain(context.req.param("name"), timeout_seconds, clientOf(context));
-    return context.json({ ...slot.describe(), drained: slot.inFlight.size === 0 });
-  });
-  app.post("/engines/:name/undrain", async (context) => {
-    await body(context, Nothing);
-    return context.json(pool.undrain(context.req.param("name")).describe());
-  });
-  app.delete("/engines/:name", async (context) => {
-    const name = context.req.param("name");
-    const force = context.req.query("force") === "true";
-    await pool.remove(name, force);
-    return context.json({ name, removed: true });
-  });
-  app.post("/pause", async (context) => {
-    const { engines, mode, timeout_seconds } = await body(context, Pause);
-    return context.json(await fences.pause({ engines, mode, timeoutSeconds: timeout_seconds, signal: clientOf(context) }));
-  });
-  app.put("/policy", async (context) => {
-    const { fence, engines, engine_version, ...policy } = await body(context, SetPolicy);
-    return context.json(await fences.setPolicy({ fence, engines, policy, engineVersion: engine_version, signal: clientOf(context) }));
-  });
-  app.post("/resume", async (context) => {
-    const { fence } = await body(context, Resume);
-    // A trainer that has left wants the gate open all the same.
-    return context.json(await fences.resume(fence, new AbortController().signal));
-  });
+export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
+  return [
+    defineRoute({
+      method: "get",
+      path: "/engines",
+      title: "The engines: policy, facts, calls in flight, gate",
+      handle: async () => ({ engines: pool.slots.map((slot) => slot.describe()) }),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/engines",
+      title: "Adds an engine. It is probed before; one for `train` on whose answers nothing can be trained is refused with the reason",
+      body: AddEngine,
+      status: 201,
+      handle: ({ body, signal }) => addEngine(pool, body, signal),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/engines/:name/drain",
+      title: "Gives the engine no new calls, and answers when it is idle or the time is over",
+      body: Drain,
+      handle: async ({ param, body, signal }) => {
+        const slot = await pool.drain(param("name"), body.timeout_seconds, signal);
+        return { ...slot.describe(), drained: slot.inFlight.size === 0 };
+      },
+    }),
+    defineRoute({
+      method: "post",
+      path: "/engines/:name/undrain",
+      title: "Gives the engine calls again",
+      body: nothing,
+      handle: async ({ param }) => pool.undrain(param("name")).describe(),
+    }),
+    defineRoute({
+      method: "delete",
+      path: "/engines/:name",
+      title: "Removes an engine that is idle. `force=true`: what runs is answered with a retryable error",
+      query: Removal,
+      handle: async ({ param, query }) => {
+        await pool.remove(param("name"), query.force === "true");
+        return { name: param("name"), removed: true };
+      },
+    }),
+    defineRoute({
+      method: "post",
+      path: "/pause",
+      title: "Shuts the gate of the engines, and answers `{fence, drained, running, held}`",
+      body: Pause,
+      handle: ({ body: { engines, mode, timeout_seconds }, signal }) =>
+        fences.pause({ engines, mode, timeoutSeconds: timeout_seconds, signal }),
+    }),
+    defineRoute({
+      method: "put",
+      path: "/policy",
+      title: "Names the weights; a 409 where an engine says that it serves others",
+      body: SetPolicy,
+      handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
+        fences.setPolicy({ fence, engines, policy, engineVersion: engine_version, signal }),
+    }),
+    defineRoute({
+      method: "post",
+      path: "/resume",
+      title: "Opens the gate; a 409 where an engine says another name than its policy's",
+      body: Resume,
+      // A trainer that has left wants the gate open all the same.
+      handle: ({ body }) => fences.resume(body.fence, new AbortController().signal),
+    }),
+  ];
 }
 
-/** Aborted when the caller leaves before the answer. */
-function clientOf(context: Context<ControlEnv>): AbortSignal {
-  const { outgoing } = context.env as { incoming: IncomingMessage; outgoing: NodeJS.WritableStream & { writableFinished: boolean } };
-  const left = new AbortController();
-  outgoing.once("close", () => {
-    if (!outgoing.writableFinished) left.abort(new AlidadeError("cancelled", "the caller left before the answer"));
-  });
-  return left.signal;
+async function addEngine(pool: EnginePool, asked: z.infer<typeof AddEngine>, signal: AbortSignal): Promise<object> {
+  const { name, url, kind, api_key_env, models, policy, engine_version: engineVersion, purpose, replace } = asked;
+  const engine = engineNamed(kind).create({ baseUrl: url, apiKey: keyOf(api_key_env) });
+  try {
+    const options = { owned: true, forTraining: purpose === "train", replace, signal };
+    const slot = await pool.add({ name, engine, models, policy, engineVersion, purpose }, options);
+    return slot.describe();
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
 }
 
 /** Keys travel by the name of a variable, so that none is ever sent or stored. */

@@ -23,6 +23,7 @@ const routes: [string, string][] = [
   ["POST", "/pause"],
   ["PUT", "/policy"],
   ["POST", "/resume"],
+  ["GET", "/openapi.json"],
   ["GET", "/nothing"],
 ];
 

@@ -1,8 +1,11 @@
 /** The routes as an OpenAPI document, made of the very schemas that check the requests. */
 import { z } from "zod";
-import type { ServiceRoute } from "./route.ts";
+import type { ListenerRoute } from "./route.ts";
 
-export function openApi(routes: readonly ServiceRoute[], version: string): object {
+/** `role`: of the token that may call it, where a listener has several. */
+type ListedRoute = ListenerRoute & { role?: string };
+
+export function openApi(title: string, routes: readonly ListedRoute[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
@@ -10,25 +13,26 @@ export function openApi(routes: readonly ServiceRoute[], version: string): objec
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Alidade rollout service", version },
+    info: { title, version },
     components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
     security: [{ token: [] }],
     paths,
   };
 }
 
-function operationOf({ title, role, path, body, lines, query, headers = {}, answers = ["application/json"] }: ServiceRoute): object {
+function operationOf(route: ListedRoute): object {
+  const { title, role, path, body, lines, query, headers = {}, answers = ["application/json"], status = 200 as number } = route;
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: "path", required: true, schema: { type: "string" } }));
   const content = body
     ? { "application/json": { schema: schemaOf(body) } }
     : lines && { "application/x-ndjson": { schema: schemaOf(lines) } };
   return {
     summary: title,
-    description: `Role: ${role}.`,
+    ...(role && { description: `Role: ${role}.` }),
     parameters: [...inPath, ...(query ? inQuery(query) : []), ...inHeaders(headers)],
     ...(content && { requestBody: { content } }),
     responses: {
-      "200": { description: "done", content: Object.fromEntries(answers.map((type) => [type, {}])) },
+      [status]: { description: "done", content: Object.fromEntries(answers.map((type) => [type, {}])) },
       "4XX": { description: '{"error": {"code", "message", "param"}}' },
     },
   };
@@ -55,7 +59,8 @@ function inHeaders(headers: Record<string, string>): object[] {
   }));
 }
 
-function schemaOf(schema: z.ZodType): object {
+/** What a request may send. */
+export function schemaOf(schema: z.ZodType): object {
   const { $schema: _dialect, ...plain } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   return plain;
 }
