@@ -31,6 +31,8 @@ export interface Ledger extends AsyncDisposable {
   submit(set: string, parts: GroupPart[]): Promise<Submitted>;
   /** Those that are not over end as `cancelled` at once; returns how many. An attempt that still runs is fenced. Throws `not_found`. */
   cancel(what: CancelOrder, reason: string): Promise<number>;
+  /** Nothing more will come of the set: it is drained, no rollout is open, and each result can be read by now. Throws `not_found`. */
+  isOver(set: string): Promise<boolean>;
   /** Takes no more rollouts. Groups are whole with those that they have. Throws `not_found`. */
   drain(set: string): Promise<SetState>;
 
@@ -74,6 +76,8 @@ export type SetState = {
   key: string;
   spec: SetSpec;
   is_drained: boolean;
+  /** As `isOver` says. */
+  is_over: boolean;
   rollouts: { queued: number; running: number; completed: number; failed: number; cancelled: number };
   groups: { open: number; whole: number };
   /** Milliseconds that the oldest one has been in this state; null: there is none. */

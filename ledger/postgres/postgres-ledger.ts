@@ -16,7 +16,7 @@ import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
 import { keep, type Page, resultOf, results, wholeGroups } from "./results.ts";
-import { allStates, cancel, drain, putSet, stateOf } from "./sets.ts";
+import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { layout, nextXid, tables } from "./tables.ts";
 
@@ -75,6 +75,10 @@ export class PostgresLedger implements Ledger {
 
   cancel(what: CancelOrder, reason: string) {
     return this.#telling("over", (db) => cancel(db, what, reason));
+  }
+
+  isOver(set: string) {
+    return this.#db.transaction((db) => isOver(db, set));
   }
 
   drain(set: string) {

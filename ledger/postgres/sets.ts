@@ -8,7 +8,7 @@ import { nothingMeasured } from "../result-row.ts";
 import { endRollouts, whole } from "./end-rollouts.ts";
 import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { lock, now } from "./tables.ts";
+import { lock, now, settledXid } from "./tables.ts";
 
 export async function putSet(db: Transaction, key: string, spec: SetSpec): Promise<string> {
   const text = canonicalJson(spec);
@@ -58,6 +58,7 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
     key: String(set.key),
     spec: specOf(set),
     is_drained: set.is_drained === true,
+    is_over: await isOver(db, id),
     rollouts: {
       queued: open.get("queued")?.count ?? 0,
       running: open.get("running")?.count ?? 0,
@@ -70,6 +71,19 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
     failures: Object.fromEntries(failures.map(counted("code"))),
     consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
   };
+}
+
+/** Rows behind a transaction that still runs are committed, and cannot be read yet. Throws `not_found`. */
+export async function isOver(db: Transaction, id: string): Promise<boolean> {
+  const set = await setOf(db, id);
+  if (set.is_drained !== true) return false;
+  const more = await db.get(
+    `SELECT 1 WHERE EXISTS (SELECT FROM rollouts WHERE set_id = $1 AND state <> 'done')
+     OR EXISTS (SELECT FROM results WHERE set_id = $1 AND xid >= (SELECT ${settledXid}))
+     OR EXISTS (SELECT FROM groups WHERE set_id = $1 AND whole_xid >= (SELECT ${settledXid}))`,
+    id,
+  );
+  return more === undefined;
 }
 
 const counted =

@@ -54,6 +54,7 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     key: String(set.key),
     spec: specOf(set),
     is_drained: set.is_drained === 1,
+    is_over: isOver(db, id),
     rollouts: {
       queued: open.get("queued")?.count ?? 0,
       running: open.get("running")?.count ?? 0,
@@ -68,6 +69,13 @@ export function stateOf(db: Database, id: string, now: number): SetState {
       db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id).map(({ name, cursor }) => [String(name), String(cursor)]),
     ),
   };
+}
+
+/** Throws `not_found`. */
+export function isOver(db: Database, id: string): boolean {
+  const isOpen = (state: "queued" | "running") =>
+    db.get(`SELECT 1 FROM rollouts WHERE set_id = ? AND state = '${state}' LIMIT 1`, id) !== undefined;
+  return setOf(db, id).is_drained === 1 && !isOpen("queued") && !isOpen("running");
 }
 
 const count =

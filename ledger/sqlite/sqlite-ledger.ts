@@ -11,7 +11,7 @@ import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "
 import { beat, claim, drainNode, expire, finish, join, leave, loseAll, nodes, release } from "./claims.ts";
 import { Database } from "./database.ts";
 import { keep, resultOf, results, wholeGroups } from "./results.ts";
-import { cancel, drain, putSet, stateOf, submit } from "./sets.ts";
+import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
@@ -76,6 +76,10 @@ export class SqliteLedger implements Ledger {
 
   async cancel(what: CancelOrder, reason: string) {
     return this.#write(() => cancel(this.#db, what, reason, this.#now()));
+  }
+
+  async isOver(set: string) {
+    return this.#read(() => isOver(this.#db, set));
   }
 
   async drain(set: string) {

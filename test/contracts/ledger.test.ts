@@ -165,7 +165,9 @@ for (const { name, needs, searches, place } of drivers) {
     await ledger.submit(set, [part("a", { places: [0] }), part("b", { places: [1] })]);
     const [a, b] = await ledger.claim(lease, 2);
     await ledger.finish(a as Claim, attemptResult());
+    assert.equal(await ledger.isOver(set), false);
     assert.equal((await ledger.drain(set)).is_drained, true);
+    assert.equal(await ledger.isOver(set), false, "a rollout runs");
     assert.equal((await ledger.wholeGroups(set, null, 9)).length, 1);
     await assert.rejects(ledger.submit(set, [part("a")]), conflict);
     assert.equal((await ledger.submit(set, [part("a", { places: [0] })])).rollouts, 0);
@@ -174,6 +176,9 @@ for (const { name, needs, searches, place } of drivers) {
       (await ledger.wholeGroups(set, null, 9)).map(({ group_key }) => group_key),
       ["a", "b"],
     );
+    assert.equal(await ledger.isOver(set), true);
+    assert.equal((await ledger.set(set)).is_over, true);
+    await assert.rejects(ledger.isOver("none"), { code: "not_found" });
   });
 
   test(`${name}: a killed process loses no commit; what ran is the next attempt of the next process`, async (t) => {

@@ -176,7 +176,7 @@ class RolloutSet:
         query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit}
         while True:
             # Asked before the results: what is over then is in them.
-            is_over = self._is_over()
+            is_over = self.state()["is_over"]
             asked = {**query, "after": after, "wait": 0 if is_over else POLL_SECONDS}
             given = 0
             for line in self._service.stream(self._path + "/results", asked, POLL_SECONDS):
@@ -184,10 +184,6 @@ class RolloutSet:
                 yield Group(line)
             if is_over and given == 0:
                 return
-
-    def _is_over(self):
-        state = self.state()
-        return state["is_drained"] and state["rollouts"]["queued"] + state["rollouts"]["running"] == 0
 
     def keep(self, cursor, consumer="trainer"):
         """Says what this consumer has safe in its checkpoint."""
