@@ -1,37 +1,50 @@
-/** Routes for what came of it: results from a cursor on, as NDJSON, waited for where there are none yet. */
+/** Routes for what came of it: results from a cursor on, as NDJSON, waited for where there are none yet, or as events. */
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
-import type { Ledger, ResultRow } from "../ledger/index.ts";
+import type { Ledger } from "../ledger/index.ts";
 import { DeliveryQuery, deliveryOf, type PayloadText } from "./delivery.ts";
+import { EventStreams, eventType } from "./event-streams.ts";
+import { linesFrom, type ResultLine } from "./result-lines.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** Proxies close what is silent for a minute. */
 const longestWait = 60;
+const defaultLimit = 100;
+
+const lineType = "application/x-ndjson";
 
 const wait = z.coerce.number().min(0).max(longestWait).default(0).describe("seconds to wait where there is nothing yet");
 
 const ResultsQuery = DeliveryQuery.extend({
   after: z.string().optional().describe("cursor of the last line that is safe; without it from the beginning"),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100).describe("lines at most"),
+  limit: z.coerce.number().int().min(1).max(1_000).optional().describe("lines at most; default: 100, and no limit for events"),
   wait,
   whole_groups: z.stringbool().default(false).describe("a line is a group, when all its rollouts are over"),
 });
 
-/** A line before its payload. */
-type ResultLine = { cursor: string; rows: ResultRow[]; text: string };
-
 export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
+  const streams = new EventStreams();
   return [
     defineRoute({
       method: "get",
       path: "/sets/:id/results",
       role: "read",
-      title: "Results after a cursor, in their order, one a line (NDJSON); each line has the cursor behind it",
+      title:
+        "Results after a cursor, in their order, one a line (NDJSON) with the cursor behind it, or one an event whose id is the cursor",
       query: ResultsQuery,
-      handle: async ({ param, query, signal }) => {
+      headers: { "Last-Event-ID": "with events: the cursor of the last one that came; it goes before `after`" },
+      answers: [lineType, eventType],
+      handle: async ({ param, query, signal, context }) => {
         const delivery = deliveryOf(blobs, query, query.whole_groups);
-        const look = () => linesOf(ledger, param("id"), query);
+        const [set, { after = null, limit }] = [param("id"), query];
+        const read = linesFrom(ledger, set, query.whole_groups);
+        if (context.req.header("accept")?.includes(eventType)) {
+          const last = context.req.header("last-event-id") || null;
+          const order = { ledger, set, read, delivery, after: last ?? after, limit: limit ?? Number.POSITIVE_INFINITY };
+          return streams.open(order, last !== null, signal);
+        }
+        const look = () => read(after, limit ?? defaultLimit);
         const lines = await waitedFor(ledger, look, (found) => found.length > 0, query.wait, signal);
         return ndjson(lines, delivery, signal);
       },
@@ -51,20 +64,6 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       },
     }),
   ];
-}
-
-async function linesOf(ledger: Ledger, set: string, { after, limit, whole_groups }: z.infer<typeof ResultsQuery>): Promise<ResultLine[]> {
-  if (whole_groups) {
-    const groups = await ledger.wholeGroups(set, after ?? null, limit);
-    return groups.map(({ rows, ...group }) => ({ cursor: group.cursor, rows, text: fieldsOf({ ...group, results: rows }) }));
-  }
-  const results = await ledger.results(set, after ?? null, limit);
-  return results.map(({ cursor, row }) => ({ cursor, rows: [row], text: fieldsOf({ cursor, result: row }) }));
-}
-
-/** The object's JSON without its last brace: what its payload adds comes behind it as text. */
-function fieldsOf(line: object): string {
-  return JSON.stringify(line).slice(0, -1);
 }
 
 /** Looks again after each change, until it is enough or the time is over. */
@@ -95,7 +94,5 @@ function ndjson(lines: ResultLine[], delivery: PayloadText, signal: AbortSignal)
       yield encoder.encode(`${text}${await delivery(rows, signal)}}\n`);
     }
   }
-  return new Response(ReadableStream.from(written()) as ReadableStream<Uint8Array>, {
-    headers: { "content-type": "application/x-ndjson" },
-  });
+  return new Response(ReadableStream.from(written()) as ReadableStream<Uint8Array>, { headers: { "content-type": lineType } });
 }

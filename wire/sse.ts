@@ -5,8 +5,8 @@
 import { AlidadeError } from "../errors.ts";
 import { withJoined } from "./joined.ts";
 
-/** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`. */
-export type SseFrame = { event?: string; data: string };
+/** A frame of a server-sent event stream. `data` is serialised JSON, or a literal such as `[DONE]`; `id` is one line, and not read. */
+export type SseFrame = { event?: string; data: string; id?: string };
 
 /**
  * A frame while it is read: its data are the bytes from `start` to before `end`. They become text on demand, and are
@@ -24,13 +24,17 @@ const unicodeLineEnds = /[\u0085\u2028\u2029]/g;
 
 /** The frame as it stands on the wire, with the empty line that ends it. */
 export function encodeSse(frame: SseFrame): string {
-  const event = frame.event === undefined ? "" : `event: ${frame.event}\n`;
+  const id = frame.id === undefined ? "" : `id: ${frame.id}\n`;
+  const event = `${id}${frame.event === undefined ? "" : `event: ${frame.event}\n`}`;
   const text = onOneLine(frame.data);
   // JSON has no line ends, and nearly all that is sent is JSON.
   if (!text.includes("\n") && !text.includes("\r")) return `${event}data: ${text}\n\n`;
   const data = text.split(lineEnds).map((line) => `data: ${line}\n`);
   return `${event}${data.join("")}\n`;
 }
+
+/** Says nothing: every reader skips it. */
+export const sseComment = ":\n\n";
 
 /**
  * The same JSON without characters that other readers take for a line end. Python's `splitlines` (and so httpx and what is
