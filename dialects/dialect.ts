@@ -31,6 +31,26 @@ export type Route = {
 /** What the address of a request says: the parameters of its route's path, decoded, and its query. */
 export type Address = { params: Record<string, string>; query: Record<string, string> };
 
+/** Which of several samples of one request an answer is. */
+export type ChoicePlace = { index: number; of: number };
+
+/** A request for several samples as requests for one each, and their answers as one. */
+export type SeveralAnswers = {
+  /** Bodies, in the order of their choices; null where the request is for one. Throws `request_invalid`. */
+  split(body: unknown): Record<string, unknown>[] | null;
+  /** Whole answers, in that order. */
+  join(bodies: readonly Record<string, unknown>[]): Record<string, unknown>;
+  joiner(): StreamJoiner;
+};
+
+/** Streams of several answers as one. */
+export interface StreamJoiner {
+  /** What of these frames of one answer is the client's. `hasEnded`: that answer is whole with them. */
+  take(frames: readonly SseFrame[]): { frames: SseFrame[]; hasEnded: boolean };
+  /** Behind the end of all. */
+  end(): SseFrame[];
+}
+
 /** Labels that a harness's headers and body fields give to the call. They grant no rights. */
 export type CallLabels = { agent: string; request_class: RequestClass; labels: Record<string, string> };
 
@@ -145,6 +165,8 @@ export interface Dialect {
    * again with the next one. What can only not be answered is no fault where `kind`, the route's, is `count_tokens`.
    */
   parse(body: unknown, headers: Headers, record?: SessionRecord, kind?: Route["kind"]): NeutralRequest;
+  /** Absent: a request is for one sample. Which one of several an answer is stands in `native.choice`. */
+  readonly several?: SeveralAnswers;
   labels(headers: Headers, body: Record<string, unknown>): CallLabels;
   /** The whole turn as one JSON body. */
   answer(turn: Turn, context: AnswerContext): Record<string, unknown>;

@@ -2,6 +2,7 @@
 import { mintToolCallId } from "../schema/ids.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
 import { modelBody, modelsBody } from "./models-body.ts";
+import { choices } from "./openai/choices.ts";
 import { labelsOfChat } from "./openai-chat/labels.ts";
 import { parseChat } from "./openai-chat/parse.ts";
 import { ChatWriter } from "./openai-chat/writer.ts";
@@ -28,6 +29,7 @@ export const openaiChat: Dialect = {
   conversation: "messages",
   verbatim: ["arguments"],
   parse: (body) => parseChat(body),
+  several: choices({ prompts: false }),
   labels: labelsOfChat,
   answer(turn, context) {
     const writer = new ChatWriter(context);

@@ -4,6 +4,7 @@
  */
 import { mintToolCallId } from "../schema/ids.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
+import { choices } from "./openai/choices.ts";
 import { parseCompletion } from "./openai-completions/parse.ts";
 import { CompletionWriter } from "./openai-completions/writer.ts";
 import { openaiError } from "./openai-error.ts";
@@ -23,6 +24,7 @@ export const openaiCompletions: Dialect = {
   credential: [{ header: "authorization", scheme: "Bearer" }],
   env: (base, key) => ({ OPENAI_BASE_URL: `${base}/v1`, OPENAI_API_KEY: key }),
   parse: (body) => parseCompletion(body),
+  several: choices({ prompts: true }),
   labels: (headers, body) => callLabels("main", "main", headers, body),
   answer(turn, context) {
     const writer = new CompletionWriter(context);

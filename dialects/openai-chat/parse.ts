@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
-import { Alternatives } from "../openai-logprobs.ts";
+import { Alternatives } from "../openai/logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
 import { parseMessages } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
@@ -25,7 +25,7 @@ const mapped = [
   ...["parallel_tool_calls", "reasoning_effort"],
   ...samplingKeys,
   // Names of `native` that say what was found out here: a field of the body under one of them means nothing.
-  ...["omitted_tools", "reasoning_field"],
+  ...["omitted_tools", "reasoning_field", "choice"],
 ];
 
 export function parseChat(value: unknown): NeutralRequest {
@@ -48,8 +48,6 @@ export function parseChat(value: unknown): NeutralRequest {
 
 /** What would change the meaning of the answer, with what is understood. */
 function refuseUnsupported(body: Record<string, unknown>): void {
-  if (typeof body.n === "number" && body.n !== 1)
-    throw invalid("n", `only 1 answer a request is supported, not ${body.n}; send the request ${body.n} times`);
   if (typeof body.best_of === "number" && body.best_of !== 1) throw invalid("best_of", "only 1 is supported");
   for (const field of ["use_beam_search", "continue_final_message", "echo"])
     if (body[field] === true) throw invalid(field, "is not supported; leave it out");

@@ -5,14 +5,16 @@ import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
+import { choiceIndex } from "../openai/choices.ts";
+import { type ShownToken, shownToken } from "../openai/logprobs.ts";
 import { openaiErrorBody } from "../openai-error.ts";
-import { type ShownToken, shownToken } from "../openai-logprobs.ts";
 import { openaiUsage } from "../openai-usage.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
 export class ChatWriter implements StreamWriter {
   readonly #context: AnswerContext;
   readonly #reasoningField: string;
+  readonly #index: number;
   #opened = false;
   readonly #text = new GrowingText();
   readonly #reasoning = new GrowingText();
@@ -27,6 +29,7 @@ export class ChatWriter implements StreamWriter {
 
   constructor(context: AnswerContext) {
     this.#context = context;
+    this.#index = choiceIndex(context);
     this.#reasoningField = context.native.reasoning_field === "reasoning" ? "reasoning" : "reasoning_content";
   }
 
@@ -67,7 +70,7 @@ export class ChatWriter implements StreamWriter {
     };
     return {
       ...this.#head("chat.completion"),
-      choices: [{ index: 0, message, logprobs: logprobsOf(this.#tokens), finish_reason: this.#finish }],
+      choices: [{ index: this.#index, message, logprobs: logprobsOf(this.#tokens), finish_reason: this.#finish }],
       ...(this.#usage && { usage: this.#usage }),
     };
   }
@@ -129,7 +132,7 @@ export class ChatWriter implements StreamWriter {
   #chunk(delta: Record<string, unknown>, finish: AnswerableFinish | null = null): SseFrame {
     const logprobs = logprobsOf(this.#tokens.slice(this.#shown));
     this.#shown = this.#tokens.length;
-    const choices = [{ index: 0, delta, logprobs, finish_reason: finish }];
+    const choices = [{ index: this.#index, delta, logprobs, finish_reason: finish }];
     return { data: JSON.stringify({ ...this.#head("chat.completion.chunk"), choices }) };
   }
 

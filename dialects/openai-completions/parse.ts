@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { NeutralRequest, Prompt } from "../../schema/message.ts";
 import { checked, invalid, isObject, rest } from "../edge.ts";
-import { Alternatives } from "../openai-logprobs.ts";
+import { Alternatives } from "../openai/logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
 
 const Body = z.looseObject({
@@ -30,27 +30,24 @@ export function parseCompletion(value: unknown): NeutralRequest {
     sampling: parseSampling(body),
     stream: body.stream ?? false,
     ...(body.logprobs != null && { token_logprobs: { top: body.logprobs } }),
-    native: rest(body, ["model", "prompt", "stream", ...samplingKeys]),
+    native: rest(body, ["model", "prompt", "stream", "choice", ...samplingKeys]),
   };
 }
 
-/** Text, token ids, or a list of just one of either. */
+/** Text, token ids, or a list of just one of either: of several each is a request of its own (`openai/choices.ts`). */
 function parsePrompt(value: unknown, at: string): Prompt {
   if (typeof value === "string" && value !== "") return { text: value };
   if (!Array.isArray(value) || value.length === 0)
     throw invalid(at, `expected a text or a list of token ids, and not empty, received ${value === null ? "null" : typeof value}`);
   if (typeof value[0] === "number") return { token_ids: checked(TokenIds, value, at) };
-  if (value.length > 1) throw invalid(at, `only 1 prompt a request is supported, not ${value.length}; send a request for each`);
+  if (value.length > 1) throw invalid(at, "expected a text or a list of token ids, received a list of other lists");
   return parsePrompt(value[0], `${at}[0]`);
 }
 
 /** What would change the meaning of the answer, with what is understood. */
 function refuseUnsupported(body: Record<string, unknown>): void {
-  for (const field of ["n", "best_of"]) {
-    const count = body[field];
-    if (count != null && count !== 1)
-      throw invalid(field, `only 1 answer a request is supported, not ${JSON.stringify(count)}; send the request once for each`);
-  }
+  if (body.best_of != null && body.best_of !== 1)
+    throw invalid("best_of", `only 1 is supported, not ${JSON.stringify(body.best_of)}; ask for all of them with \`n\``);
   for (const field of ["echo", "use_beam_search"]) if (body[field] === true) throw invalid(field, "is not supported; leave it out");
   if (body.suffix != null && body.suffix !== "") throw invalid("suffix", "inserting before a suffix is not supported; leave it out");
   if (isObject(body.prompt_embeds) || typeof body.prompt_embeds === "string")

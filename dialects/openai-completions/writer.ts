@@ -4,6 +4,7 @@ import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
+import { choiceIndex } from "../openai/choices.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 import { openaiUsage } from "../openai-usage.ts";
 import { toLogprobs } from "./logprobs.ts";
@@ -84,7 +85,7 @@ export class CompletionWriter implements StreamWriter {
 
   #piece(text: string, tokens: readonly SampledToken[], from: number): Record<string, unknown> {
     const logprobs = tokens.length === 0 ? null : toLogprobs(tokens, from);
-    return { ...this.#head(), choices: [{ index: 0, text, logprobs, finish_reason: this.#finish }] };
+    return { ...this.#head(), choices: [{ index: choiceIndex(this.#context), text, logprobs, finish_reason: this.#finish }] };
   }
 
   #head(): Record<string, unknown> {

@@ -4,7 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
-import { Alternatives } from "../openai-logprobs.ts";
+import { Alternatives } from "../openai/logprobs.ts";
 import { asCompaction, compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
 import { parseItems } from "./items.ts";

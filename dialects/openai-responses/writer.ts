@@ -6,7 +6,7 @@ import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
-import { shownToken } from "../openai-logprobs.ts";
+import { shownToken } from "../openai/logprobs.ts";
 import { callItem } from "./call-item.ts";
 import { itemId } from "./item-id.ts";
 import { failure, responseObject, usageOf } from "./response-object.ts";

@@ -70,6 +70,13 @@ function assertWithinBudgets(session: Session, now: number, isRepetition: boolea
   over("max_concurrent_calls", session.running.inFlight().length);
 }
 
+/** Throws `budget_spent` where so many calls at once are more than the session may have: none of them is begun then. */
+export function assertPlacesFor({ spec, running }: Session, calls: number): void {
+  const { max_concurrent_calls: limit } = spec.budgets;
+  const wanted = running.inFlight().length + calls;
+  if (limit !== undefined && wanted > limit) throw budgetSpent(spec, "max_concurrent_calls", wanted);
+}
+
 /** Throws `budget_spent` where the log has reached its limit, so that no more calls are recorded. */
 export function assertLogHasRoom(session: Session): void {
   const { max_log_bytes: limit } = session.spec.budgets;

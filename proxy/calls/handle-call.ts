@@ -16,6 +16,7 @@ import type { Session } from "../session/session.ts";
 import { admit, assertLogHasRoom } from "./admit.ts";
 import { answer } from "./answer.ts";
 import { begin } from "./begin.ts";
+import { choicesOf } from "./choices.ts";
 import { finish } from "./finish.ts";
 import type { GenerationResult } from "./generation.ts";
 import { givenLabel, givenPlace } from "./given-place.ts";
@@ -28,7 +29,7 @@ import type { CallSurroundings } from "./surroundings.ts";
 
 /** Answers one request of a harness. Never throws: what goes wrong is answered, written down and reported. */
 export function handleCall(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
-  return session.running.answering(handle(session, exchange, around));
+  return session.running.answering(handleAll(session, exchange, around));
 }
 
 /** Answers a request with an unreadable body like one that the dialect refuses. Never throws. */
@@ -36,7 +37,32 @@ export function refuseCall(session: Session, exchange: Exchange, error: AlidadeE
   return session.running.answering(refuse(session, { call: null, labels: null, parent: null }, exchange, error, around));
 }
 
-async function handle(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
+/**
+ * A request for several samples is as many calls. One begins when the one before it is in the log, which then holds their
+ * conversation once; a refused one is the last.
+ */
+async function handleAll(session: Session, exchange: Exchange, around: CallSurroundings): Promise<void> {
+  const answers: Promise<void>[] = [];
+  for (const choice of await choicesOrRefuse(session, exchange, around)) {
+    if (answers.length > 0 && exchange.isClosed) break;
+    const taken = await take(session, choice, around);
+    if (taken === null) break;
+    answers.push(taken.answered);
+  }
+  await Promise.all(answers);
+}
+
+async function choicesOrRefuse(session: Session, exchange: Exchange, around: CallSurroundings): Promise<Exchange[]> {
+  try {
+    return choicesOf(session, exchange);
+  } catch (error) {
+    await refuse(session, { call: null, labels: null, parent: null }, exchange, error, around);
+    return [];
+  }
+}
+
+/** Resolves when its call is in the log, with what resolves when it is answered; null where it was refused. Never throws. */
+async function take(session: Session, exchange: Exchange, around: CallSurroundings): Promise<{ answered: Promise<void> } | null> {
   const known: KnownRequest = { call: null, labels: null, parent: null };
   try {
     session.assertOpen();
@@ -51,9 +77,17 @@ async function handle(session: Session, exchange: Exchange, around: CallSurround
     known.call = found.call;
     exchange.bytes.release();
     const { stream } = request;
-    await answer(session, found, exchange, { ...found, stream, relay: session.spec.relay, keepAliveMs: around.keepAliveMs }, around);
+    const answering = answer(
+      session,
+      found,
+      exchange,
+      { ...found, stream, relay: session.spec.relay, keepAliveMs: around.keepAliveMs },
+      around,
+    );
+    return { answered: answering.catch((error: unknown) => refuse(session, known, exchange, error, around)) };
   } catch (error) {
     await refuse(session, known, exchange, error, around);
+    return null;
   }
 }
 

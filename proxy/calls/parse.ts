@@ -14,7 +14,8 @@ import { sessionRecord } from "./session-record.ts";
 export async function parse(session: Session, exchange: Exchange, network: Network | undefined): Promise<NeutralRequest> {
   const read = new Set<Call>();
   const record = sessionRecord(session, exchange.dialect, (call) => read.add(call));
-  const request = exchange.dialect.parse(exchange.body, exchange.headers, record);
+  const parsed = exchange.dialect.parse(exchange.body, exchange.headers, record);
+  const request = exchange.choice ? { ...parsed, native: { ...parsed.native, choice: exchange.choice } } : parsed;
   await noteRead(session, read);
   if (!session.spec.sandboxed) return request;
   assertOpenParameters(session.spec, request);

@@ -1,127 +1,38 @@
-/** One HTTP exchange with a harness: what came in, and the ways to answer. Knows how the connection ended. */
-import type { ServerResponse } from "node:http";
-import type { Writable } from "node:stream";
-import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../../dialects/dialect.ts";
-import { type StreamEncoder, streamEncoder } from "../../wire/framing.ts";
+/** One request of a harness: what came in, and the ways to answer. `http-exchange.ts` is a connection; `calls/choices.ts` shares one. */
+import type { ChoicePlace, Dialect, Headers, HttpAnswer, SseFrame } from "../../dialects/dialect.ts";
 import type { RequestBytes } from "./request-bytes.ts";
-import { writeChunk } from "./write-chunk.ts";
 
-export class Exchange {
+export interface Exchange {
   readonly dialect: Dialect;
   readonly headers: Headers;
   /** The request's body as it came. */
   readonly bytes: RequestBytes;
   /** The parsed body; undefined until it has been read. */
-  body: unknown = undefined;
+  body: unknown;
+  /** Which of several samples of one request this is; null: the request is for one. */
+  readonly choice: ChoicePlace | null;
   /** Resolves when the connection is gone or the answer has left, whichever is first. */
   readonly closed: Promise<void>;
   /** Aborted when the client left before the answer did. */
   readonly signal: AbortSignal;
-  readonly #response: ServerResponse;
-  readonly #encoder: StreamEncoder;
-  #isClosed = false;
-  #handedOver = false;
-  /** Pieces of a stream that were written so far. */
-  written = 0;
-  /** The size of a complete answer in bytes, once it is being sent. */
-  answerBytes = 0;
-
-  constructor(dialect: Dialect, headers: Headers, bytes: RequestBytes, response: ServerResponse, framing: Framing = "sse") {
-    this.dialect = dialect;
-    this.bytes = bytes;
-    this.#encoder = streamEncoder(framing);
-    this.headers = headers;
-    this.#response = response;
-    const gone = new AbortController();
-    this.signal = gone.signal;
-    this.closed = new Promise((resolve) => {
-      response.once("finish", () => {
-        this.#handedOver = true;
-      });
-      const close = (): void => {
-        this.#isClosed = true;
-        if (!this.delivered) gone.abort();
-        resolve();
-      };
-      response.once("close", close);
-      // A client that left before this was made is not heard of again.
-      if (response.destroyed || response.socket?.destroyed) close();
-    });
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
-
+  readonly isClosed: boolean;
   /** The client has not read what it was sent so far. */
-  get isFull(): boolean {
-    return this.#sink.writableNeedDrain;
-  }
-
-  get headersSent(): boolean {
-    return this.#response.headersSent;
-  }
-
+  readonly isFull: boolean;
+  readonly headersSent: boolean;
   /**
    * Every byte of the answer was handed to the operating system. A client that closes right after the terminal event
    * (Codex does) is served: its close may be seen before the write's own completion.
    */
-  get delivered(): boolean {
-    return this.#handedOver || (this.#response.writableEnded && this.#response.writableLength === 0);
-  }
-
+  readonly delivered: boolean;
+  /** Pieces of a stream that were written so far. */
+  readonly written: number;
   /** A whole answer. Resolves when it has left or the client is gone. */
-  async send(answer: HttpAnswer): Promise<void> {
-    if (this.#isClosed) return;
-    const text = JSON.stringify(answer.body);
-    this.answerBytes = Buffer.byteLength(text);
-    this.#response.writeHead(answer.status, {
-      "content-type": "application/json",
-      "content-length": this.answerBytes,
-      ...answer.headers,
-    });
-    this.#response.end(text);
-    await this.closed;
-  }
-
-  /** 200 and nothing more. */
-  async sendEmpty(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#response.writeHead(200, { "content-length": 0 }).end();
-    await this.closed;
-  }
-
-  openStream(): void {
-    if (this.#isClosed || this.headersSent) return;
-    this.#response.writeHead(200, {
-      "content-type": this.#encoder.contentType,
-      "cache-control": "no-cache",
-      "x-accel-buffering": "no",
-    });
-    this.#response.flushHeaders();
-  }
-
+  send(answer: HttpAnswer): Promise<void>;
+  openStream(): void;
   /** Writes frames as one piece. Nothing is written to a client that is gone. */
-  write(frames: SseFrame[]): void {
-    // Behind the end there may still be a sign of life on its way.
-    if (this.#isClosed || this.#response.writableEnded || frames.length === 0) return;
-    this.written++;
-    writeChunk(this.#response, this.#encoder.encode(frames));
-  }
-
+  write(frames: SseFrame[]): void;
   /** Calls once when a connection that was full can take more. */
-  onDrain(call: () => void): void {
-    this.#sink.once("drain", call);
-  }
-
-  /** What fills up: an answer that waits behind an earlier one of its connection has no socket yet. */
-  get #sink(): Writable {
-    return this.#response.socket ?? this.#response;
-  }
-
-  async endStream(frames: SseFrame[]): Promise<void> {
-    if (this.#isClosed) return;
-    this.#response.end(this.#encoder.encode(frames) + this.#encoder.end());
-    await this.closed;
-  }
+  onDrain(call: () => void): void;
+  /** The last frames. Resolves like `send`. */
+  endStream(frames: SseFrame[]): Promise<void>;
 }

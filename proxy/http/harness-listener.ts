@@ -28,8 +28,8 @@ import type { Sessions } from "../session/sessions.ts";
 import { BodyReader, type BodyShape } from "./body-reader.ts";
 import type { Bounds } from "./bounds.ts";
 import { Doors } from "./doors.ts";
-import { Exchange } from "./exchange.ts";
 import { Gate } from "./gate.ts";
+import { HttpExchange } from "./http-exchange.ts";
 import { closeListener, listenOn } from "./listen.ts";
 import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { RequestBytes } from "./request-bytes.ts";
@@ -124,7 +124,7 @@ export class HarnessListener implements AsyncDisposable {
     const { key, ...params } = context.req.param() as Record<string, string>;
     const address: Address = { params, query: context.req.query() };
     const addressed = dialect.address?.(address);
-    const exchange = new Exchange(dialect, headers, new RequestBytes(incoming), outgoing, addressed?.framing);
+    const exchange = new HttpExchange(dialect, headers, new RequestBytes(incoming), outgoing, addressed?.framing);
     const needsNone = route.kind === "hello" || route.kind === "websocket";
     let known: Session | null = null;
     try {
@@ -165,7 +165,7 @@ export class HarnessListener implements AsyncDisposable {
   }
 
   /** The body with what the address adds. */
-  async #body(session: Session, exchange: Exchange, fields: Record<string, unknown>): Promise<unknown> {
+  async #body(session: Session, exchange: HttpExchange, fields: Record<string, unknown>): Promise<unknown> {
     const { conversation = "", verbatim } = exchange.dialect;
     // A sealed session has no next request that this one could stand in.
     const bodies = conversation !== "" && session.sealed === null ? session.sent.bodies : new GrowingJson();
@@ -173,14 +173,14 @@ export class HarnessListener implements AsyncDisposable {
     return isObject(body) ? { ...body, ...fields } : body;
   }
 
-  async #read(session: Session, exchange: Exchange, shape: BodyShape): Promise<unknown> {
+  async #read(session: Session, exchange: HttpExchange, shape: BodyShape): Promise<unknown> {
     const pieces = await this.#gate.read(session, exchange, shape.bodies.longest);
     await this.#gate.turn(session, exchange.signal);
     return this.#bodies.read(session, pieces, shape, exchange.signal);
   }
 
   /** All models, or the requested one. */
-  async #models(session: Session, exchange: Exchange, id: string | undefined): Promise<void> {
+  async #models(session: Session, exchange: HttpExchange, id: string | undefined): Promise<void> {
     const models = this.#surroundings.pool.modelsFor(session);
     if (id !== undefined && !models.includes(id))
       throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
@@ -189,14 +189,14 @@ export class HarnessListener implements AsyncDisposable {
     await exchange.send({ status: 200, headers: {}, body: body ?? {} });
   }
 
-  async #fromRecord(session: Session, exchange: Exchange, route: Route, { params, query }: Address): Promise<void> {
+  async #fromRecord(session: Session, exchange: HttpExchange, route: Route, { params, query }: Address): Promise<void> {
     const body = exchange.bytes.declared === 0 ? null : await this.#read(session, exchange, { bodies: new GrowingJson(), field: "" });
     const request = { ...route, id: params.id ?? "", query, body };
     await session.running.answering(answerFromRecord(session, exchange, request, this.#gate));
   }
 
   /** Counts what the engine would get. A body without a model is a count for the one that is served. */
-  async #countTokens(session: Session, exchange: Exchange, body: unknown): Promise<void> {
+  async #countTokens(session: Session, exchange: HttpExchange, body: unknown): Promise<void> {
     const { pool } = this.#surroundings;
     const { dialect, headers } = exchange;
     const named = isObject(body) ? { ...body, model: body.model ?? pool.modelsFor(session)[0] } : body;

@@ -21,8 +21,8 @@ export function fingerprintOf(identity: {
   const form = formFields.map((field) => canonicalJson(sampling[field] ?? null));
   // No request can continue an answer that is not stored, and it is not the latest one of a conversation.
   const stored = [native.store !== false, native.conversation_id ?? null];
-  // An answer that was not asked for its tokens has none to show.
-  const shows = request.token_logprobs ? [request.token_logprobs] : [];
+  // An answer that was not asked for its tokens has none to show, and of several samples each is asked for again in its place.
+  const shows = [...(request.token_logprobs ? [request.token_logprobs] : []), ...(native.choice ? [native.choice] : [])];
   const question = [dialect, agent, toolsHash, tool_choice, prompt, form, stored, messages.map(messageKey), ...shows];
   return `${hash("sha256", JSON.stringify(question))} ${model}`;
 }

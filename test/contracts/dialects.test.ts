@@ -405,7 +405,6 @@ const badBodies: Record<string, BadBody[]> = {
     [{ model: "m", prompt: [1, 1.5] }, "prompt[1]"],
     [{ model: "m", prompt: [1, "a"] }, "prompt[1]"],
     [{ prompt: "a" }, "model"],
-    [{ model: "m", prompt: "a", n: 2 }, "n"],
     [{ model: "m", prompt: "a", best_of: 2 }, "best_of"],
     [{ model: "m", prompt: "a", echo: true }, "echo"],
     [{ model: "m", prompt: "a", suffix: "z" }, "suffix"],

@@ -255,7 +255,6 @@ test("tool choice is understood in every form, or refused", () => {
 });
 
 const refused: [Record<string, unknown>, string][] = [
-  [{ n: 2 }, "n"],
   [{ best_of: 3 }, "best_of"],
   [{ use_beam_search: true }, "use_beam_search"],
   [{ continue_final_message: true }, "continue_final_message"],

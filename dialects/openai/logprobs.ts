@@ -1,6 +1,6 @@
 /** Logprobs as chat and responses write them: of chosen tokens, and of the likeliest others. */
 import { z } from "zod";
-import { maxAlternatives, type SampledToken } from "../schema/sampled-token.ts";
+import { maxAlternatives, type SampledToken } from "../../schema/sampled-token.ts";
 
 /** The field of a body that says how many of the likeliest others an answer lists. */
 export const Alternatives = z.number().int().min(0).max(maxAlternatives).nullish();
