@@ -19,6 +19,7 @@ import { didYouMean } from "./schema/nearest-word.ts";
 import { Tier } from "./schema/rollout.ts";
 import { Policy } from "./schema/session-log.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
+import { TaskChoice } from "./tasks/select-tasks.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];
@@ -140,6 +141,7 @@ export const Config = z.strictObject({
     .default("pi")
     .describe(`which harness \`run\` starts: ${names(harnessRegistry.list).join(", ")}, the file of a plug-in, or a command of one's own`),
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
+  choose: TaskChoice.prefault({}).describe("which of all these tasks are run, and in which order"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
   sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
   min_tier: Tier.nullable()

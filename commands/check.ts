@@ -11,16 +11,17 @@ import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import { newId } from "../schema/ids.ts";
 import { loadTaskSets } from "../tasks/index.ts";
+import { chosenTasks } from "../tasks/select-tasks.ts";
 import { print, say, table, toNumber } from "./command-line.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
 import { describeVerdict } from "./show/describe-verdict.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
-  program
-    .command("check")
+  addTaskChoice(program.command("check"))
     .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of each", toNumber, 3)
@@ -50,13 +51,15 @@ export function check(program: Command): void {
       const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
       const leftOut: string[] = [];
       const onLeftOut = ({ message }: AlidadeError): void => void leftOut.push(message);
-      const tasks = await loadTaskSets(places, {
+      const choice = taskChoiceOf(flags);
+      const loaded = await loadTaskSets(places, {
         ...plugIns,
         ...grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true }),
         signal,
         progress: (text) => say(`  ${text}`),
         onLeftOut,
       });
+      const tasks = chosenTasks(loaded, choice);
       checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
       fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
       const wanted = environmentsOf(tasks, plugIns.graders);
@@ -103,7 +106,7 @@ function whyNot({ task_id, runs }: CheckResult): string[] {
   });
 }
 
-type CheckFlags = {
+type CheckFlags = TaskChoiceFlags & {
   times: number;
   sandbox: string;
   dockerEngine?: EngineAddress[];

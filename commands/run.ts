@@ -30,11 +30,13 @@ import { type RolloutRecord, Tier } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { DiskStore } from "../store/index.ts";
 import { loadTaskSets } from "../tasks/index.ts";
+import { chosenTasks } from "../tasks/select-tasks.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
@@ -48,7 +50,7 @@ import { rolloutTable } from "./run/rollout-table.ts";
 import { terminal } from "./terminal.ts";
 
 export function run(program: Command): void {
-  addSessionFlags(addEngineFlags(program.command("run")))
+  addTaskChoice(addSessionFlags(addEngineFlags(program.command("run"))))
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
@@ -117,7 +119,8 @@ export function run(program: Command): void {
 }
 
 type RunFlags = SessionFlags &
-  EngineFlags & {
+  EngineFlags &
+  TaskChoiceFlags & {
     config?: string;
     harness?: string;
     samples?: number;
@@ -150,6 +153,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
     overrides: {
       ...enginesOf(flags),
       harness: flags.harness,
+      choose: taskChoiceOf(flags),
       samples: flags.samples,
       sandbox: flags.sandbox,
       docker_engines: flags.dockerEngine,
@@ -223,7 +227,8 @@ export async function executeRun(options: {
     progress(`LEFT OUT: ${error.message}`);
     options.onLeftOut?.(error);
   };
-  const tasks = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress, onLeftOut });
+  const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress, onLeftOut });
+  const tasks = chosenTasks(loaded, config.choose);
   checkPublicNetwork(tasks, config.allow_public_network);
   checkTiers(tasks, config.min_tier, backend, plugIns.graders);
   const { concurrency, note } = fitMachine(

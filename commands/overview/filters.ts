@@ -1,5 +1,6 @@
 /** Which rollouts and sessions are meant: by task, reward, end and labels. */
 import { type Command, InvalidArgumentError } from "commander";
+import { toMatch } from "../../schema/to-match.ts";
 import { visibleText } from "../show/visible-text.ts";
 import type { Entry } from "./entries.ts";
 
@@ -58,21 +59,4 @@ function byReward(text: string): Test {
     ">=": (reward) => reward >= than,
   };
   return ({ reward }) => reward !== null && holds[sign]?.(reward) === true;
-}
-
-/** Each star takes what lies before the next piece, so a glob of many stars costs no more than its text is long. */
-export function toMatch(glob: string): (text: string) => boolean {
-  const [first = "", ...rest] = glob.split("*");
-  const last = rest.pop();
-  if (last === undefined) return (text) => text === first;
-  return (text) => {
-    if (!text.startsWith(first)) return false;
-    let at = first.length;
-    for (const piece of rest) {
-      const found = text.indexOf(piece, at);
-      if (found < 0) return false;
-      at = found + piece.length;
-    }
-    return text.length - last.length >= at && text.endsWith(last);
-  };
 }

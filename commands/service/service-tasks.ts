@@ -8,6 +8,7 @@ import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { inlineTask, loadTaskSets } from "../../tasks/index.ts";
+import { chosenTasks } from "../../tasks/select-tasks.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
 
 type Note = (text: string) => void;
@@ -18,7 +19,8 @@ export type KnownTasks = { tasks: Task[]; graders: readonly Grader[]; taskOf(giv
 export async function knownTasks(config: Config, signal: AbortSignal, note: Note): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
   const onLeftOut = ({ message }: AlidadeError): void => note(`LEFT OUT: ${message}`);
-  const tasks = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
+  const all = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
+  const tasks = chosenTasks(all, config.choose);
   const byName = new Map(tasks.map((task) => [task.task_id, task]));
   const twice = tasks.find((task) => byName.get(task.task_id) !== task);
   if (twice)

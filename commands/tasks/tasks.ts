@@ -1,28 +1,22 @@
 /** `alidade tasks list | show | validate | export`: what a set of tasks holds, before any of it is run. */
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../errors.ts";
-import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { promptFormats } from "../../tasks/prompts/index.ts";
 import { factsOf } from "../../tasks/prompts/prompt-row.ts";
-import { parseShard, type Shard, selectTasks } from "../../tasks/select-tasks.ts";
+import { selectTasks } from "../../tasks/select-tasks.ts";
 import { type HashedTask, type TaskSet, taskSetOf } from "../../tasks/task-set.ts";
 import { print, say, table } from "../command-line.ts";
 import { openOutput } from "../export-output.ts";
 import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
-import { toMatch } from "../overview/filters.ts";
+import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { terminal } from "../terminal.ts";
 import { fromGit } from "./from-git.ts";
 import { fromVersions } from "./from-versions.ts";
 
-type TaskTest = (task: Task) => boolean;
-type TasksFlags = {
-  task?: TaskTest;
-  label?: TaskTest[];
-  shuffle?: string;
-  shard?: Shard;
+type TasksFlags = TaskChoiceFlags & {
   for?: string;
   out?: string;
   grader?: string[];
@@ -36,19 +30,12 @@ export function tasks(program: Command): void {
   const command = program.command("tasks").enablePositionalOptions();
   fromGit(command);
   fromVersions(command);
-  command
+  addTaskChoice(command)
     .description(
       "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",
     )
     .argument("<action>", "list, show, validate or export")
     .argument("<paths...>", "task files or folders; `file#id` is one task of a file")
-    .option("--task <glob>", "those with this id; * stands for any characters", byId)
-    .option("--label <name=glob>", "those with this label; several times for several", (text, tests: TaskTest[] = []) => [
-      ...tests,
-      byLabel(text),
-    ])
-    .option("--shuffle <seed>", "mix their order by this word: the same one gives the same order everywhere")
-    .option("--shard <i/n>", "the i-th of n parts of what is left, after mixing", parseShard)
     .option("--for <trainer>", `of export: ${trainers}`)
     .option("-o, --out <file>", "of export: default is stdout")
     .addOption(graderOption())
@@ -90,29 +77,14 @@ async function loadSets(paths: string[], flags: TasksFlags): Promise<Loaded> {
     progress: (text: string) => say(`  ${text}`),
     onLeftOut: ({ message }: AlidadeError) => void leftOut.push(message),
   };
+  const choice = taskChoiceOf(flags);
   const sets: TaskSet[] = [];
   for (const path of paths) {
     const all = await loadTasks(path.includes("#") ? path : resolve(path), options);
     const set = await taskSetOf(resolve(path), all, plugIns.graders);
-    sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choiceOf(flags)) });
+    sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choice) });
   }
   return { sets, leftOut };
-}
-
-function choiceOf({ task, label = [], shuffle, shard }: TasksFlags) {
-  return { tests: task ? [task, ...label] : label, ...(shuffle !== undefined && { shuffle }), ...(shard && { shard }) };
-}
-
-function byId(glob: string): TaskTest {
-  const fits = toMatch(glob);
-  return ({ task_id }) => fits(task_id);
-}
-
-function byLabel(text: string): TaskTest {
-  const at = text.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("Give a name, = and a value, such as repo=django/*.");
-  const [name, fits] = [text.slice(0, at), toMatch(text.slice(at + 1))];
-  return ({ labels }) => Object.hasOwn(labels, name) && fits(labels[name] ?? "");
 }
 
 function list({ sets, leftOut }: Loaded, flags: TasksFlags): void {

@@ -1,6 +1,10 @@
 /** A line's words as a program and its arguments; a line that needs a shell is sh's. Graders look for `{runner}` among the words. */
 export function testCommand(line: string): string[] {
-  const words = line.trim().split(/\s+/);
-  // Without quotes, variables, patterns, pipes and assignments in front a shell would make the same words of it.
-  return /^[\w\s./:@%+=,{}-]+$/.test(line) && !/^\w+=/.test(line.trim()) && !/,\w*\}|\{\}/.test(line) ? words : ["sh", "-c", line];
+  const words = line.trim().split(/ +/);
+  return words.every(isPlain) && !/^\w+=/.test(words[0] ?? "") ? words : ["sh", "-c", line];
+}
+
+/** A shell would leave it as it is: no quotes, variables, patterns, braces or signs between commands. */
+function isPlain(word: string): boolean {
+  return /^(?:[\w./:@%+=,-]|\{runner\}|\{report\})+$/.test(word);
 }

@@ -164,6 +164,28 @@ test("a run that was killed goes on: what was done is not repeated, what was run
   assert.deepEqual(await linesOf(join(path, "trajectories.jsonl"), Trajectory), trajectories, "a finished run has nothing to go on with");
 });
 
+test("a run takes the tasks that `tasks list` shows for the same flags, and --resume the same ones", async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const flags = ["--task", "small-*", "--shuffle", "7", "--shard", "1/2"];
+  const { folder, file, result } = await run(engine, { tasks: ["small-a", "small-b", "small-c", "other"], flags: [...flags, "-n", "1"] });
+  assert.equal(result.code, 0, result.stderr);
+  const { run: path, rollouts } = jsonOf<Ran>(result);
+  const ids = rollouts.map(({ task_id }) => task_id).sort();
+  const { task_sets } = jsonOf<{ task_sets: { tasks: { task_id: string }[] }[] }>(await cli(["tasks", "list", folder, ...flags, "--json"]));
+  assert.deepEqual([ids.length, ids], [2, task_sets[0]?.tasks.map(({ task_id }) => task_id).sort()]);
+  const resumed = jsonOf<Ran>(await cli(["run", "--resume", path, "--json"]));
+  assert.deepEqual(resumed.rollouts.map(({ task_id }) => task_id).sort(), ids);
+
+  for (const [wrong, message] of [
+    [["--shard", "3/2"], /--shard is "3\/2": give the part and the number of parts/],
+    [["--label", "language"], /--label is "language": give a name, = and a value/],
+    [["--label", "language=c"], /none of the 4 tasks is chosen by \{"labels":\["language=c"\]\}: choose wider/],
+  ] as const) {
+    const refused = await cli(["run", "-c", file, "-o", join(folder, "runs"), ...wrong]);
+    assert.deepEqual([refused.code, message.test(refused.stderr)], [2, true], refused.stderr);
+  }
+});
+
 test("two processes do not run in one folder", async () => {
   const hold = Promise.withResolvers<void>();
   await using engine = await ScriptedEngine.start((request) => ({ ...solve(request), before: hold.promise }));
