@@ -121,6 +121,97 @@ assert list(run.groups(after=rows[-1][1].cursor)) == []
   assert.equal((await service.kill("SIGTERM")).code, 0);
 });
 
+/** A trainer as far as `rollout_func` looks at it: TRL's own is asked in train-online.test.ts. */
+const stubTrainer = `
+import json, sys
+from types import SimpleNamespace
+from alidade import Service
+from alidade.trl import Rollouts
+
+loaded, accelerator = [], SimpleNamespace(num_processes=1, process_index=0, is_main_process=True, wait_for_everyone=lambda: None)
+def trainer(step, **more):
+    given = dict(temperature=1.0, num_generations=2, model=SimpleNamespace(training=True), processing_class=SimpleNamespace(pad_token_id=0))
+    return SimpleNamespace(state=SimpleNamespace(global_step=step), accelerator=accelerator, **{**given, **more})
+def rollouts_of(samples=2, key="trl"):
+    run = Service().set(key, samples=samples, retries=0)
+    return Rollouts(run, lambda trainer, version: loaded.append([version, Service().health()["status"]]), task=TASKS.get)
+half = "grep -q 1 done.txt && echo '{\\"reward\\": 1}'"
+task = lambda name, command: {"task_id": name, "instruction": name, "grader": {"kind": "script", "command": ["sh", "-c", command]}}
+TASKS = {"good": "fix-slug", "half": task("half", half), "none": task("none", "exit 1")}
+def told(out):
+    text = lambda ids: "".join(map(chr, ids))
+    rows = zip(out["prompt_ids"], out["completion_ids"], out["logprobs"], out["env_mask"], out["alidade_reward"])
+    return [{"prompt": text(p), "said": text(c), "lengths": [len(c), len(l), len(m)], "trained": sum(m), "reward": r} for p, c, l, m, r in rows]
+def refusal(work):
+    try: work()
+    except ValueError as error: return str(error)
+`;
+
+test("rollout_func gives TRL its rows in the order of the prompts, and what failed is masked throughout", { timeout }, async (t) => {
+  let halves = 0;
+  const reply = (request: WireRequest): ScriptedReply => {
+    const isFirst = request.messages.every(({ role }) => role !== "assistant");
+    const isHalf = isFirst && JSON.stringify(request.messages).includes('"half"');
+    const command = isHalf ? `echo ${halves++ % 2} > done.txt` : "echo yes > done.txt";
+    return isFirst ? { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }] } : { text: "done" };
+  };
+  const at = await placeFor(t, "trl", reply);
+  const service = await at.start();
+  const python = async (script: string) => {
+    const trainer = at.train(stubTrainer + script);
+    assert.deepEqual(await once(trainer, "exit"), [0, null], service.stderr);
+    return JSON.parse(await readFile(join(at.place, "out.json"), "utf8"));
+  };
+  const first = await python(`
+rollouts = rollouts_of()
+out = rollouts.rollout_func(["none", "none", "good", "good", "half", "half"], trainer(0))
+rollouts.save(".")
+again = rollouts.rollout_func(["good", "good"], trainer(0))
+later = rollouts.rollout_func(["half", "half"], trainer(3))
+refused = [refusal(lambda: rollouts.rollout_func(["good", "good"], trainer(4, model=SimpleNamespace(training=False)))),
+    refusal(lambda: rollouts.rollout_func(["good", "good"], trainer(4, temperature=0.7))),
+    refusal(lambda: rollouts.rollout_func(["good", "half"], trainer(4))),
+    refusal(lambda: rollouts_of(1, "other").rollout_func(["good", "good"], trainer(4)))]
+policies = [out["alidade_policies"], again["alidade_policies"], later["alidade_policies"]]
+json.dump({"out": told(out), "later": later, "loaded": loaded, "refused": refused, "policies": policies}, open("out.json", "w"))
+`);
+  const [none, , good, good2, ...half] = first.out;
+  assert.deepEqual([none.trained, none.reward, none.lengths], [0, null, [1, 1, 1]]);
+  for (const row of [good, good2]) {
+    assert.match(row.prompt, /fix-slug/);
+    assert.ok(row.reward === 1 && row.trained > 0 && new Set(row.lengths).size === 1, JSON.stringify(row));
+  }
+  assert.deepEqual(half.map(({ reward }: { reward: number | null }) => reward).sort(), [1, null]);
+  for (const row of half) assert.equal(row.trained > 0, row.reward === 1, "a rollout that was not measured is masked");
+  const [zero, three] = [["step-0"], ["step-3"]];
+  assert.deepEqual(first.policies.slice(1), [
+    [zero, zero],
+    [three, three],
+  ]);
+  assert.deepEqual(
+    first.loaded,
+    [
+      ["step-0", "paused"],
+      ["step-3", "paused"],
+    ],
+    "once a step, behind the gate",
+  );
+  for (const [at, words] of [/evaluate/, /temperature/, /not one prompt 2 times/, /samples=1 .*num_generations=2/].entries())
+    assert.match(first.refused[at] ?? "", words);
+
+  const asked = at.engine.requests.length;
+  const second = await python(`
+rollouts = rollouts_of()
+rollouts.restore(".")
+later = rollouts.rollout_func(["half", "half"], trainer(3))
+json.dump({"later": later, "loaded": loaded, "state": Service().set("trl", samples=2, retries=0).state()["rollouts"]}, open("out.json", "w"))
+`);
+  assert.equal(at.engine.requests.length, asked, "what an earlier life asked for is not sampled again");
+  assert.deepEqual(second.later, first.later);
+  assert.deepEqual(second.loaded, [["step-3", "paused"]]);
+  assert.deepEqual([second.state.queued, second.state.running, second.state.completed + second.state.failed], [0, 0, 10]);
+});
+
 test("beyond loopback the service wants a token of the operator's", async () => {
   const { code, stderr } = await cli(["service", "--engine", "http://127.0.0.1:1", "--host", "0.0.0.0"]);
   assert.equal(code, 2);

@@ -139,8 +139,10 @@ class Group:
 
 
 class RolloutSet:
+    """`spec`: what the set was made with, and what it left out as it is by default."""
+
     def __init__(self, service, state):
-        self._service, self.id, self.key = service, state["set_id"], state["key"]
+        self.service, self.id, self.key, self.spec = service, state["set_id"], state["key"], state["spec"]
         self._path = "/sets/" + self.id
 
     def submit(self, groups):
@@ -155,18 +157,18 @@ class RolloutSet:
         return new + (self._submit(lines) if lines else 0)
 
     def _submit(self, lines):
-        return self._service.request("POST", self._path + "/groups", lines=lines)["rollouts"]
+        return self.service.request("POST", self._path + "/groups", lines=lines)["rollouts"]
 
     def rollout(self, group_key, index, task, payload="rows", format="flat", wait=True):
         """One rollout, which joins its group by key and index. Returns its line (`result`, and `rows` or `trajectories`) when it
         is over; with wait=False its id at once."""
         body = {"group_key": str(group_key), "index": index, "task": task}
-        rollout = self._service.request("POST", self._path + "/rollouts", body)["rollout_id"]
+        rollout = self.service.request("POST", self._path + "/rollouts", body)["rollout_id"]
         if not wait:
             return rollout
         query = {"payload": payload, "format": format, "wait": POLL_SECONDS}
         while True:
-            line = self._service.request("GET", f"{self._path}/rollouts/{rollout}", query=query, seconds=POLL_SECONDS)
+            line = self.service.request("GET", f"{self._path}/rollouts/{rollout}", query=query, seconds=POLL_SECONDS)
             if line["result"] is not None:
                 return line
 
@@ -179,7 +181,7 @@ class RolloutSet:
             is_over = self.state()["is_over"]
             asked = {**query, "after": after, "wait": 0 if is_over else POLL_SECONDS}
             given = 0
-            for line in self._service.stream(self._path + "/results", asked, POLL_SECONDS):
+            for line in self.service.stream(self._path + "/results", asked, POLL_SECONDS):
                 after, given = line["cursor"], given + 1
                 yield Group(line)
             if is_over and given == 0:
@@ -187,15 +189,15 @@ class RolloutSet:
 
     def keep(self, cursor, consumer="trainer"):
         """Says what this consumer has safe in its checkpoint."""
-        self._service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor})
+        self.service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor})
 
     def state(self):
         """Counts, ages and failures."""
-        return self._service.request("GET", self._path)
+        return self.service.request("GET", self._path)
 
     def drain(self):
         """No more rollouts: `groups` ends when those that there are were given."""
-        return self._service.request("POST", self._path + "/drain", {})
+        return self.service.request("POST", self._path + "/drain", {})
 
     def cancel(self, group=None, rollout=None, reason="cancelled by the trainer"):
         """What is not over of the set, of a group or of a rollout ends as `cancelled`. Returns how many."""
@@ -204,7 +206,7 @@ class RolloutSet:
             path += "/rollouts/" + _quoted(rollout)
         elif group is not None:
             path += "/groups/" + _quoted(group)
-        return self._service.request("DELETE", path, query={"reason": reason})["cancelled"]
+        return self.service.request("DELETE", path, query={"reason": reason})["cancelled"]
 
 
 def _quoted(text):
