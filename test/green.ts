@@ -44,9 +44,11 @@ const rollouts = [
   ...["cli.ts", "config.ts", "index.ts"],
   ...folders("practice graders tasks rollouts ledger blobs node service commands examples"),
 ];
+/** Our Python runs inside the trainers. */
+const training = [...rollouts, "clients/**"];
 
 export const suites: readonly Suite[] = [
-  { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: rollouts, needs: ["consumers"] },
+  { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: training, needs: ["consumers"] },
   { name: "llama-server", tests: ["test/e2e/llama-server.test.ts"], inputs: recording, needs: ["llama-server"] },
   { name: "vllm", tests: ["test/e2e/vllm*.test.ts", "test/interop/vllm/*.test.ts"], inputs: rollouts, needs: ["vllm"] },
   { name: "harness-clis", tests: ["test/harness/harnesses.test.ts"], inputs: launching, needs: packNeeds },

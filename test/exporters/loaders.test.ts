@@ -26,12 +26,16 @@ async function python(script: string, files: Record<string, Buffer> = {}): Promi
   }
 }
 
-test("every loader of the list is Python of the oldest version that is asked for", async (t) => {
+test("every loader of the list, the client and its examples are Python of the oldest version that is asked for", async (t) => {
   if (!(await need(t, "python"))) return;
   const names = [...new Set(exporters.map(({ docs }) => docs.loader).filter((loader) => loader !== null))];
   const script = `
-import ast
-for name in ${JSON.stringify(names)}: ast.parse(open(${JSON.stringify(clients)} + "/" + name).read(), feature_version=(3, 10))
+import ast, glob
+root = ${JSON.stringify(clients)}
+for name in ${JSON.stringify(names)}: ast.parse(open(root + "/" + name).read(), feature_version=(3, 10))
+ours = glob.glob(root + "/alidade/*.py") + glob.glob(root + "/examples/*.py")
+assert len(ours) >= 6, ours
+for name in ours: ast.parse(open(name).read(), feature_version=(3, 9))
 print(json.dumps("parsed"))`;
   assert.equal(await python(script), "parsed");
 });
