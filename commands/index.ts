@@ -43,6 +43,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./service/status.ts")).status,
   },
   {
+    name: "results",
+    summary: "print what came of a service's rollouts, as they end",
+    load: async () => (await import("./service/results.ts")).results,
+  },
+  {
     name: "doctor",
     summary: "look at an inference server before training on it",
     load: async () => (await import("./doctor.ts")).doctor,

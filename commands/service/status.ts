@@ -1,28 +1,17 @@
 /** `alidade status`: how a service is: its sets, nodes and failures. */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { AlidadeError, messageOf } from "../../errors.ts";
 import type { NodeState, SetState } from "../../ledger/index.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { print, table } from "../command-line.ts";
-import { terminal } from "../terminal.ts";
-import { defaultTokenVariable } from "./service-tokens.ts";
+import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
 
-type StatusFlags = { url?: string; tokenEnv: string; out: string; json?: boolean };
+type StatusFlags = AskFlags & { json?: boolean };
 type Health = { status: string; reason: string | null; nodes: NodeState[] };
 type ServiceStatus = { url: string; health: Health; sets: SetState[] };
 
-/** A service that is asked for its counts answers within this time, or is not well. */
-const answerMs = 30_000;
-
 export function status(program: Command): void {
-  program
-    .command("status")
+  addAskFlags(program.command("status"))
     .description("Says how a service is: counts and ages of its sets, its nodes, and failures by code.")
-    .option("--url <url>", "the service's address (default: that of <out>/service/service.json)")
-    .option("--token-env <name>", "variable that holds a token with the role read", defaultTokenVariable)
-    .option("-o, --out <folder>", "folder of the service", "runs")
     .option("--json", "print one JSON object with health and sets")
     .addHelpText("after", "\nExamples:\n  alidade status\n  alidade status --url https://rollouts.example --token-env READER --json")
     .action(async (flags: StatusFlags) => {
@@ -32,40 +21,10 @@ export function status(program: Command): void {
 }
 
 async function statusOf(flags: StatusFlags): Promise<ServiceStatus> {
-  const kept = flags.url === undefined ? await readKept(join(flags.out, "service", "service.json")) : null;
-  const url = (flags.url ?? kept?.url ?? "").replace(/\/+$/, "");
-  const token = terminal().env[flags.tokenEnv] ?? kept?.token ?? null;
-  if (token === null)
-    throw new AlidadeError("config_invalid", `--token-env names ${flags.tokenEnv}, which is not set: put a token of the service into it`, {
-      param: "token_env",
-    });
-  const health = (await ask(`${url}/health`, token)) as Health;
-  const { sets } = (await ask(`${url}/sets`, token)) as { sets: SetState[] };
-  return { url, health, sets };
-}
-
-async function readKept(file: string): Promise<{ url: string; token: string | null }> {
-  const text = await readFile(file, "utf8").catch(() => {
-    throw new AlidadeError("config_invalid", `there is no ${file}: name the folder of a service by --out, or its address by --url`, {
-      param: "out",
-    });
-  });
-  return readJson(text) as { url: string; token: string | null };
-}
-
-async function ask(url: string, token: string): Promise<unknown> {
-  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal: AbortSignal.timeout(answerMs) }).catch(
-    (error: unknown) => {
-      const { cause } = error as { cause?: unknown };
-      throw new AlidadeError("not_found", `no service answers at ${url}: ${messageOf(cause ?? error)}`, { param: "url" });
-    },
-  );
-  const text = await response.text();
-  if (response.ok) return readJson(text);
-  throw new AlidadeError(
-    response.status === 401 ? "unauthorized" : "request_invalid",
-    `${url} answers ${response.status}: ${text.slice(0, 300)}`,
-  );
+  const address = await serviceAddress(flags);
+  const health = readJson(await askService(address, "/health")) as Health;
+  const { sets } = readJson(await askService(address, "/sets")) as { sets: SetState[] };
+  return { url: address.url, health, sets };
 }
 
 function textOf({ url, health, sets }: ServiceStatus): string {

@@ -14,6 +14,7 @@ const verbs = [
   "service",
   "node",
   "status",
+  "results",
   "doctor",
   "check",
   "regrade",

@@ -1,0 +1,118 @@
+/** `alidade results`: how the rollouts of a service ended, as they do. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import type { ResultRow, SetState } from "../../ledger/index.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { print, say } from "../command-line.ts";
+import { visibleText } from "../show/visible-text.ts";
+import { terminal } from "../terminal.ts";
+import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
+
+type ResultsFlags = AskFlags & { set?: string; after?: string; follow?: boolean; json?: boolean };
+
+/** The end of a set is seen after a wait that brought nothing. */
+const waitSeconds = 2;
+const linesAtOnce = 100;
+/** Before a service that is away is asked again. */
+const awayMs = 500;
+
+export function results(program: Command): void {
+  addAskFlags(program.command("results"))
+    .description(
+      "Prints how the rollouts of a service ended, one a line: place in its group, reward, seconds, status, versions of the weights.\nWith --follow it waits for more until the set is drained and all of it was printed, also while the service is started again.",
+    )
+    .option("--follow", "wait for more")
+    .option("--set <key>", "the set's key (default: the only one that there is)")
+    .option("--after <cursor>", "only what ended after this one")
+    .option("--json", "print one JSON object a line with cursor and result")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade results --follow\n  alidade results --set first-steps --json > results.jsonl\n\nCtrl-C says the cursor to go on from.",
+    )
+    .action(async (flags: ResultsFlags) => {
+      const signal = terminal().stopSignal();
+      await printResults(flags, signal);
+    });
+}
+
+async function printResults(flags: ResultsFlags, signal: AbortSignal): Promise<void> {
+  const { sets } = (await asked(flags, "/sets", signal)) as { sets: SetState[] };
+  const path = `/sets/${setNamed(sets, flags.set).set_id}`;
+  if (!flags.json) print(["rollout".padEnd(24), ...["reward", "seconds"].map((name) => name.padStart(8)), "status"].join("  "));
+  let after = flags.after ?? null;
+  try {
+    for await (const { cursor, result } of linesOf(flags, path, after, signal)) {
+      print(flags.json ? JSON.stringify({ cursor, result }) : lineOf(result));
+      after = cursor;
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    if (after !== null) say(`alidade: alidade results --after ${after} goes on from here`);
+  }
+}
+
+function setNamed(sets: readonly SetState[], key: string | undefined): SetState {
+  const found = sets.filter((one) => key === undefined || one.key === key);
+  if (found.length === 1 && found[0]) return found[0];
+  const keys = sets.slice(-20).map((one) => one.key);
+  const there = sets.length === 0 ? "the service has no set yet" : `name one by --set; there are: ${keys.join(", ")}`;
+  const what = key === undefined ? "--set is not given" : `--set is ${key}, which is no set`;
+  throw new AlidadeError("config_invalid", `${what}: ${there}`, { param: "set" });
+}
+
+type ServedResult = { cursor: string; result: ResultRow };
+
+/** In the order in which they ended. Throws the signal's reason. */
+async function* linesOf(flags: ResultsFlags, path: string, from: string | null, signal: AbortSignal): AsyncGenerator<ServedResult> {
+  let after = from;
+  let isOver = !flags.follow;
+  for (;;) {
+    const query = new URLSearchParams({
+      limit: String(linesAtOnce),
+      wait: String(isOver ? 0 : waitSeconds),
+      ...(after !== null && { after }),
+    });
+    const page = (await asked(flags, `${path}/results?${query}`, signal, toLines)) as ServedResult[];
+    yield* page;
+    after = page.at(-1)?.cursor ?? after;
+    if (page.length > 0) continue;
+    if (isOver) return;
+    // Once more after it: what is over then can be read.
+    isOver = ((await asked(flags, path, signal)) as SetState).is_over;
+  }
+}
+
+const toLines = (text: string): ServedResult[] => text.split("\n").flatMap((line) => (line === "" ? [] : [readJson(line) as ServedResult]));
+
+/** With --follow a service that is away is waited for: what it served is served again from the cursor. */
+async function asked(flags: ResultsFlags, path: string, signal: AbortSignal, read: (text: string) => unknown = readJson): Promise<unknown> {
+  let isTold = false;
+  for (;;) {
+    try {
+      return read(await askService(await serviceAddress(flags), path, signal));
+    } catch (error) {
+      signal.throwIfAborted();
+      const { status, message } = asAlidadeError(error, "internal");
+      if (!flags.follow || status < 502) throw error;
+      if (!isTold) say(`alidade: ${message}; waiting for it`);
+      isTold = true;
+      await sleep(awayMs, undefined, { signal });
+    }
+  }
+}
+
+function lineOf({ group_key, index, reward, times, state, error, mask_reason, policies }: ResultRow): string {
+  const { init, done } = times;
+  const seconds = init === undefined || done === undefined ? "–" : ((done - init) / 1000).toFixed(1);
+  const why = error?.code ?? mask_reason;
+  const versions = policies.map(({ version }) => version).join(", ");
+  const cells = [
+    `${group_key}/${index}`.padEnd(24),
+    (reward === null ? "–" : String(Number(reward.toFixed(4)))).padStart(8),
+    seconds.padStart(8),
+    (why === null ? state : `${state} (${why})`).padEnd(24),
+    versions,
+  ];
+  return visibleText(cells.join("  ")).replaceAll("\n", "\\n").trimEnd();
+}
