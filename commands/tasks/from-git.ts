@@ -34,6 +34,8 @@ export function fromGit(tasks: Command): void {
       const candidates = fixingCommits(repository, { tests: make.how.tests, since: flags.since }, passedOver);
       const out = resolve(flags.out ?? `tasks-${repository.name}`);
       const tried = await make.run(candidates, { out, source: repository.source, limit });
+      if (tried.length + Object.values(passedOver).reduce((sum, count) => sum + count) === 0)
+        say(`  ${source} has no commit${flags.since === undefined ? "" : ` since ${flags.since}: is that a date that git reads?`}`);
       tellMade(out, tried, passedOver, flags.json === true);
     });
 }

@@ -28,9 +28,12 @@ export type HowTested = {
 
 export type RequiredTests = { fail_to_pass: string[]; pass_to_pass: string[] };
 
-/** The agent finds one commit without a past. An image without git has no use of it. */
+/**
+ * The agent finds one commit without a past. An image without git has no use of it. What the image itself put there and the
+ * project ignores, such as node_modules, stays out of it.
+ */
 const oneCommit = `if command -v git >/dev/null; then
-  git init -q . && git add -A -f . && git -c user.name=task -c user.email=task@localhost commit -q -m 'The task'
+  git init -q . && git add -A . && git -c user.name=task -c user.email=task@localhost commit -q --allow-empty -m 'The task'
 fi`;
 
 /** The folder must be empty. */

@@ -41,15 +41,25 @@ export async function makeTasks(candidates: AsyncIterable<CandidateFix>, options
   if (tried.kept >= limit) return tried.all;
   await prepareImage(options);
   for await (const candidate of candidates) {
-    signal.throwIfAborted();
     if (tried.has(candidate.key)) continue;
-    const one = await tryOne(candidate, options);
+    const one = await untilStopped(signal, () => tryOne(candidate, options));
     await tried.add(one);
     options.progress(lineOf(one));
     if (tried.kept >= limit) break;
   }
   await rm(join(out, drafts), { recursive: true, force: true });
   return tried.all;
+}
+
+/** What fails because the user stopped it says so. */
+async function untilStopped<T>(signal: AbortSignal, body: () => Promise<T>): Promise<T> {
+  try {
+    signal.throwIfAborted();
+    return await body();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new AlidadeError("cancelled", "stopped: the same command goes on with what was not tried", { cause: error });
+  }
 }
 
 function refuseBusy(out: string): (holder: string) => void {

@@ -31,7 +31,7 @@ const asks = (...words: string[]) =>
 async function makeFrom(t: TestContext, source: GitRepository, out: string, more: Partial<MakeOptions> = {}) {
   const passedOver: PassedOver = { merge: 0, first_commit: 0, no_test_changed: 0, only_tests_changed: 0 };
   const said: string[] = [];
-  const how = { test: "sh tests/run.sh", parser: "tap", image: null, tests: usualTests, test_seconds: 20, memory_mb: 256 } as const;
+  const how = { test: "sh tests/run.sh", parser: "tap", image: null, tests: usualTests, test_seconds: 120, memory_mb: 256 } as const;
   await using repository = await Repository.copy(source.folder, owner, t.signal);
   const tried = await makeTasks(fixingCommits(repository, { tests: how.tests }, passedOver), {
     ...{ out, source: repository.source, how, limit: 100, backend: localProcess, owner, signal: t.signal },
@@ -98,13 +98,16 @@ test("a second run goes on: it tries no change again, and stops at the limit", a
   await repository.commit("Begin", { "source.txt": "one\n", "tests/run.sh": asks("one") });
   await repository.commit("Two", { "source.txt": "one two\n", "tests/run.sh": asks("one", "two") });
   await repository.commit("Three", { "source.txt": "one two three\n", "tests/run.sh": asks("one", "two", "three") });
+  const stop = new AbortController();
+  const stopped = makeFrom(t, repository, out, { signal: stop.signal, progress: () => stop.abort() });
+  await assert.rejects(stopped, { code: "cancelled", message: /the same command goes on/ });
   const first = await makeFrom(t, repository, out, { limit: 1 });
-  assert.deepEqual([Object.keys(first.ends), first.said.length], [["Three"], 1]);
+  assert.deepEqual([Object.keys(first.ends), first.said.length], [["Three"], 0]);
   const second = await makeFrom(t, repository, out);
   assert.deepEqual([Object.keys(second.ends), second.said.length], [["Three", "Two"], 1]);
   assert.deepEqual((await makeFrom(t, repository, out)).said, []);
 
-  const how = { test: "true", parser: "tap", image: null, tests: usualTests, test_seconds: 20, memory_mb: 256 } as const;
+  const how = { test: "true", parser: "tap", image: null, tests: usualTests, test_seconds: 120, memory_mb: 256 } as const;
   await assert.rejects(makeFrom(t, repository, out, { how }), {
     code: "config_invalid",
     param: "test",

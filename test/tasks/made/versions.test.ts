@@ -64,7 +64,7 @@ async function pairOf(t: TestContext, registry: PackageRegistry, more: Record<st
 
 async function make(t: TestContext, pair: VersionPair, out: string) {
   const passedOver = { merge: 0, first_commit: 0, no_test_changed: 0, only_tests_changed: 0 };
-  const how = { test: "sh test/run.sh", parser: "tap", image: null, tests: usualTests, test_seconds: 20, memory_mb: 256 } as const;
+  const how = { test: "sh test/run.sh", parser: "tap", image: null, tests: usualTests, test_seconds: 120, memory_mb: 256 } as const;
   const options = { out, source: "npm:words", how, backend: localProcess, owner, signal: t.signal, progress: () => undefined };
   return makeTasks(versionFix(pair, owner, passedOver, t.signal), options);
 }
@@ -147,7 +147,7 @@ test("a source distribution is read from the index of the user's pip, with its l
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => server.close());
+  t.after(() => server.close().closeAllConnections());
   const before = process.env.PIP_INDEX_URL;
   t.after(() => {
     if (before === undefined) delete process.env.PIP_INDEX_URL;
