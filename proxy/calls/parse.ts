@@ -3,7 +3,7 @@ import type { NeutralRequest } from "../../schema/message.ts";
 import type { Network } from "../../wire/network.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { withImagesInside } from "../sandboxed/images-inside.ts";
-import { assertOpenParameters } from "../sandboxed/sandboxed-request.ts";
+import { assertFewAlternatives, assertOpenParameters } from "../sandboxed/sandboxed-request.ts";
 import { assertReferencesInside } from "../sandboxed/schema-references.ts";
 import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
@@ -20,5 +20,6 @@ export async function parse(session: Session, exchange: Exchange, network: Netwo
   if (!session.spec.sandboxed) return request;
   assertOpenParameters(session.spec, request);
   assertReferencesInside(request);
+  assertFewAlternatives(request);
   return { ...request, messages: await withImagesInside(session, request.messages, exchange.signal, network) };
 }

@@ -31,6 +31,19 @@ export function assertOpenParameters(
   );
 }
 
+/** With twenty alternatives a token is fifty times its id and logprob, in memory and in the log; OpenAI's legacy limit is this. */
+const mostAlternatives = 5;
+
+/** Throws `request_invalid` for logprobs of more alternatives than a sandboxed client may have listed. */
+export function assertFewAlternatives({ token_logprobs }: Pick<NeutralRequest, "token_logprobs">): void {
+  if ((token_logprobs?.top ?? 0) > mostAlternatives)
+    throw new AlidadeError(
+      "request_invalid",
+      `top_logprobs: in a sandboxed session at most ${mostAlternatives} alternatives a token are listed, not ${token_logprobs?.top}.`,
+      { param: "top_logprobs" },
+    );
+}
+
 /** Thinking on or off is what `reasoning_effort` says too; Qwen's API has it as `enable_thinking`, which becomes this. */
 function isThinkingSwitch(name: string, sampling: Sampling): boolean {
   return name === "chat_template_kwargs" && /^\{"enable_thinking":(?:true|false)\}$/.test(JSON.stringify(sampling[name]));

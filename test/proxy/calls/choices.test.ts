@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { decode, encode, type WireRequest } from "../../fakes/engines/scripted-engine.ts";
+import { until } from "../../fakes/machine/until.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user" as const, content: "hi" }];
@@ -131,4 +132,23 @@ test("more samples than a request or a session may have are refused before one i
   assert.deepEqual(await begunIn(client), []);
   assert.equal((await client.chat({ messages: hi, n: 2 })).status, 200);
   assert.equal((await client.trajectory()).calls.length, 2);
+});
+
+test("each sample is charged to the budgets: the request fails at the first that is too much, and what was sampled stays on the record", async () => {
+  await using at = await proxyAt(echo);
+  const client = await at.open({ sandboxed: true, budgets: { max_turns: 2 } });
+  const response = await client.chat({ messages: hi, n: 4 });
+  assert.match(await response.text(), /max_turns: 2 of 2/);
+  assert.notEqual(response.status, 200);
+  await until(async () => (await client.entries()).filter(({ type }) => type === "call_finished").length === 2);
+  const { calls } = await client.trajectory();
+  assert.deepEqual(
+    calls.map(({ usage }) => (usage?.sampled_tokens ?? 0) > 0),
+    [true, true],
+  );
+  const refused = (await client.entries()).filter((entry) => entry.type === "refused");
+  assert.deepEqual(
+    refused.map(({ error }) => error.budget),
+    ["max_turns"],
+  );
 });

@@ -114,6 +114,7 @@ test("an answer that is given again from the record has the same logprobs", asyn
   const again = (await (await client.chat(body)).json()) as OpenAI.ChatCompletion;
   const { tokens } = (await client.entries()).find((entry) => entry.type === "call_finished") ?? assert.fail("not recorded");
   assert.equal(at.engine.requests.length, 1);
+  assert.equal(tokens?.length, [...said].length + 1);
   assert.deepEqual(
     again.choices[0]?.logprobs?.content?.map(({ token, logprob }) => [token, logprob]),
     tokens?.map(({ text, logprob }) => [text, logprob]),
@@ -139,6 +140,13 @@ test("a text of a response has its own tokens' logprobs, and not those of reason
     part?.type === "output_text" && part.logprobs?.map(({ logprob }) => logprob),
     encode("Grüße").map((id, index) => logprobOf(id, prompt + at0 + index)),
   );
+});
+
+test("a sandboxed client gets logprobs with few alternatives", async () => {
+  await using at = await proxyAt(() => ({ text: said }));
+  const client = await at.open({ sandboxed: true });
+  const statusOf = async (top_logprobs: number) => (await client.chat({ messages: hi, logprobs: true, top_logprobs })).status;
+  assert.deepEqual([await statusOf(5), await statusOf(6)], [200, 400]);
 });
 
 test("logprobs that cannot be given are refused in a sentence", async () => {
