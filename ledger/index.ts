@@ -1,6 +1,16 @@
 export { Changes } from "./changes.ts";
 export { conflicting } from "./conflict.ts";
 export {
+  ControlState,
+  type FenceOrder,
+  type HeardNode,
+  NodeAnswer,
+  type NodeQuestion,
+  type NodeReport,
+  ordersOf,
+  type PolicyName,
+} from "./control-state.ts";
+export {
   type AttemptName,
   beatSeconds,
   type CancelOrder,
@@ -17,6 +27,6 @@ export {
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
-export { AttemptResult, ControlState, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export { AttemptResult, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -9,7 +9,9 @@
  * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
  */
 import type { Task } from "../schema/task.ts";
-import type { AttemptResult, ControlState, GroupPart, ResultRow, SetSpec } from "./records.ts";
+import type { Changes } from "./changes.ts";
+import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
+import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts";
 
 export interface Ledger extends AsyncDisposable {
   /** The same after each restart. It labels the sandboxes of its rollouts. */
@@ -63,8 +65,17 @@ export interface Ledger extends AsyncDisposable {
   /** A consumer's word on what it needs no more. It changes nothing of what is served. */
   keep(consumer: string, set: string, cursor: string): Promise<void>;
 
+  /** Grows with each order to the nodes. */
+  readonly ordered: Changes;
+  /** Grows with each report of a node, with each order, and when a node comes or goes. */
+  readonly answered: Changes;
   control(): Promise<ControlState>;
-  saveControl(state: ControlState): Promise<void>;
+  /** One order at a time; `order` is its number. What `change` throws is thrown, and nothing is changed. */
+  order(change: (state: ControlState, order: number) => Omit<ControlState, "order">): Promise<ControlState>;
+  /** What this node has carried out. It is not heard where it has lost its lease. */
+  report(lease: Lease, report: NodeReport): Promise<void>;
+  /** All nodes that were not found dead. */
+  reports(): Promise<HeardNode[]>;
 }
 
 export type CancelOrder = { set: string; group?: string; rollout?: string };

@@ -79,13 +79,3 @@ export const ResultRow = AttemptResult.extend({
   finished: z.number().describe("Unix milliseconds"),
 });
 export type ResultRow = z.infer<typeof ResultRow>;
-
-/** Fences and names of weights, kept so that a restarted service starts behind its gate and stamps the right name. */
-export const ControlState = z.strictObject({
-  fences: z.array(z.strictObject({ fence: z.string(), mode: z.enum(["drain", "hold", "abort"]), engines: z.array(z.string()).nullable() })),
-  /** The last ones that were opened again. */
-  resumed: z.array(z.string()).default([]),
-  /** The last name of each engine's weights. */
-  policies: z.record(z.string(), z.strictObject({ policy: Policy, engine_version: z.string().nullable() })),
-});
-export type ControlState = z.infer<typeof ControlState>;

@@ -17,6 +17,8 @@ import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult, brokenAttempt } from "./attempt-result.ts";
+import { ControlFollower } from "./control-follower.ts";
+import { LeaseGuard } from "./lease-guard.ts";
 
 export type NodeSetup = {
   /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
@@ -53,35 +55,45 @@ class Work {
   readonly #ended = new Changes();
   readonly #prepared = new Map<string, Promise<void>>();
   readonly #atOnce: number;
+  readonly #over = new AbortController();
+  readonly #follower: ControlFollower;
+  readonly #guard: LeaseGuard;
   #lease: Lease | null = null;
+  /** Under this lease gates and names are those of the ledger. */
+  #readyFor: Lease | null = null;
+  /** When the ledger was asked for what renewed the lease. */
+  #askedAt = 0;
 
   constructor(node: NodeSetup, signal: AbortSignal, drained: AbortSignal) {
     this.#node = node;
     this.#signal = signal;
     this.#drained = drained;
     this.#atOnce = node.setup.slots.atOnce;
+    const note = (text: string): void => this.#note(text);
+    this.#follower = new ControlFollower(node.setup.proxy, node.ledger, note, this.#over.signal);
+    this.#guard = new LeaseGuard(node.setup.proxy.pool, note);
   }
 
   async run(): Promise<void> {
-    const over = new AbortController();
-    const beating = this.#beatUntil(over.signal);
+    using _guard = this.#guard;
+    const meanwhile = [this.#beatUntil(this.#over.signal), this.#follower.follow()];
     try {
       while (!this.#drained.aborted) await this.#claimOnce();
       while (this.#running.size > 0) await this.#ended.after(this.#ended.version, new AbortController().signal);
     } finally {
-      over.abort();
-      await beating;
+      this.#over.abort();
+      await Promise.all(meanwhile);
       await this.#leave();
     }
   }
 
   /** Takes what there is room for, then waits until there is more to do or more room. */
   async #claimOnce(): Promise<void> {
-    const { ledger, name } = this.#node;
+    const { ledger } = this.#node;
     const [seen, ended] = [ledger.version, this.#ended.version];
     try {
-      this.#lease ??= await ledger.join({ name, slots: this.#atOnce });
-      const claims = await ledger.claim(this.#lease, this.#atOnce - this.#running.size);
+      const lease = await this.#joined();
+      const claims = await ledger.claim(lease, this.#atOnce - this.#running.size);
       for (const claim of claims) void this.#work(claim);
     } catch (error) {
       this.#note(`nothing can be claimed: ${messageOf(error)}`);
@@ -96,6 +108,23 @@ class Work {
     await Promise.allSettled(waits);
   }
 
+  /** Nothing is sampled before gates and names are those of the ledger. */
+  async #joined(): Promise<Lease> {
+    const { ledger, name } = this.#node;
+    if (this.#lease === null) {
+      const askedAt = performance.now();
+      this.#lease = await ledger.join({ name, slots: this.#atOnce });
+      this.#askedAt = askedAt;
+    }
+    const lease = this.#lease;
+    if (this.#readyFor === lease) return lease;
+    await this.#follower.joined(lease);
+    if (this.#lease !== lease) throw new AlidadeError("store_error", "the lease was lost before the node was ready");
+    this.#readyFor = lease;
+    this.#guard.renewed(lease, this.#askedAt);
+    return lease;
+  }
+
   async #beatUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(beatSeconds * 1000, undefined, { signal, ref: false }).catch(() => undefined);
@@ -104,14 +133,27 @@ class Work {
   }
 
   async #beat(): Promise<void> {
-    if (this.#lease === null) return;
+    const lease = this.#lease;
+    if (lease === null) return;
+    const askedAt = performance.now();
     const names = [...this.#running.values()].map(({ claim }) => ({ rollout_id: claim.rollout_id, attempt: claim.attempt }));
-    const orders = await this.#node.ledger.beat(this.#lease, names);
+    const orders = await this.#node.ledger.beat(lease, names);
     for (const one of orders.stop)
       this.#running.get(keyOf(one))?.stop.abort(new AlidadeError("cancelled", "the attempt is no longer this node's"));
-    if (!orders.isLost) return;
+    if (orders.isLost) this.#lost();
+    else await this.#renewed(lease, askedAt);
+  }
+
+  #lost(): void {
+    this.#guard.lost();
     this.#lease = null;
     this.#ended.add();
+  }
+
+  async #renewed(lease: Lease, askedAt: number): Promise<void> {
+    this.#askedAt = askedAt;
+    if (this.#readyFor === lease) this.#guard.renewed(lease, askedAt);
+    await this.#follower.look();
   }
 
   /** A ledger that does not answer sees by the lease that the node has gone. */

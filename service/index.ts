@@ -1,4 +1,3 @@
 export { type AccessRole, type AccessToken, roles } from "./access.ts";
-export { ServiceControl } from "./service-control.ts";
 export { ServiceListener } from "./service-listener.ts";
 export type { ServiceParts } from "./service-parts.ts";

@@ -11,11 +11,11 @@ import { SetTallies } from "./set-tallies.ts";
 /** About 25 series each. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
 const mostSets = 100;
 
-export function metricsRoute({ ledger, control }: ServiceParts): ServiceRoute {
+export function metricsRoute({ ledger, engines }: ServiceParts): ServiceRoute {
   const tallies = new SetTallies(ledger);
   const looks = new SharedWork<string>();
   const look = async (signal: AbortSignal): Promise<string> =>
-    prometheusText([...(await ofLedger(ledger, tallies, signal)), ...engineMetrics(control?.engines() ?? [])]);
+    prometheusText([...(await ofLedger(ledger, tallies, signal)), ...engineMetrics(engines?.() ?? [])]);
   return defineRoute({
     method: "get",
     path: "/metrics",

@@ -1,8 +1,8 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
 import { Policy } from "../schema/session-log.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
+import { ServiceControl } from "./service-control.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** A day: nothing that a trainer waits for takes longer. */
@@ -24,41 +24,34 @@ const PolicyBody = Policy.extend({
   engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another"),
 });
 
-export function operatorRoutes({ ledger, control: own }: ServiceParts): ServiceRoute[] {
-  const control = () => {
-    if (own) return own;
-    throw new AlidadeError(
-      "request_invalid",
-      "the engines of this service are at its nodes, whose gates it cannot shut: update weights where ledger and node are one process (without --ledger)",
-      { status: 409 },
-    );
-  };
+export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): ServiceRoute[] {
+  const control = new ServiceControl(ledger);
   return [
     defineRoute({
       method: "post",
       path: "/control/pause",
       role: "control",
-      title: "Shuts the gate of the engines; answers when the running calls have ended (drain, abort), at once for hold",
+      title: "Shuts the gate of the engines at all nodes; answers when the running calls have ended (drain, abort), at once for hold",
       body: PauseBody,
-      handle: ({ body, signal }) => control().pause(body, signal),
+      handle: ({ body, signal }) => control.pause(body, signal),
     }),
     defineRoute({
       method: "put",
       path: "/control/policy",
       role: "control",
-      title: "Names the weights; a 409 where the engine says that it serves others",
+      title: "Names the weights at all nodes, or at none: a 409 where an engine says that it serves others",
       body: PolicyBody,
       handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
-        control().setPolicy({ policy, fence, engines, engineVersion: engine_version }, signal),
+        control.setPolicy({ policy, fence, engines, engineVersion: engine_version }, signal),
     }),
     defineRoute({
       method: "post",
       path: "/control/resume",
       role: "control",
-      title: "Opens the gate",
+      title: "Opens the gate at all nodes; a 409 where an engine says that it serves other weights than their name",
       body: z.strictObject({ fence: FenceName }),
       // A trainer that has left wants the gate open all the same.
-      handle: ({ body }) => control().resume(body.fence, new AbortController().signal),
+      handle: ({ body }) => control.resume(body.fence, new AbortController().signal),
     }),
     defineRoute({
       method: "get",
@@ -84,10 +77,10 @@ export function operatorRoutes({ ledger, control: own }: ServiceParts): ServiceR
       role: "read",
       title: "`ok`, or the reason why rollouts do not go on",
       handle: async () => {
-        const [fences, engines, nodes] = [own?.status() ?? [], own?.engines() ?? [], await ledger.nodes()];
+        const [fences, engines, nodes] = [await control.status(), ownEngines?.() ?? [], await ledger.nodes()];
         const paused = fences.length > 0 ? `${fences.length} fence(s) are shut: POST /control/resume` : null;
         const idle = nodes.every(({ is_draining }) => is_draining) ? "no node is at work" : null;
-        const unwell = own && engines.every(({ health }) => health !== "ok") ? "no engine answers" : null;
+        const unwell = ownEngines && engines.every(({ health }) => health !== "ok") ? "no engine answers" : null;
         const reason = idle ?? unwell ?? paused;
         return { status: reason === null ? "ok" : reason === paused ? "paused" : "degraded", reason, fences, engines, nodes };
       },

@@ -1,19 +1,20 @@
 /**
- * Pause, policy and resume for the engines of a service. Fences and names of weights are in the ledger before they are in
- * force, so that a service that died between a pause and its resume starts behind the gate: half-loaded weights are
- * never sampled, and no sample is stamped with a name of earlier weights.
+ * Pause, policy and resume for the engines of all nodes. The ledger holds what is to be so before any node carries it out, so
+ * that neither a service nor a node that died in between opens a gate: half-loaded weights are never sampled, and no sample
+ * is stamped with a name of earlier weights. Naming and opening are asked of all nodes first, and done at all or at none.
  */
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { Ledger } from "../ledger/index.ts";
-import type { Controlled } from "../proxy/control/controlled.ts";
+import { beatSeconds, type FenceOrder, type Ledger, leaseSeconds } from "../ledger/index.ts";
 import { newId } from "../schema/ids.ts";
 import type { Policy } from "../schema/session-log.ts";
+import { fenceOf, withAcknowledged, withFence, withName, withoutFence, withQuestion } from "./control-changes.ts";
+import type { HeardAnswers } from "./heard-answers.ts";
+import { NodeAnswers } from "./node-answers.ts";
 
-type Proxy = Pick<Controlled, "pool" | "fences">;
 export type PauseOrder = {
   fence?: string | undefined;
   engines?: string[] | undefined;
-  mode: "drain" | "hold" | "abort";
+  mode: FenceOrder["mode"];
   timeout_seconds: number;
 };
 export type PolicyOrder = {
@@ -23,99 +24,93 @@ export type PolicyOrder = {
   engineVersion?: string | undefined;
 };
 
-/** A trainer asks about its last one. */
-const rememberedFences = 100;
+/** A node that died is found dead after its lease and one look; all others answer within seconds. */
+const deadAfterSeconds = leaseSeconds + 2 * beatSeconds;
+/** An engine may take ten seconds to say its name, and as long to empty its cache. */
+const answerSeconds = deadAfterSeconds + 20;
 
 export class ServiceControl {
-  readonly #proxy: Proxy;
   readonly #ledger: Ledger;
+  readonly #answers: NodeAnswers;
 
-  private constructor(proxy: Proxy, ledger: Ledger) {
-    this.#proxy = proxy;
+  constructor(ledger: Ledger) {
     this.#ledger = ledger;
+    this.#answers = new NodeAnswers(ledger);
   }
 
-  /** Shuts the gates that were shut, and gives the weights the names that they had. Before anything is sampled. */
-  static async restore(proxy: Proxy, ledger: Ledger, note: (text: string) => void, signal: AbortSignal): Promise<ServiceControl> {
-    const control = new ServiceControl(proxy, ledger);
-    const { fences, policies } = await ledger.control();
-    for (const { fence, engines } of fences) {
-      await proxy.fences.pause({ id: fence, ...(engines && { engines }), mode: "hold", timeoutSeconds: 0, signal });
-      note(`fence ${fence} is shut, as it was when the service ended: it opens with POST /control/resume`);
-    }
-    for (const [name, { policy, engine_version }] of Object.entries(policies)) {
-      const slot = proxy.pool.slots.find((one) => one.name === name);
-      if (!slot) continue;
-      const weights = { policy, engineVersion: engine_version ?? undefined };
-      // Behind a gate the weights may be new and have no name yet; `resume` compares them.
-      if (slot.gate !== null) slot.nameWeights({ ...weights, word: slot.word });
-      else await control.#nameAgain(name, weights, note, signal);
-    }
-    return control;
-  }
-
+  /**
+   * Answers when all nodes have drained. The same fence may be asked for again: it goes on. Throws what a node refuses, and
+   * `drain_timeout` when one has not drained in time or the caller left; then the gates are opened, except where all had
+   * drained before.
+   */
   async pause({ fence = newId("fence"), engines, mode, timeout_seconds }: PauseOrder, signal: AbortSignal) {
-    const open = this.#proxy.fences.status().find((one) => one.fence === fence && one.acknowledged);
-    // A trainer that was restarted asks again for the fence that it had.
-    if (open)
-      return { fence, engines: open.engines, mode: open.mode, drained: open.running === 0, running: open.running, held: open.running };
-    const state = await this.#ledger.control();
-    if (state.fences.some((one) => one.fence === fence))
-      throw new AlidadeError("request_invalid", `fence ${fence} is being shut already`, { param: "fence", status: 409 });
-    await this.#ledger.saveControl({ ...state, fences: [...state.fences, { fence, mode, engines: engines ?? null }] });
+    const wanted = { fence, mode, engines: engines ?? null };
+    const { order } = await this.#ledger.order((state, order) => withFence(state, { ...wanted, order }));
+    // Calls have the time that was given; nodes a little more to say that these have ended.
+    const seconds = mode === "hold" ? deadAfterSeconds : timeout_seconds + beatSeconds;
     try {
-      return await this.#proxy.fences.pause({ id: fence, engines, mode, timeoutSeconds: timeout_seconds, signal });
+      const heard = await this.#answers.to(order, AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]));
+      heard.assertKnown(engines);
+      await this.#ledger.order((state) => withAcknowledged(state, fence, order));
+      const held = heard.sum("held");
+      return { fence, engines: heard.engines, mode, drained: held === 0, running: heard.sum("running"), held, nodes: heard.nodes };
     } catch (error) {
-      await this.#forget(fence);
-      throw error;
+      throw await this.#notPaused(fence, order, error);
     }
   }
 
   async setPolicy({ policy, fence, engines, engineVersion }: PolicyOrder, signal: AbortSignal) {
-    const named = await this.#proxy.fences.setPolicy({ fence, engines, policy, engineVersion, signal });
-    const state = await this.#ledger.control();
-    const entries = named.engines.map((name) => [name, { policy, engine_version: engineVersion ?? null }] as const);
-    await this.#ledger.saveControl({ ...state, policies: { ...state.policies, ...Object.fromEntries(entries) } });
-    return named;
+    const name = { policy, engine_version: engineVersion ?? null };
+    const within = fence === undefined ? null : fenceOf(await this.#ledger.control(), fence).engines;
+    const question = { asks: "may these weights be named so?", fence: fence ?? null, engines: engines ?? within, ...name } as const;
+    (await this.#ask(question, signal)).assertKnown(engines);
+    const { order } = await this.#ledger.order((state, order) => withName(state, { ...name, engines: engines ?? within, order }));
+    const heard = await this.#answers.to(order, patience(signal));
+    return { policy, engines: heard.engines, checked: heard.by("checked"), prefix_cache: heard.by("prefix_cache") };
   }
 
   /** A fence that was resumed before is no error: the answer to the first resume may have been lost. */
   async resume(fence: string, signal: AbortSignal) {
-    const isShut = this.#proxy.fences.status().some((one) => one.fence === fence);
-    const { resumed } = await this.#ledger.control();
-    if (!isShut && resumed.includes(fence)) return { fence, engines: [], paused_seconds: 0, prefix_cache: {} };
-    const answer = await this.#proxy.fences.resume(fence, signal);
-    await this.#forget(fence);
-    return answer;
-  }
-
-  status() {
-    return this.#proxy.fences.status();
+    const state = await this.#ledger.control();
+    const isOver = state.resumed.includes(fence) && !state.fences.some((one) => one.fence === fence);
+    if (isOver) return { fence, engines: [], paused_seconds: 0, prefix_cache: {} };
+    const { since, acknowledged } = fenceOf(state, fence);
+    // Without an acknowledgement no weights were loaded.
+    const heard = acknowledged ? await this.#ask({ asks: "may this fence be opened?", fence }, signal) : null;
+    const { order } = await this.#ledger.order((now) => withoutFence(now, fence));
+    await this.#answers.following(order, patience(signal));
+    const paused_seconds = (Date.now() - since) / 1000;
+    return { fence, engines: heard?.engines ?? [], paused_seconds, prefix_cache: heard?.by("prefix_cache") ?? {} };
   }
 
   /** For `GET /health`. */
-  engines() {
-    return this.#proxy.pool.slots.map((slot) => slot.describe());
+  async status() {
+    const { fences } = await this.#ledger.control();
+    return fences.map(({ order, since, ...fence }) => ({ ...fence, seconds: (Date.now() - since) / 1000 }));
   }
 
-  async #forget(fence: string): Promise<void> {
-    const state = await this.#ledger.control();
-    const resumed = [...state.resumed.filter((name) => name !== fence), fence].slice(-rememberedFences);
-    await this.#ledger.saveControl({ ...state, fences: state.fences.filter((one) => one.fence !== fence), resumed });
-  }
-
-  /** Where the engine says that it serves others by now, its gate is shut until they have a name. */
-  async #nameAgain(
-    name: string,
-    weights: { policy: Policy; engineVersion: string | undefined },
-    note: (text: string) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #ask(question: Parameters<typeof withQuestion>[1], signal: AbortSignal): Promise<HeardAnswers> {
+    const { order } = await this.#ledger.order((state, order) => withQuestion(state, question, order));
     try {
-      await this.#proxy.fences.setPolicy({ engines: [name], ...weights, signal });
-    } catch (error) {
-      const { fence } = await this.pause({ engines: [name], mode: "hold", timeout_seconds: 0 }, signal);
-      note(`${messageOf(error)}. Its gate is shut by fence ${fence}: PUT /control/policy, then POST /control/resume`);
+      return await this.#answers.to(order, patience(signal));
+    } finally {
+      await this.#ledger.order((state) => ({ ...state, questions: state.questions.filter((one) => one.order !== order) }));
     }
   }
+
+  /** The gates open again, except where all nodes had drained before: then weights may be half-loaded. */
+  async #notPaused(fence: string, order: number, error: unknown): Promise<unknown> {
+    const { fences } = await this.#ledger.order((state) => {
+      const isOurs = state.fences.some((one) => one.fence === fence && one.order === order && !one.acknowledged);
+      return isOurs ? withoutFence(state, fence) : state;
+    });
+    if (!(error instanceof AlidadeError) || error.code !== "drain_timeout") return error;
+    const isShut = fences.some((one) => one.fence === fence);
+    const now = isShut ? `fence ${fence} stays shut` : "the pause is cancelled, calls are flowing again";
+    return new AlidadeError("drain_timeout", `${messageOf(error)}: ${now}. Pause with a longer timeout_seconds, or with mode "abort"`);
+  }
+}
+
+function patience(signal: AbortSignal): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(answerSeconds * 1000)]);
 }

@@ -1,8 +1,8 @@
 /** What the routes of a service work on. */
 import type { Blobs } from "../blobs/index.ts";
 import type { Ledger } from "../ledger/index.ts";
+import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
-import type { ServiceControl } from "./service-control.ts";
 
 export type ServiceParts = {
   ledger: Ledger;
@@ -11,6 +11,6 @@ export type ServiceParts = {
   taskOf(given: unknown): Promise<Task>;
   /** Throws `harness_unknown`. */
   checkHarness(name: string): void;
-  /** null: its engines are at nodes in other processes. */
-  control: ServiceControl | null;
+  /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */
+  engines: (() => ReturnType<EngineSlot["describe"]>[]) | null;
 };

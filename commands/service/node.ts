@@ -55,7 +55,8 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(flags.join);
   const blobs = await joinedFolder(folderOf(flags.trajectories), ledger.id);
-  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, onProgress };
+  const { policies } = await ledger.control();
+  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, policies, onProgress };
   await using opened = await openNode(config, place, drain);
   if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce }));
   else say(`alidade: node ${name} works for the ledger ${ledger.id}`);

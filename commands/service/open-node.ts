@@ -4,7 +4,8 @@ import { type Config, sessionOptionsOf } from "../../config.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { currentOwner } from "../../host/owner.ts";
-import type { NodeSetup } from "../../node/index.ts";
+import type { PolicyName } from "../../ledger/index.ts";
+import { type NodeSetup, newestName } from "../../node/index.ts";
 import { assertServed, type EngineSpec, HarnessProxy } from "../../proxy/index.ts";
 import { type ProgressEvent, RunFolder } from "../../rollouts/index.ts";
 import { clearAway, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
@@ -26,8 +27,8 @@ type NodePlace = {
   backend: SandboxBackend;
   slots: Slots;
   graders: readonly Grader[];
-  /** Engines whose weights were named in the ledger: those names are newer than the configuration's. */
-  named?: ReadonlySet<string>;
+  /** Names of weights that are newer than the configuration's. */
+  policies: readonly PolicyName[];
   onProgress: (event: ProgressEvent) => void;
 };
 
@@ -36,12 +37,15 @@ export type OpenedNode = AsyncDisposable & { proxy: HarnessProxy; node: Pick<Nod
 /** Nothing is claimed yet. Throws what is wrong with the engines, the harness or the sandboxes. */
 export async function openNode(config: Config, place: NodePlace, signal: AbortSignal): Promise<OpenedNode> {
   await using scope = new AsyncDisposableStack();
-  const { folder, backend, named = new Set() } = place;
+  const { folder, backend, policies } = place;
+  // Those are given by the node before it samples anything.
+  const isNamed = ({ name, purpose }: EngineSpec, all: readonly EngineSpec[]): boolean =>
+    newestName(policies, name, isTrained(purpose) || !all.some((one) => isTrained(one.purpose))) !== null;
   const opened = scope.use(await openEngines(config, signal));
   const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
   const proxy = scope.use(
     await HarnessProxy.start({
-      engines: opened.engines.map((engine): EngineSpec => (named.has(engine.name) ? { ...engine, policy: null } : engine)),
+      engines: opened.engines.map((engine): EngineSpec => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine)),
       routes: config.routes,
       pauseWaitSeconds: config.pause_wait_seconds,
       bounds: config.bounds,
@@ -77,4 +81,9 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
   };
   const all = scope.move();
   return { proxy, node, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** As the pool takes an engine without a purpose. */
+function isTrained(purpose: EngineSpec["purpose"]): boolean {
+  return (purpose ?? "train") === "train";
 }

@@ -11,7 +11,7 @@ import { harnessNamed } from "../../harnesses/index.ts";
 import { PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
 import { lockFolder, type ProgressEvent } from "../../rollouts/index.ts";
-import { roles, ServiceControl, ServiceListener, type ServiceParts } from "../../service/index.ts";
+import { roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -69,17 +69,17 @@ async function serveWithNode(config: Config, flags: ServiceFlags, signal: AbortS
   const { slots, admit } = await roomFor(config, backend, known, signal, note);
   await using _lock = await lockFolder(folder);
   await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"));
-  const named = new Set(Object.keys((await ledger.control()).policies));
-  const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, named, onProgress };
+  const { policies } = await ledger.control();
+  const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress };
   await using opened = await openNode(config, place, signal);
-  const control = await ServiceControl.restore(opened.proxy, ledger, note, signal);
   const blobs = new FolderBlobs(join(folder, "trajectories"));
   const taskOf = async (given: unknown) => {
     const task = await known.taskOf(given);
     admit(task);
     return task;
   };
-  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, control }, folder, flags, known.tasks.length);
+  const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
+  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines }, folder, flags, known.tasks.length);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, signal);
 }
 
@@ -91,7 +91,7 @@ async function serveAlone(config: Config, flags: ServiceFlags, url: string, sign
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownFolder(folderOf(flags.trajectories ?? join(folder, "trajectories")), ledger.id);
-  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, control: null }, folder, flags, tasks.length);
+  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null }, folder, flags, tasks.length);
   await watchNodes(ledger, note, signal);
 }
 

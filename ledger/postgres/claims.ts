@@ -1,6 +1,7 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
 import { readJson } from "../../schema/read-json.ts";
 import type { Task } from "../../schema/task.ts";
+import type { HeardNode, NodeReport } from "../control-state.ts";
 import {
   type AttemptName,
   beatSeconds,
@@ -29,7 +30,8 @@ const awayMs = 3 * beatSeconds * 1000;
 export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<Lease> {
   const row = await db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES ($1, nextval('epochs'), $2, ${now} + ${leaseMs})
-     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = false
+     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = false,
+       report = NULL
      RETURNING epoch`,
     name,
     slots,
@@ -181,6 +183,17 @@ export async function nodes(db: Transaction): Promise<NodeState[]> {
     running: Number(running),
     is_draining: is_draining === true,
     lease_ms: Number(lease_ms),
+  }));
+}
+
+export async function saveReport(db: Transaction, { node, epoch }: Lease, report: NodeReport): Promise<void> {
+  await db.run("UPDATE nodes SET report = $3 WHERE name = $1 AND epoch = $2", node, epoch, JSON.stringify(report));
+}
+
+export async function reports(db: Transaction): Promise<HeardNode[]> {
+  return (await db.all("SELECT name, report FROM nodes ORDER BY name")).map(({ name, report }) => ({
+    node: String(name),
+    report: report === null ? null : (readJson(String(report)) as NodeReport),
   }));
 }
 

@@ -5,8 +5,11 @@ import { beatSeconds } from "../ledger.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgClient, PgLibrary } from "./pg-library.ts";
 
-/** queued: there is more to claim. over: there are more results. */
-export type Notice = "queued" | "over";
+/**
+ * queued: there is more to claim. over: there are more results. nodes: one came or went, and what it had may be queued.
+ * ordered: nodes have an order. answered: one of them said what came of it.
+ */
+export type Notice = "queued" | "over" | "nodes" | "ordered" | "answered";
 
 /** A burst of changes wakes each reader once. Far below the time that a trainer would notice. */
 const gatherMs = 10;
@@ -17,6 +20,8 @@ const lookAgainMs = beatSeconds * 1000;
 
 export class Notices implements AsyncDisposable {
   readonly changes = new Changes();
+  readonly ordered = new Changes();
+  readonly answered = new Changes();
   readonly #stop = new AbortController();
   readonly #listening: Promise<void>;
   #queued = 0;
@@ -39,8 +44,17 @@ export class Notices implements AsyncDisposable {
 
   /** Also of this process's own changes: their word would come back later than its next claim. */
   heard(notice: string | undefined): void {
-    if (notice === "queued") this.#queued += 1;
+    // A trainer waits for these, and there are few of them.
+    if (notice === "ordered") this.ordered.add();
+    if (notice === "ordered" || notice === "answered" || notice === "nodes") this.answered.add();
+    if (notice === "ordered" || notice === "answered") return;
+    if (notice === "queued" || notice === "nodes") this.#queued += 1;
     this.#wake(gatherMs);
+  }
+
+  /** What was said meanwhile is unknown. */
+  #heardNothing(): void {
+    for (const notice of ["nodes", "ordered"] as const) this.heard(notice);
   }
 
   /** Rows that a reader asked for are committed and cannot be given yet: it is woken soon, and ever later while that lasts. */
@@ -62,7 +76,7 @@ export class Notices implements AsyncDisposable {
       await this.#until(client, Notices.channelOf(address), signal).catch(() => undefined);
       // Not awaited: a connection that is half open ends when the kernel says so.
       void client.end().catch(() => undefined);
-      this.heard("queued");
+      this.#heardNothing();
       await sleep(1_000, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
@@ -78,7 +92,7 @@ export class Notices implements AsyncDisposable {
     const either = AbortSignal.any([signal, broken.signal]);
     while (!either.aborted) {
       // What came before it listened, or while nothing was heard, is unknown.
-      this.heard("queued");
+      this.#heardNothing();
       await sleep(lookAgainMs, undefined, { signal: either, ref: false }).catch(() => undefined);
     }
   }

@@ -8,17 +8,18 @@
 import { AlidadeError } from "../../errors.ts";
 import { newId } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
+import { ControlState, NodeReport } from "../control-state.ts";
 import type { AttemptName, CancelOrder, Claim, Lease, Ledger, NodeSpec } from "../ledger.ts";
-import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
+import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
-import { beat, claim, drainNode, expire, finish, join, leave, nodes, release } from "./claims.ts";
+import { beat, claim, drainNode, expire, finish, join, leave, nodes, release, reports, saveReport } from "./claims.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
 import { keep, type Page, resultOf, results, wholeGroups } from "./results.ts";
 import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
-import { layout, nextXid, tables } from "./tables.ts";
+import { layout, lock, nextXid, tables } from "./tables.ts";
 
 export class PostgresLedger implements Ledger {
   readonly id: string;
@@ -26,7 +27,7 @@ export class PostgresLedger implements Ledger {
   readonly #notices: Notices;
   readonly #channel: string;
   /** Nothing was queued since a claim found less than it asked for. */
-  #dryAt = -1;
+  #dryAt = "";
 
   /** Makes the tables where there are none. Throws `config_invalid` for an address that is none, `store_error` where nothing answers. */
   static async open(url: string): Promise<PostgresLedger> {
@@ -51,6 +52,14 @@ export class PostgresLedger implements Ledger {
 
   get version(): number {
     return this.#notices.changes.version;
+  }
+
+  get ordered() {
+    return this.#notices.ordered;
+  }
+
+  get answered() {
+    return this.#notices.answered;
   }
 
   changed(seen: number, signal: AbortSignal): Promise<number> {
@@ -89,12 +98,11 @@ export class PostgresLedger implements Ledger {
   }
 
   join(node: NodeSpec) {
-    this.#dryAt = -1;
-    return this.#telling("queued", (db) => join(db, node));
+    return this.#telling("nodes", (db) => join(db, node));
   }
 
   leave(lease: Lease) {
-    return this.#telling("queued", (db) => leave(db, lease));
+    return this.#telling("nodes", (db) => leave(db, lease));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {
@@ -103,10 +111,11 @@ export class PostgresLedger implements Ledger {
 
   /** Asked after each change by each node, so it asks the server only where something may be queued. */
   async claim(lease: Lease, free: number): Promise<Claim[]> {
-    const { queued } = this.#notices;
-    if (free <= 0 || this.#dryAt === queued) return [];
+    // A lease that is over finds nothing where another one does.
+    const at = `${lease.epoch} ${this.#notices.queued}`;
+    if (free <= 0 || this.#dryAt === at) return [];
     const claims = await this.#db.transaction((db) => claim(db, lease, free));
-    if (claims.length < free) this.#dryAt = queued;
+    if (claims.length < free) this.#dryAt = at;
     return claims;
   }
 
@@ -127,7 +136,7 @@ export class PostgresLedger implements Ledger {
   }
 
   expire() {
-    return this.#telling("queued", expire);
+    return this.#telling("nodes", expire);
   }
 
   async results(set: string, after: string | null, limit: number) {
@@ -147,15 +156,26 @@ export class PostgresLedger implements Ledger {
   }
 
   async control() {
-    const text = await this.#db.transaction((db) => fact(db, "control", JSON.stringify({ fences: [], policies: {} })));
-    return ControlState.parse(readJson(text));
+    return this.#db.transaction(controlOf);
   }
 
-  async saveControl(state: ControlState) {
-    const text = JSON.stringify(ControlState.parse(state));
-    await this.#db.transaction((db) =>
-      db.run("INSERT INTO facts VALUES ('control', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", text),
-    );
+  order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+    return this.#telling("ordered", async (db) => {
+      await lock(db, "control");
+      const before = await controlOf(db);
+      const order = before.order + 1;
+      const state = ControlState.parse({ ...change(before, order), order });
+      await db.run("UPDATE facts SET value = $1 WHERE name = 'control'", JSON.stringify(state));
+      return state;
+    });
+  }
+
+  report(lease: Lease, report: NodeReport) {
+    return this.#telling("answered", (db) => saveReport(db, lease, NodeReport.parse(report)));
+  }
+
+  reports() {
+    return this.#db.transaction(reports);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -178,6 +198,10 @@ export class PostgresLedger implements Ledger {
     this.#notices.heldBack(isHeld && found.length === 0);
     return found;
   }
+}
+
+async function controlOf(db: Transaction): Promise<ControlState> {
+  return ControlState.parse(readJson(await fact(db, "control", "{}")));
 }
 
 /** Returns the ledger's id. */

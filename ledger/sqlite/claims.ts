@@ -1,6 +1,7 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
 import { readJson } from "../../schema/read-json.ts";
 import type { Task } from "../../schema/task.ts";
+import type { HeardNode, NodeReport } from "../control-state.ts";
 import { type AttemptName, type Claim, type Lease, leaseSeconds, mostLost, type NodeSpec, type NodeState, type Orders } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
@@ -13,7 +14,8 @@ export function join(db: Database, { name, slots }: NodeSpec, now: number): Leas
   loseAll(db, name, now);
   const row = db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES (?, ?, ?, ?)
-     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0 RETURNING epoch`,
+     ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0, report = NULL
+     RETURNING epoch`,
     name,
     nextNumber(db, "epoch"),
     slots,
@@ -143,6 +145,17 @@ export function nodes(db: Database, now: number): NodeState[] {
     running: Number(running),
     is_draining: is_draining === 1,
     lease_ms: Number(until) - now,
+  }));
+}
+
+export function saveReport(db: Database, { node, epoch }: Lease, report: NodeReport): void {
+  db.run("UPDATE nodes SET report = ? WHERE name = ? AND epoch = ?", JSON.stringify(report), node, epoch);
+}
+
+export function reports(db: Database): HeardNode[] {
+  return db.all("SELECT name, report FROM nodes ORDER BY name").map(({ name, report }) => ({
+    node: String(name),
+    report: report === null ? null : (readJson(String(report)) as NodeReport),
   }));
 }
 

@@ -6,16 +6,17 @@ import { AlidadeError } from "../../errors.ts";
 import { newId } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { Changes } from "../changes.ts";
+import { ControlState, NodeReport } from "../control-state.ts";
 import type { AttemptName, CancelOrder, Lease, Ledger, NodeSpec } from "../ledger.ts";
-import { type AttemptResult, ControlState, type GroupPart, type SetSpec } from "../records.ts";
-import { beat, claim, drainNode, expire, finish, join, leave, loseAll, nodes, release } from "./claims.ts";
+import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import { beat, claim, drainNode, expire, finish, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
 import { Database } from "./database.ts";
 import { keep, resultOf, results, wholeGroups } from "./results.ts";
 import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
-const layout = "1";
+const layout = "2";
 
 export type SqliteOptions = { now?: () => number };
 
@@ -24,6 +25,8 @@ export class SqliteLedger implements Ledger {
   readonly #db: Database;
   readonly #now: () => number;
   readonly #changes = new Changes();
+  readonly ordered = new Changes();
+  readonly answered = new Changes();
 
   /** The caller holds the lock of the file's folder. Throws `store_error` for a file that is no ledger of this layout. */
   static open(path: string, { now = Date.now }: SqliteOptions = {}): SqliteLedger {
@@ -90,11 +93,11 @@ export class SqliteLedger implements Ledger {
   }
 
   async join(node: NodeSpec) {
-    return this.#write(() => join(this.#db, node, this.#now()));
+    return this.#writeOfNode(() => join(this.#db, node, this.#now()));
   }
 
   async leave(lease: Lease) {
-    this.#write(() => leave(this.#db, lease, this.#now()));
+    this.#writeOfNode(() => leave(this.#db, lease, this.#now()));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {
@@ -122,7 +125,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async expire() {
-    return this.#write(() => expire(this.#db, this.#now()));
+    return this.#writeOfNode(() => expire(this.#db, this.#now()));
   }
 
   async results(set: string, after: string | null, limit: number) {
@@ -142,14 +145,29 @@ export class SqliteLedger implements Ledger {
   }
 
   async control() {
-    return this.#read(() => ControlState.parse(readJson(fact(this.#db, "control", JSON.stringify({ fences: [], policies: {} })))));
+    return this.#read(() => controlOf(this.#db));
   }
 
-  async saveControl(state: ControlState) {
-    this.#db.transaction(() => {
-      fact(this.#db, "control", "");
-      this.#db.run("UPDATE facts SET value = ? WHERE name = 'control'", JSON.stringify(ControlState.parse(state)));
+  async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+    const state = this.#db.transaction(() => {
+      const before = controlOf(this.#db);
+      const order = before.order + 1;
+      const next = ControlState.parse({ ...change(before, order), order });
+      this.#db.run("UPDATE facts SET value = ? WHERE name = 'control'", JSON.stringify(next));
+      return next;
     });
+    this.ordered.add();
+    this.answered.add();
+    return state;
+  }
+
+  async report(lease: Lease, report: NodeReport) {
+    this.#db.transaction(() => saveReport(this.#db, lease, NodeReport.parse(report)));
+    this.answered.add();
+  }
+
+  async reports() {
+    return this.#read(() => reports(this.#db));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -166,6 +184,16 @@ export class SqliteLedger implements Ledger {
     this.#changes.add();
     return result;
   }
+
+  #writeOfNode<T>(work: () => T): T {
+    const result = this.#write(work);
+    this.answered.add();
+    return result;
+  }
+}
+
+function controlOf(db: Database): ControlState {
+  return ControlState.parse(readJson(fact(db, "control", "{}")));
 }
 
 /** The value under the name; `first` where there is none yet. */

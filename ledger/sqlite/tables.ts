@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS results (
 CREATE INDEX IF NOT EXISTS results_of_set ON results (set_id, seq);
 CREATE INDEX IF NOT EXISTS results_of_group ON results (set_id, group_key, sample_index);
 CREATE TABLE IF NOT EXISTS nodes (
-  name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, slots INTEGER NOT NULL, until INTEGER NOT NULL, is_draining INTEGER NOT NULL DEFAULT 0
+  name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, slots INTEGER NOT NULL, until INTEGER NOT NULL, is_draining INTEGER NOT NULL DEFAULT 0,
+  report TEXT
 ) STRICT;
 CREATE TABLE IF NOT EXISTS consumers (
   name TEXT NOT NULL, set_id TEXT NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY (set_id, name)

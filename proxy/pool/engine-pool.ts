@@ -13,7 +13,7 @@ import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engi
 import { conflict } from "./conflict.ts";
 import { isAlive } from "./engine-health.ts";
 import { EngineLease, type LeaseEvents } from "./engine-lease.ts";
-import { assertTrainable, EngineSlot, type EngineSpec, type RunningCall } from "./engine-slot.ts";
+import { assertTrainable, EngineSlot, type EngineSpec, type RunningCall, weightUpdate } from "./engine-slot.ts";
 import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
 import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
 import { probeEngine } from "./probe-engine.ts";
@@ -309,7 +309,8 @@ export class EnginePool implements AsyncDisposable {
       await untilAborted(this.#changed.promise, limit);
     } catch {
       signal.throwIfAborted();
-      const message = `the engines have been paused for a weight update for more than ${this.pauseWaitSeconds} s: try again`;
+      const why = this.slots.find(({ gate }) => gate !== null)?.gate?.why ?? weightUpdate;
+      const message = `the engines have been paused for ${why} for more than ${this.pauseWaitSeconds} s: try again`;
       throw new AlidadeError("engine_paused", message);
     } finally {
       this.#waiting--;

@@ -23,8 +23,10 @@ export type EngineSpec = {
   purpose?: Purpose;
 };
 
-/** Why calls wait instead of being sampled: a weight update. */
-export type FenceHold = { fence: string; since: number };
+/** Why calls wait instead of being sampled. `fence`: who shut it. `why`: `weightUpdate`, or what else, for a sentence. */
+export type FenceHold = { fence: string; since: number; why: string };
+
+export const weightUpdate = "a weight update";
 
 /** A call at an engine, as the engine's keeper needs it. */
 export interface RunningCall {
@@ -55,8 +57,7 @@ export class EngineSlot {
   cacheSalt = newId("salt");
   /** Takes no new call; what runs goes on. */
   isDraining = false;
-  /** Shut during a weight update; null when calls flow. */
-  gate: FenceHold | null = null;
+  readonly #holds = new Map<string, FenceHold>();
   readonly breaker = new CircuitBreaker();
   /** Whether it samples: one probe for all rollouts that wait for it, which may be hundreds. */
   readonly question = new SharedWork<boolean>();
@@ -74,6 +75,25 @@ export class EngineSlot {
     this.engineVersion = spec.engineVersion;
     this.word = facts.weight_version ?? null;
     this.isOwned = isOwned;
+  }
+
+  /** Shut while anything holds it; null when calls flow. */
+  get gate(): FenceHold | null {
+    return this.#holds.values().next().value ?? null;
+  }
+
+  /** All that keep the gate shut, the first one first. */
+  get holds(): FenceHold[] {
+    return [...this.#holds.values()];
+  }
+
+  shut(hold: FenceHold): void {
+    this.#holds.set(hold.fence, hold);
+  }
+
+  /** The gate opens when nothing else holds it; the caller wakes the pool. */
+  open(fence: string): void {
+    this.#holds.delete(fence);
   }
 
   takes(model: string): boolean {

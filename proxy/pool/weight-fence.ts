@@ -2,7 +2,8 @@
  * The fence around a weight update, for one engine or all. The gate closes. Running calls end (drain), stay frozen in the
  * engine (hold) or are cancelled (abort). The trainer loads the weights and names them, and the gate opens. A drain that
  * takes too long is no pause. An acknowledged pause lasts until `resume`, with an alarm, because only the trainer knows
- * whether the weights are complete. The fence lives in this process only: after a restart all gates are open.
+ * whether the weights are complete. The fence lives in this process only: after a restart all gates are open, and
+ * a node shuts those again that its ledger names.
  */
 import type { PrefixReset } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
@@ -10,8 +11,8 @@ import { newId } from "../../schema/ids.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import { conflict } from "./conflict.ts";
 import type { EnginePool } from "./engine-pool.ts";
-import type { EngineSlot } from "./engine-slot.ts";
-import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
+import { type EngineSlot, weightUpdate } from "./engine-slot.ts";
+import { assertAgree, checkPolicy, type EngineWord, wordOf } from "./engine-word.ts";
 import { preferPolicy } from "./serving.ts";
 
 export type PauseMode = "drain" | "hold" | "abort";
@@ -26,6 +27,15 @@ type Fence = {
   over: AbortController;
   alarm: NodeJS.Timeout | null;
   alarms: number;
+};
+
+/** How weights are named: those within the fence, or of the named engines; by default those of the policy. */
+export type NewPolicy = {
+  fence?: string | undefined;
+  engines?: string[] | undefined;
+  policy: Policy;
+  engineVersion?: string | undefined;
+  signal: AbortSignal;
 };
 
 /** A weight update takes seconds to a minute; a longer one raises an alarm. */
@@ -62,7 +72,7 @@ export class WeightFences implements Disposable {
       alarm: null,
       alarms: 0,
     };
-    for (const slot of slots) slot.gate = { fence: fence.id, since: fence.since };
+    for (const slot of slots) slot.shut({ fence: fence.id, since: fence.since, why: weightUpdate });
     this.#fences.set(fence.id, fence);
     const running = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
     if (options.mode === "hold") for (const slot of slots) for (const lease of slot.inFlight) lease.freeze(fence.since);
@@ -75,27 +85,20 @@ export class WeightFences implements Disposable {
   }
 
   /**
-   * Names the policy of the fenced engines, or of all where no fence is given. Throws `request_invalid` (409) where the
-   * engine itself reports another version. `checked`: engines that reported this version; the others report none.
-   * `prefix_cache`: the result of emptying each engine's cache of the old weights.
+   * Names the policy of the fenced engines, or of all where no fence is given. Throws as `check`. `checked`: engines that
+   * reported this version; the others report none. `prefix_cache`: the result of emptying each engine's cache of the old weights.
    */
-  async setPolicy(options: {
-    fence?: string | undefined;
-    engines?: string[] | undefined;
-    policy: Policy;
-    engineVersion?: string | undefined;
-    signal: AbortSignal;
-  }) {
-    const slots = this.#within(options.fence, options.engines);
-    const words = await Promise.all(
-      slots.map(async (slot) => ({ slot, name: slot.name, word: await wordOf(slot.engine, options.signal) })),
-    );
-    assertAgree(options, words);
+  async setPolicy(options: NewPolicy) {
+    const words = await this.#wordsFor(options);
     for (const { slot, word } of words) slot.nameWeights({ ...options, word });
     this.#pool.changed();
-    const checked = words.filter(({ word }) => checkPolicy(options, word) === "agrees").map(({ name }) => name);
-    const prefix_cache = await resetPrefixes(slots, options.signal);
-    return { policy: options.policy, engines: slots.map((slot) => slot.name), checked, prefix_cache };
+    const slots = words.map(({ slot }) => slot);
+    return { policy: options.policy, ...checkedBy(options, words), prefix_cache: await resetPrefixes(slots, options.signal) };
+  }
+
+  /** Throws `request_invalid` (409) where an engine itself reports another version. Names nothing. */
+  async check(options: NewPolicy) {
+    return checkedBy(options, await this.#wordsFor(options));
   }
 
   /**
@@ -105,18 +108,27 @@ export class WeightFences implements Disposable {
    */
   async resume(id: string, signal: AbortSignal) {
     const fence = this.#fenceOf(id);
-    const prefix_cache = fence.acknowledged ? await this.#readied(fence, signal) : {};
-    if (this.#fences.has(id)) this.#open(fence);
+    const prefix_cache = await this.ready(id, signal);
+    this.open(id);
     return { fence: id, engines: fence.slots.map((slot) => slot.name), paused_seconds: (Date.now() - fence.since) / 1000, prefix_cache };
   }
 
-  async #readied({ slots }: Fence, signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+  /** All of `resume` but the opening of the gate, with its errors. */
+  async ready(id: string, signal: AbortSignal): Promise<Record<string, PrefixReset>> {
+    const { slots, acknowledged } = this.#fenceOf(id);
+    if (!acknowledged) return {};
     for (const slot of slots) {
       const word = await wordOf(slot.engine, signal);
       assertAgree(slot, [{ name: slot.name, word }], "name its weights with PUT /policy before the gate is opened");
       slot.word = word ?? slot.word;
     }
     return resetPrefixes(slots, signal);
+  }
+
+  /** Without a look at the weights: for a fence that is known to be over. Nothing where there is none. */
+  open(id: string): void {
+    const fence = this.#fences.get(id);
+    if (fence) this.#open(fence);
   }
 
   /** For `/health`: what is shut, for how long, and whether that is alarming. */
@@ -134,6 +146,15 @@ export class WeightFences implements Disposable {
 
   [Symbol.dispose](): void {
     for (const fence of this.#fences.values()) if (fence.alarm) clearInterval(fence.alarm);
+  }
+
+  async #wordsFor(options: NewPolicy) {
+    const slots = this.#within(options.fence, options.engines);
+    const words = await Promise.all(
+      slots.map(async (slot) => ({ slot, name: slot.name, word: await wordOf(slot.engine, options.signal) })),
+    );
+    assertAgree(options, words);
+    return words;
   }
 
   async #drain(fence: Fence, timeoutSeconds: number, signal: AbortSignal): Promise<void> {
@@ -162,7 +183,7 @@ export class WeightFences implements Disposable {
     if (fence.alarm) clearInterval(fence.alarm);
     const now = Date.now();
     for (const slot of fence.slots) {
-      if (slot.gate?.fence === fence.id) slot.gate = null;
+      slot.open(fence.id);
       for (const lease of slot.inFlight) lease.thaw(now);
     }
     this.#pool.changed();
@@ -185,8 +206,10 @@ export class WeightFences implements Disposable {
   #free(names: string[] | undefined): EngineSlot[] {
     const slots = names === undefined ? preferPolicy(this.#pool.slots) : [...new Set(names)].map((name) => this.#pool.named(name));
     if (slots.length === 0) throw conflict("there is no engine to pause");
-    const shut = slots.find((slot) => slot.gate !== null);
-    if (shut) throw conflict(`engine "${shut.name}" is paused already, by fence ${shut.gate?.fence}: resume that one first`);
+    for (const slot of slots) {
+      const other = slot.holds.find(({ fence }) => this.#fences.has(fence));
+      if (other) throw conflict(`engine "${slot.name}" is paused already, by fence ${other.fence}: resume that one first`);
+    }
     return slots;
   }
 
@@ -219,6 +242,11 @@ async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<
     return [slot.name, (await slot.engine.resetPrefixCache?.(limit).catch(() => "failed" as const)) ?? "not_supported"];
   });
   return Object.fromEntries(await Promise.all(resets));
+}
+
+function checkedBy(options: NewPolicy, words: EngineWord[]) {
+  const checked = words.filter(({ word }) => checkPolicy(options, word) === "agrees").map(({ name }) => name);
+  return { engines: words.map(({ name }) => name), checked };
 }
 
 function aborted(): AlidadeError {

@@ -10,6 +10,7 @@ import {
   type Ledger,
   leaseSeconds,
   mostLost,
+  NodeAnswer,
   PostgresLedger,
   SetSpec,
   SqliteLedger,
@@ -55,6 +56,8 @@ const drivers: { name: string; needs?: Need; searches: number; place: () => Plac
 const spec = (more: object = {}) => SetSpec.parse({ samples: 2, ...more });
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
 const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
+const fence = (name: string, order: number) =>
+  ({ fence: name, order, mode: "hold", engines: null, since: 1, acknowledged: false }) as const;
 const conflict = { code: "request_invalid", status: 409 };
 const forever = new AbortController().signal;
 
@@ -187,7 +190,7 @@ for (const { name, needs, searches, place } of drivers) {
     const [a, b] = await ledger.claim(lease, 2);
     await ledger.finish(a as Claim, attemptResult());
     const { cursor } = (await ledger.results(set, null, 9))[0] as { cursor: string };
-    await ledger.saveControl({ fences: [{ fence: "f", mode: "hold", engines: null }], resumed: [], policies: {} });
+    await ledger.order((state, order) => ({ ...state, fences: [fence("f", order)] }));
     await at.pass(leaseSeconds + 1);
     const next = await at.open();
     t.after(() => next[Symbol.asyncDispose]());
@@ -287,6 +290,44 @@ for (const { name, needs, searches, place } of drivers) {
     const late = ledger.changed(ledger.version, stop.signal);
     stop.abort(new Error("left"));
     await assert.rejects(late, /left/);
+  });
+
+  test(`${name}: orders are numbered one after another, and one that is refused changes nothing`, async (t) => {
+    const { ledger } = await fresh(t);
+    const names = Array.from({ length: 5 }, (_, at) => `f${at}`);
+    await Promise.all(names.map((one) => ledger.order((state, order) => ({ ...state, fences: [...state.fences, fence(one, order)] }))));
+    const refuse = () => {
+      throw new Error("refused");
+    };
+    await assert.rejects(ledger.order(refuse), /refused/);
+    const { order, fences } = await ledger.control();
+    assert.deepEqual([order, fences.map((one) => one.order)], [5, [1, 2, 3, 4, 5]]);
+    assert.deepEqual(fences.map((one) => one.fence).toSorted(), names);
+  });
+
+  test(`${name}: an order wakes the nodes, and their answers are heard while they have their lease`, async (t) => {
+    const { at, ledger, lease } = await fresh(t);
+    const other = await ledger.join({ name: "other", slots: 1 });
+    const [ordered, answered] = [ledger.ordered.version, ledger.answered.version];
+    await ledger.order((state, order) => ({ ...state, fences: [fence("f", order)] }));
+    assert.ok((await ledger.ordered.after(ordered, t.signal)) > ordered);
+    const report = { order: 1, answers: { 1: NodeAnswer.parse({ engines: ["e"], running: 2 }) } };
+    assert.deepEqual(await ledger.reports(), [
+      { node: "n", report: null },
+      { node: "other", report: null },
+    ]);
+    await ledger.report(lease, report);
+    assert.ok((await ledger.answered.after(answered, t.signal)) > answered);
+    assert.deepEqual((await ledger.reports())[0], { node: "n", report });
+    await ledger.leave(other);
+    assert.deepEqual(await ledger.reports(), [{ node: "n", report }], "a node that left has nothing to answer");
+    const again = await ledger.join({ name: "n", slots: 4 });
+    await ledger.report(lease, report);
+    assert.deepEqual(await ledger.reports(), [{ node: "n", report: null }], "an earlier life of the node is not heard");
+    await at.pass(leaseSeconds + 1);
+    assert.deepEqual(await ledger.expire(), ["n"]);
+    await ledger.report(again, report);
+    assert.deepEqual(await ledger.reports(), []);
   });
 
   test(`${name}: whatever is submitted, cancelled, killed and read in whatever order, no row is lost or doubled`, {

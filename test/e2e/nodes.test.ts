@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
@@ -15,7 +16,11 @@ const cluster = postgresFor();
 /** Starts of the command line and a dozen rollouts, on a machine with other work. */
 const timeout = 300_000;
 
-type Line = { cursor: string; result: { rollout_id: string; state: string; reward: number; attempt: number }; trajectories: unknown[] };
+type Line = {
+  cursor: string;
+  result: { rollout_id: string; state: string; reward: number; attempt: number; policies: unknown[] };
+  trajectories: unknown[];
+};
 
 /** A cluster, an engine and a service; `node` starts one in a folder of its own. */
 async function clusterAt(t: TestContext, name: string, reply: (request: WireRequest) => ScriptedReply = solve) {
@@ -102,7 +107,7 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   for (const one of [first, second, at.service]) assert.equal((await one.kill("SIGTERM")).code, 0, one.stderr);
 });
 
-test("a node without the service's folder is refused, one that is told to end ends what it has begun, and no gate is said to be shut", {
+test("a node without the service's folder is refused, and one that is told to end ends what it has begun", {
   timeout,
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
@@ -129,6 +134,54 @@ test("a node without the service's folder is refused, one that is told to end en
   assert.ok(lines.length >= 1 && lines.length < 18, `${lines.length} of 18: it ended what it had, and claimed no more`);
   assert.ok(lines.every(({ result }) => result.attempt === 1 && result.state === "completed"));
   assert.deepEqual([rollouts.running, rollouts.failed], [0, 0]);
-  const paused = await at.ask("POST", "/control/pause", {});
-  assert.deepEqual([paused.status, /at its nodes/.test(paused.text)], [409, true]);
+});
+
+test("a fence holds both nodes, also one that is killed and begins again behind it, and rows have the names of their weights", {
+  timeout,
+}, async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const gate = Promise.withResolvers<void>();
+  const at = await clusterAt(t, "fenced", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
+  const told = async (method: string, path: string, body: unknown) => {
+    const { status, text } = await at.ask(method, path, body);
+    assert.equal(status, 200, text);
+    return JSON.parse(text);
+  };
+  const one = { version: "one", step: 1 };
+  const two = { version: "two", step: 2 };
+  await told("PUT", "/control/policy", one);
+  const [first, second] = await Promise.all([at.node("one"), at.node("two")]);
+  await at.service.until(async () => (await told("GET", "/nodes", undefined)).nodes.length === 2);
+  // A node claims ahead of what it runs; two are left for the other one.
+  const groups = (JSON.parse(first.stdout) as { slots: number }).slots / 2 + 1;
+  const set = await submit(at, Math.ceil(groups));
+  const asked = () => at.engine.requests.filter(({ tools }) => tools).length;
+  await at.service.until(() => asked() === 4);
+  const pausing = told("POST", "/control/pause", { fence: "trainer", timeout_seconds: 120 });
+  const count = async (sql: string) => Number((await at.postgres.ask("fenced", sql))[0]?.count);
+  const control = "(SELECT value::json FROM facts WHERE name = 'control')";
+  const isShut = `json_array_length(${control}->'fences') = 1 AND report::json->>'order' = ${control}->>'order'`;
+  await at.service.until(async () => (await count(`SELECT count(*) FROM nodes WHERE ${isShut}`)) === 2);
+  gate.resolve();
+  const paused = await pausing;
+  assert.deepEqual([paused.drained, paused.nodes.length], [true, 2]);
+  const before = asked();
+  await first.kill("SIGKILL");
+  const again = await at.node("one");
+  await at.service.until(async () => (await count("SELECT count(*) FROM rollouts WHERE state = 'running' AND attempt = 2")) > 0);
+  assert.deepEqual((await told("POST", "/control/pause", { fence: "trainer", timeout_seconds: 120 })).nodes, paused.nodes);
+  await told("PUT", "/control/policy", { ...two, fence: "trainer" });
+  assert.equal(asked(), before, "nothing is sampled behind the fence");
+  const resumed = await told("POST", "/control/resume", { fence: "trainer" });
+  assert.deepEqual(Object.keys(resumed.prefix_cache), paused.nodes);
+  const { lines, read } = reader(at, set);
+  await at.service.until(async () => (await read()) >= 2 * Math.ceil(groups));
+  const sampledWith = (policies: unknown) => lines.filter(({ result }) => isDeepStrictEqual(result.policies, policies));
+  const [spanning, after] = [sampledWith([one, two]), sampledWith([two])];
+  assert.deepEqual([spanning.length, after.length], [2, lines.length - 2], "two ran on the node that was not killed");
+  assert.ok(
+    spanning.every(({ result }) => result.attempt === 1) && after.some(({ result }) => result.attempt === 2),
+    "what ran on the killed node ran again",
+  );
+  for (const node of [again, second, at.service]) assert.equal((await node.kill("SIGTERM")).code, 0, node.stderr);
 });

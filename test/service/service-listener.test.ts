@@ -114,4 +114,6 @@ test("a service that ends between a pause and its resume begins behind the gate,
   const fourth = await serviceAt(t, { path: first.path, weights: "three" });
   assert.notEqual(fourth.slot.gate, null, "the engine serves other weights than the ledger names");
   assert.match(fourth.notes.join("\n"), /says that it serves "three".*PUT \/control\/policy/);
+  assert.equal((await fourth.call("PUT", "/control/policy", { version: "three", step: 3 })).status, 200);
+  assert.deepEqual([fourth.slot.gate, fourth.slot.policy], [null, { version: "three", step: 3 }]);
 });

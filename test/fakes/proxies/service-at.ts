@@ -5,7 +5,8 @@ import type { TestContext } from "node:test";
 import { FolderBlobs } from "../../../blobs/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import { SqliteLedger } from "../../../ledger/index.ts";
-import { ServiceControl, ServiceListener } from "../../../service/index.ts";
+import { ControlFollower } from "../../../node/control-follower.ts";
+import { ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
 import { proxyAt } from "./proxy-at.ts";
@@ -24,7 +25,15 @@ export async function serviceAt(t: TestContext, { path = join(scratch, `${places
   slot.engine.weightVersion = async () => weights;
   const ledger = scope.use(SqliteLedger.open(path));
   const notes: string[] = [];
-  const control = await ServiceControl.restore(proxy, ledger, (text) => notes.push(text), t.signal);
+  const lease = await ledger.join({ name: "n", slots: 9 });
+  const over = new AbortController();
+  const follower = new ControlFollower(proxy, ledger, (text) => notes.push(text), over.signal);
+  await follower.joined(lease);
+  const following = follower.follow();
+  scope.defer(async () => {
+    over.abort();
+    await following;
+  });
   const blobs = new FolderBlobs(`${path}-blobs`);
   const tokens = [
     { token: "all", roles: ["submit", "read", "control"] as const },
@@ -33,7 +42,7 @@ export async function serviceAt(t: TestContext, { path = join(scratch, `${places
   const parts = {
     ledger,
     blobs,
-    control,
+    engines: () => proxy.pool.slots.map((slot) => slot.describe()),
     taskOf: (given: unknown) => inlineTask(given),
     checkHarness: (name: string) => void harnessNamed(name),
   };
@@ -57,7 +66,6 @@ export async function serviceAt(t: TestContext, { path = join(scratch, `${places
         : JSON.parse(text),
     };
   };
-  const lease = await ledger.join({ name: "n", slots: 9 });
   return { path, url, proxy, ledger, blobs, listener, call, lease, slot, notes, close: () => scope.disposeAsync() };
 }
 
