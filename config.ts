@@ -149,6 +149,10 @@ export const Config = z.strictObject({
     .describe(
       "a run is refused that has tasks whose verdicts would be below this tier: T0 the agent's own place, T1 a fresh one, T2 a report that the work cannot write, T3 nothing of the work is run beside what grades it",
     ),
+  admitted_only: z
+    .boolean()
+    .default(false)
+    .describe("`run` leaves out, by name, each task that `alidade check` has not admitted: flaky, hackable and unproven ones"),
   max_null_share: z
     .number()
     .min(0)

@@ -1,113 +1,64 @@
-/** `alidade check <task>`: does the task grade what it says? Gold patch → reward 1, no change → reward 0, several times. */
+/** `alidade check <tasks>`: may one train on them? What is found becomes an admission record, which `run --admitted-only` asks for. */
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../errors.ts";
-import { type CheckResult, type CheckRun, checkTask } from "../graders/check.ts";
-import { environmentsOf } from "../graders/index.ts";
+import { checksVersion } from "../graders/admission/checks-version.ts";
 import { currentOwner } from "../host/owner.ts";
-import { fitOneByOne } from "../rollouts/index.ts";
+import { admitTasks, fitMachine, knownChecks, prepareTasks, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../sandboxes/index.ts";
+import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
-import { loadTaskSets } from "../tasks/index.ts";
+import { hashedTasks, loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
-import { print, say, table, toNumber } from "./command-line.ts";
+import type { HashedTask } from "../tasks/task-set.ts";
+import { version } from "../version.ts";
+import { checkReport, whyNot } from "./check/check-report.ts";
+import { print, say, toNumber } from "./command-line.ts";
 import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
-import { describeVerdict } from "./show/describe-verdict.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
   addTaskChoice(program.command("check"))
-    .description("Grades every task's gold patch and no change at all, each several times, through the path that rollouts are graded by.")
+    .description(
+      "Proves tasks before anything is trained on them: the known solution must earn all, no change and a random edit less, each time; no hack of\nthe list may pay, and nothing that an agent can read may hold the answer. What is found is kept by the task's content: `run --admitted-only`\nleaves out what was not admitted, and a task that was checked is not checked again. Hacks are tried in containers only. The exit code is 1\nwhere a task was not admitted, could not be checked or was left out.",
+    )
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
-    .option("--times <number>", "gradings of each", toNumber, 3)
+    .option("--times <number>", "gradings of the known solution and of no change, each", toNumber, 3)
+    .option("--concurrency <number>", "tasks checked at once; default: 2, or 1 where the machine holds fewer sandboxes", toNumber)
     .option("--sandbox <name>", sandboxWords, "auto")
     .addOption(dockerEngineOption())
-    .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine")
+    .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine; no hack is tried there")
     .addOption(graderOption())
     .addOption(taskFormatOption())
     .addOption(taskEnvOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
     .option("--json", "print one JSON object")
-    .addHelpText("after", "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade check examples/tasks/swe-npm.jsonl\n  alidade check my-task/ --times 5 --sandbox docker\n  alidade check verified.parquet --concurrency 4 && alidade run verified.parquet --admitted-only --engine http://127.0.0.1:8000",
+    )
     .action(async (paths: string[], flags: CheckFlags) => {
-      const signal = terminal().stopSignal();
-      if (!Number.isInteger(flags.times) || flags.times < 1)
-        throw new AlidadeError("config_invalid", `--times is ${flags.times}: give a whole number of 1 or more`, { param: "times" });
-      const { backend, reason } = await pickBackend(flags.sandbox, signal, { docker_engines: flags.dockerEngine });
-      if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
-        throw new AlidadeError(
-          "unsafe_host_refused",
-          `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
-          { param: "unsafe_host" },
-        );
-      say(`  ${reason}`);
-      const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
-      const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
       const leftOut: string[] = [];
-      const onLeftOut = ({ message }: AlidadeError): void => void leftOut.push(message);
-      const choice = taskChoiceOf(flags);
-      const loaded = await loadTaskSets(places, {
-        ...plugIns,
-        ...grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true }),
-        signal,
-        progress: (text) => say(`  ${text}`),
-        onLeftOut,
-      });
-      const tasks = chosenTasks(loaded, choice);
-      checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
-      fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
-      const wanted = environmentsOf(tasks, plugIns.graders);
-      const environments = wanted.map(({ environment }) => environment);
-      const owner = { run_id: newId("run"), owner: await currentOwner() };
-      const user = { run_id: owner.run_id, tasks: wanted.map(({ task_id }) => task_id) };
-      await backend.prepare(environments, { signal, progress: (text) => say(`  ${text}`), user });
-      const results: CheckResult[] = [];
-      for (const task of tasks)
-        results.push(
-          await checkTask(task, backend, {
-            ...owner,
-            graders: plugIns.graders,
-            times: flags.times,
-            signal,
-            progress: (one) => say(`  ${task.task_id}: ${one.attempt} ${one.time} of ${flags.times}: ${shown(one)}`),
-          }),
-        );
-      if (flags.json) print(JSON.stringify({ checks: results, left_out: leftOut }));
+      const checks = await checkAll(paths, flags, ({ message }) => void leftOut.push(message));
+      if (flags.json) print(JSON.stringify({ checks: checks.map(({ verdicts: _, ...one }) => one), left_out: leftOut }));
       else {
-        print(
-          table(
-            ["task", "gold", "no change", "verdict"],
-            results.map((one) => [one.task_id, rewards(one, "gold"), rewards(one, "no-op"), one.passed ? "holds" : "DOES NOT HOLD"]),
-          ),
-        );
-        for (const one of results) for (const text of whyNot(one)) print(visibleText(text));
+        print(checkReport(checks));
+        for (const text of checks.flatMap(whyNot)) print(visibleText(text));
       }
       for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
-      if (leftOut.length > 0 || results.some((one) => !one.passed)) terminal().exitCode = 1;
+      if (leftOut.length > 0 || checks.some(({ outcome }) => outcome !== "admitted" && outcome !== "holds")) terminal().exitCode = 1;
     });
-}
-
-/** The first grading of each kind that came out otherwise than it must, with its evidence. */
-function whyNot({ task_id, runs }: CheckResult): string[] {
-  const wrong = runs.filter(({ verdict, expected }) => verdict.reward !== expected);
-  const first = [...Map.groupBy(wrong, ({ attempt }) => attempt).values()].flatMap(([one]) => one ?? []);
-  return first.map(({ attempt, time, expected, verdict }) => {
-    const work = attempt === "gold" ? "the gold solution" : "no change";
-    const rows = describeVerdict(verdict).map(([name, value]) => `  ${name.padEnd(12)}  ${value.replaceAll("\n", `\n${" ".repeat(16)}`)}`);
-    return [`\n${task_id}: ${work} must earn ${expected} and earned ${verdict.reward ?? "no reward"} (grading ${time})`, ...rows].join(
-      "\n",
-    );
-  });
 }
 
 type CheckFlags = TaskChoiceFlags & {
   times: number;
+  concurrency?: number;
   sandbox: string;
   dockerEngine?: EngineAddress[];
   unsafeHost?: boolean;
@@ -119,13 +70,76 @@ type CheckFlags = TaskChoiceFlags & {
   json?: boolean;
 };
 
-function rewards(result: CheckResult, attempt: CheckRun["attempt"]): string {
-  return result.runs
-    .filter((one) => one.attempt === attempt)
-    .map(shown)
-    .join(" ");
+async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: (error: AlidadeError) => void): Promise<TaskCheck[]> {
+  const signal = terminal().stopSignal();
+  assertWhole("--times", flags.times);
+  if (flags.concurrency !== undefined) assertWhole("--concurrency", flags.concurrency);
+  const backend = await backendOf(flags, signal);
+  const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
+  const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
+  const progress = (text: string): void => say(`  ${text}`);
+  const grants = grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
+  const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
+  checkPublicNetwork(loaded, flags.allowPublicNetwork === true);
+  const room = await backend.room(signal);
+  const fitting = await tasksThatFit(loaded, backend, room, flags.overcommit === true, onLeftOut);
+  const checked = checksVersion(version);
+  const hashed = await hashedTasks(fitting, plugIns.graders);
+  const isContainer = backend.capabilities.isolation !== "none";
+  const known = isContainer ? await knownChecks(hashed, checked, flags.times) : hashed.map(() => null);
+  const open = hashed.filter((_, index) => known[index] === null);
+  const found = known.filter((one) => one !== null);
+  if (found.length > 0) progress(`${found.length} of ${hashed.length} tasks were checked before: their records count`);
+  if (open.length === 0) return found;
+  const run_id = newId("run");
+  const graders = plugIns.graders;
+  const tasks = open.map(({ task }) => task);
+  const ready = new Set(await prepareTasks(tasks, backend, { signal, progress, run_id, graders, onLeftOut }));
+  const { concurrency } = fitMachine(
+    tasks,
+    1,
+    { init: 1, run: 1, ...(flags.concurrency !== undefined && { post: flags.concurrency }) },
+    backend,
+    room,
+    flags.overcommit === true,
+  );
+  const made = await admitTasks(
+    open.filter(({ task }) => ready.has(task)),
+    backend,
+    {
+      run_id,
+      owner: await currentOwner(),
+      graders,
+      times: flags.times,
+      version: checked,
+      atOnce: concurrency.post,
+      signal,
+      onGraded: (task_id, { work, time, reward, status }) => progress(`${task_id}: ${work} ${time}: ${reward ?? status}`),
+    },
+  );
+  return inOrder(hashed, [...found, ...made]);
 }
 
-function shown({ verdict }: CheckRun): string {
-  return verdict.reward === null ? verdict.status : String(verdict.reward);
+function inOrder(hashed: readonly HashedTask[], checks: readonly TaskCheck[]): TaskCheck[] {
+  const byTask = new Map(checks.map((one) => [one.task_id, one]));
+  return hashed.flatMap(({ task }) => byTask.get(task.task_id) ?? []);
+}
+
+async function backendOf(flags: CheckFlags, signal: AbortSignal): Promise<SandboxBackend> {
+  const { backend, reason } = await pickBackend(flags.sandbox, signal, { docker_engines: flags.dockerEngine });
+  if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
+    throw new AlidadeError(
+      "unsafe_host_refused",
+      `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
+      { param: "unsafe_host" },
+    );
+  say(`  ${reason}`);
+  if (backend.capabilities.isolation === "none")
+    say("  NO HACK IS TRIED HERE, and no task is admitted: hack probes and the scan for leaks run in containers only (--sandbox docker)");
+  return backend;
+}
+
+function assertWhole(flag: string, value: number): void {
+  if (Number.isInteger(value) && value >= 1) return;
+  throw new AlidadeError("config_invalid", `${flag} is ${value}: give a whole number of 1 or more`, { param: flag.slice(2) });
 }

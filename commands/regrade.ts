@@ -3,9 +3,8 @@ import { isAbsolute, resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
-import { environmentsOf } from "../graders/index.ts";
 import { currentOwner } from "../host/owner.ts";
-import { fitOneByOne } from "../rollouts/fit-machine.ts";
+import { prepareTasks, tasksThatFit } from "../rollouts/index.ts";
 import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -51,12 +50,10 @@ export function regrade(program: Command): void {
       const plugIns = await loadPlugIns(config);
       const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
       const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
-      const tasks = await loadTaskSets(places, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-      checkPublicNetwork(tasks, config.allow_public_network);
-      fitOneByOne(tasks, backend, await backend.room(signal), flags.overcommit === true);
-      const wanted = environmentsOf(tasks, plugIns.graders);
-      const environments = wanted.map(({ environment }) => environment);
-      await backend.prepare(environments, { signal, progress: note, user: { run_id, tasks: wanted.map(({ task_id }) => task_id) } });
+      const loaded = await loadTaskSets(places, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
+      checkPublicNetwork(loaded, config.allow_public_network);
+      const fitting = await tasksThatFit(loaded, backend, await backend.room(signal), flags.overcommit === true, onLeftOut);
+      const tasks = await prepareTasks(fitting, backend, { signal, progress: note, run_id, graders: plugIns.graders, onLeftOut });
       const owner = { run_id, owner: await currentOwner() };
       let graded = 0;
       const regrading = await regradeRun(

@@ -4,11 +4,13 @@ import { type Command, Option } from "commander";
 import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
+import { checksVersion } from "../graders/admission/checks-version.ts";
 import { checkTiers } from "../graders/min-tier.ts";
 import { harnesses } from "../harnesses/index.ts";
 import { currentOwner } from "../host/owner.ts";
 import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
+  admittedTasks,
   described,
   eachTrajectory,
   fitMachine,
@@ -18,6 +20,7 @@ import {
   readRollouts,
   runTasks,
   tallyOf,
+  tasksThatFit,
 } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -72,6 +75,7 @@ export function run(program: Command): void {
     .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
     .option("--keep-free-gb <number>", "free gigabytes below which nothing new is begun", toNumber)
     .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
+    .option("--admitted-only", "leave out, by name, each task that `alidade check` has not admitted")
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
     .option("-o, --out <folder>", "folder for runs")
@@ -137,6 +141,7 @@ type RunFlags = SessionFlags &
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
     minTier?: string;
+    admittedOnly?: boolean;
     out?: string;
     resume?: string;
     json?: boolean;
@@ -168,6 +173,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
       overcommit: flags.overcommit,
       allow_public_network: flags.allowPublicNetwork,
       min_tier: flags.minTier,
+      admitted_only: flags.admittedOnly,
       out: flags.out,
       tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
     },
@@ -228,15 +234,19 @@ export async function executeRun(options: {
     options.onLeftOut?.(error);
   };
   const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress, onLeftOut });
-  const tasks = chosenTasks(loaded, config.choose);
-  checkPublicNetwork(tasks, config.allow_public_network);
-  checkTiers(tasks, config.min_tier, backend, plugIns.graders);
+  const chosen = chosenTasks(loaded, config.choose);
+  checkPublicNetwork(chosen, config.allow_public_network);
+  checkTiers(chosen, config.min_tier, backend, plugIns.graders);
+  const room = await backend.room(signal);
+  const fitting = await tasksThatFit(chosen, backend, room, config.overcommit, onLeftOut);
+  const admission = { version: checksVersion(version), graders: plugIns.graders, onLeftOut };
+  const tasks = config.admitted_only ? await admittedTasks(fitting, backend, admission) : fitting;
   const { concurrency, note } = fitMachine(
     tasks,
     config.samples,
     { ...config.concurrency, warm: config.warm.sandboxes },
     backend,
-    await backend.room(signal),
+    room,
     config.overcommit,
   );
   if (note !== null) onProgress({ type: "note", text: note });
@@ -270,6 +280,7 @@ export async function executeRun(options: {
       max_null_share: config.max_null_share,
       network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
       onProgress,
+      onLeftOut,
     },
     {
       tasks,

@@ -1,21 +1,21 @@
 /**
- * Checks a task before anything is trained on it: the gold patch must get 1 and no change must get 0, every time, on
- * exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded afresh).
+ * Checks a task before anything is trained on it: the known solution must earn the full reward and no change less, every
+ * time, on exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded
+ * afresh). `admission/` has what `alidade check` asks beside that.
  */
-import { AlidadeError } from "../errors.ts";
-import { temporaryLayers, type WorkLayer } from "../files/layer.ts";
-import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
+import { temporaryLayers } from "../files/layer.ts";
+import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import { conceal } from "../sandboxes/set-up.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
-import { goldWork } from "./gold.ts";
-import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "./grade.ts";
+import { knownSolution } from "./admission/known-solution.ts";
+import { takenWork } from "./admission/taken-work.ts";
+import { freshSandbox, grade, highestReward } from "./grade.ts";
 import type { Grader } from "./grader.ts";
-import { keepSetUp } from "./set-up-layer.ts";
-import { placeWork, takeWork } from "./work.ts";
+import { placeWork } from "./work.ts";
 
-export type CheckRun = { attempt: "gold" | "no-op"; time: number; expected: number; verdict: Verdict };
+/** `holds`: its reward is what this attempt must earn. */
+export type CheckRun = { attempt: "gold" | "no-op"; time: number; holds: boolean; verdict: Verdict };
 export type CheckResult = { task_id: string; backend: string; passed: boolean; runs: CheckRun[] };
 
 export type CheckOptions = {
@@ -36,57 +36,26 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
   await using kept = await temporaryLayers();
   const gold = await knownSolution(task, backend, options, kept.folder);
   const attempts = [
-    { attempt: "gold", expected: 1, work: gold },
-    { attempt: "no-op", expected: 0, work: null },
+    { attempt: "gold", work: gold },
+    { attempt: "no-op", work: null },
   ] as const;
   const runs: CheckRun[] = [];
+  const context = { task, signal: options.signal, ...(options.graders && { graders: options.graders }) };
   for (let time = 1; time <= (options.times ?? 3); time++) {
-    for (const { attempt, expected, work } of attempts) {
-      const verdict = await attemptTask(task, backend, work, options, kept.folder);
-      const run: CheckRun = { attempt, time, expected, verdict };
+    for (const { attempt, work: known } of attempts) {
+      const act = async (sandbox: Parameters<typeof placeWork>[0]) =>
+        known === null ? undefined : placeWork(sandbox, task, known, {}, options.signal);
+      const { work, setUp } = await takenWork(task, backend, act, options, kept.folder);
+      const verdict = await grade({ ...context, work, fresh: freshSandbox(context, backend, { ...options, setUp }) });
+      const run: CheckRun = { attempt, time, holds: holds(task, attempt, verdict), verdict };
       runs.push(run);
       options.progress?.(run);
     }
   }
-  return { task_id: task.task_id, backend: backend.name, passed: runs.every((run) => run.verdict.reward === run.expected), runs };
+  return { task_id: task.task_id, backend: backend.name, passed: runs.every((run) => run.holds), runs };
 }
 
-async function knownSolution(task: Task, backend: SandboxBackend, options: CheckOptions, folder: string): Promise<WorkLayer> {
-  if (task.gold_files === null && task.gold_patch === null && !task.gold_script)
-    throw new AlidadeError(
-      "task_invalid",
-      `${task.task_id} has no gold_patch, gold_files or gold_script (solution/solve.sh of Harbor): give one of them: check grades a known solution`,
-      { param: "gold_patch" },
-    );
-  await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
-  return (await goldWork(task, sandbox, folder, { signal: options.signal, rules: options.rules ?? plainRules() })) as WorkLayer;
-}
-
-/** What a rollout does, with a known work in the place of an agent's; null: it does nothing. */
-async function attemptTask(
-  task: Task,
-  backend: SandboxBackend,
-  known: WorkLayer | null,
-  options: CheckOptions,
-  folder: string,
-): Promise<Verdict> {
-  const context = { task, signal: options.signal, ...(options.graders && { graders: options.graders }) };
-  const { work, setUp } = await takenWork(task, backend, known, options, folder);
-  return grade({ ...context, work, fresh: freshSandbox(context, backend, { ...options, setUp }) });
-}
-
-async function takenWork(
-  task: Task,
-  backend: SandboxBackend,
-  known: WorkLayer | null,
-  options: CheckOptions,
-  folder: string,
-): Promise<{ work: WorkLayer; setUp: WorkLayer | null }> {
-  await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
-  const delivered = await deliveredFiles(task);
-  const setUp = await keepSetUp(sandbox, task, delivered, folder, options.signal);
-  await conceal(sandbox, task, options.signal);
-  if (known !== null) await placeWork(sandbox, task, known, {}, options.signal);
-  await sandbox.freeze("reads");
-  return { work: await takeWork(sandbox, task, delivered, folder, options.signal, setUp), setUp };
+function holds(task: Task, attempt: CheckRun["attempt"], { reward }: Verdict): boolean {
+  const full = highestReward(task);
+  return reward !== null && (attempt === "gold" ? reward === full : reward < full);
 }

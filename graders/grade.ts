@@ -90,6 +90,11 @@ function lowestReward({ reward_range: [lowest] = usualRange }: Task): number {
   return lowest;
 }
 
+/** What a solution earns. */
+export function highestReward({ reward_range: [, highest] = usualRange }: Task): number {
+  return highest;
+}
+
 /** A reward outside of the task's range, or one that is no number, would weigh more than all others of its batch. */
 function withinRange({ reward_range: [lowest, highest] = usualRange }: Task, verdict: Verdict): Verdict {
   const { reward } = verdict;

@@ -61,13 +61,13 @@ export const TestsSpec = z.strictObject({
   work_runs: z.enum(["apart", "together"]).default("together"),
 });
 
-type Spec = z.infer<typeof TestsSpec>;
+export type TestsSpec = z.infer<typeof TestsSpec>;
 
 /** Names and output in a verdict are for a person; a record must stay readable. */
 const evidenceNames = 50;
 const evidenceOutput = 4_000;
 
-export const tests: Grader<Spec> = {
+export const tests: Grader<TestsSpec> = {
   name: "tests",
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
@@ -121,7 +121,7 @@ type TestedWork = {
 };
 
 /** Puts the work and the hidden tests into a fresh sandbox of the task, runs the tests there and reads what they report. */
-export async function testWork(spec: Spec, context: Omit<GradeContext, "fresh">, sandbox: Sandbox): Promise<TestedWork> {
+export async function testWork(spec: TestsSpec, context: Omit<GradeContext, "fresh">, sandbox: Sandbox): Promise<TestedWork> {
   const parser = parserOf(spec);
   const apart = runsApart(spec);
   const { files: hidden, removed } = await hiddenTests(spec, sandbox);
@@ -165,7 +165,7 @@ function printedReport(parser: ReportParser, key: string, { stdout, stderr, drop
   return { ...report, complete: false, problem };
 }
 
-function runsApart(spec: Spec): boolean {
+function runsApart(spec: TestsSpec): boolean {
   return parserOf(spec).apart === true && spec.work_runs === "apart";
 }
 
@@ -174,11 +174,11 @@ function runsApart(spec: Spec): boolean {
  * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, or the
  * interpreter lies in the workdir, the work may bring the program that runs the tests.
  */
-function tierOf(spec: Spec, sandbox: Sandbox, task: Task): Verdict["tier"] {
+function tierOf(spec: TestsSpec, sandbox: Sandbox, task: Task): Verdict["tier"] {
   return sandbox.facts.isolation === "none" ? "T0" : tierFor(spec, task);
 }
 
-function tierFor(spec: Spec, { environment }: Task): Tier {
+function tierFor(spec: TestsSpec, { environment }: Task): Tier {
   const isSafe = runsApart(spec) && parserOf(spec).sealed && environment.work === "workdir" && !startsInWorkdir(spec, environment);
   return isSafe ? "T2" : "T1";
 }
@@ -187,7 +187,7 @@ function tierFor(spec: Spec, { environment }: Task): Tier {
  * Whether what stands before the runner may be a file of the workdir: the Python of a virtual environment there, a script,
  * a line for a shell. A program that is named without a path is looked for outside (run-tests.ts).
  */
-function startsInWorkdir({ command }: Spec, { workdir }: Task["environment"]): boolean {
+function startsInWorkdir({ command }: TestsSpec, { workdir }: Task["environment"]): boolean {
   const at = command.findIndex((word) => word.includes("{runner}"));
   if (at >= 0 && command[at] !== "{runner}") return true;
   const [program = "", ...options] = command.slice(0, Math.max(at, 1));
@@ -199,7 +199,13 @@ function startsInWorkdir({ command }: Spec, { workdir }: Task["environment"]): b
  * A command that could not be started is our failure and not the work's. With a sealed parser the runner speaks before
  * it loads any of the work; otherwise the command is looked for, in a sandbox that holds none of it.
  */
-async function refuseUnstarted(spec: Spec, sandbox: Sandbox, result: ExecResult, report: Report, context: GradeContext): Promise<void> {
+async function refuseUnstarted(
+  spec: TestsSpec,
+  sandbox: Sandbox,
+  result: ExecResult,
+  report: Report,
+  context: GradeContext,
+): Promise<void> {
   if (result.out_of_memory) return;
   const failed =
     report.begun === false || (report.begun === null && report.outcomes.size === 0 && (await isMissing(spec, result, context)));
@@ -211,7 +217,7 @@ async function refuseUnstarted(spec: Spec, sandbox: Sandbox, result: ExecResult,
   );
 }
 
-async function isMissing(spec: Spec, result: ExecResult, { task, fresh, signal }: GradeContext): Promise<boolean> {
+async function isMissing(spec: TestsSpec, result: ExecResult, { task, fresh, signal }: GradeContext): Promise<boolean> {
   if (result.exit_code !== 126 && result.exit_code !== 127) return false;
   await using empty = await fresh();
   const argv = ["sh", "-c", 'command -v -- "$0"', spec.command[0] as string];
@@ -221,7 +227,7 @@ async function isMissing(spec: Spec, result: ExecResult, { task, fresh, signal }
 
 type Judgement = { reward: number; components: Verdict["components"]; names: Record<string, unknown> };
 
-function judge(spec: Spec, parser: ReportParser, report: Report): Judgement {
+function judge(spec: TestsSpec, parser: ReportParser, report: Report): Judgement {
   const outcome = (name: string) => report.outcomes.get(parser.nameOf?.(name) ?? name);
   const counts = parser.counts ?? ((_found, name) => outcome(name) === "passed");
   const missing = (list: "fail_to_pass" | "pass_to_pass") =>

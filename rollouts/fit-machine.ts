@@ -7,6 +7,7 @@ import { AlidadeError } from "../errors.ts";
 import { gradeLimits } from "../graders/grade.ts";
 import type { Room, SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
+import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import type { Concurrency } from "./slots.ts";
 
 /** Nothing is left to a default. */
@@ -52,9 +53,15 @@ export function fitMachine(
   return { concurrency, note: isLess ? noteOf(first, concurrency, needs, samples, room) : null };
 }
 
-/** For one sandbox after the other, as `alidade check` makes them. */
-export function fitOneByOne(tasks: Task[], backend: Pick<SandboxBackend, "takes">, room: Room, overcommit: boolean): void {
-  fitMachine(tasks, 1, { init: 1 }, backend, room, overcommit);
+/** The tasks of which this machine holds a sandbox; `onLeftOut` gets the error of each other one. Throws it where none is left. */
+export function tasksThatFit(
+  tasks: Task[],
+  backend: Pick<SandboxBackend, "takes">,
+  room: Room,
+  overcommit: boolean,
+  onLeftOut: (error: AlidadeError) => void,
+): Promise<Task[]> {
+  return acceptedTasks(tasks, (task) => void fitMachine([task], 1, { init: 1 }, backend, room, overcommit), onLeftOut);
 }
 
 /** From the requested numbers down to the least that a run needs: one sandbox at a time, of an agent or a grader. */

@@ -1,5 +1,8 @@
+export { admitTasks, knownChecks, type TaskCheck } from "./accepted/admit-tasks.ts";
+export { admittedTasks } from "./accepted/admitted-tasks.ts";
+export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, type Tally, tallyOf } from "./attempt-tally.ts";
-export { fitMachine, fitOneByOne } from "./fit-machine.ts";
+export { fitMachine, tasksThatFit } from "./fit-machine.ts";
 export { lockFolder } from "./folder-lock.ts";
 export type { RolloutPlan } from "./rollout-plan.ts";
 export { type Rollouts, rolloutsOn } from "./rollouts.ts";

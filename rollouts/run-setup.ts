@@ -1,4 +1,5 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
+import type { AlidadeError } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { DiskBudget } from "../sandboxes/disk-budget.ts";
@@ -33,6 +34,8 @@ export type RunSetup = {
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   onProgress: (event: ProgressEvent) => void;
+  /** Gets the error of each task whose sandbox cannot be; a note where left out. The run goes on without it. */
+  onLeftOut?: (error: AlidadeError) => void;
 };
 
 export type NetworkOptions = {

@@ -1,6 +1,5 @@
 /** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
 import { AlidadeError, messageOf } from "../errors.ts";
-import { environmentsOf } from "../graders/index.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { reconstruct } from "../reconstruct/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -10,6 +9,7 @@ import type { RolloutRecord } from "../schema/rollout.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { NullWatch } from "./null-watch.ts";
 import { packOf } from "./prepare.ts";
 import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
@@ -42,10 +42,10 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
   const { found } = setup.folder;
   for (const text of found.damaged) setup.onProgress({ type: "note", text });
   const begun = await readRollouts(setup.folder.path, alreadyReported);
-  const plans = plansOf(setup.run_id, batch, begun, found);
+  const hashes = unchangedHashes(batch, begun);
   const over = [...lastOf(begun).values()].filter((record) => isOver(record, found)).length;
   setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
-  await makeReady(setup, batch, signal);
+  const ready = { ...batch, tasks: await makeReady(setup, batch, signal) };
   // Sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy.
   const ofThisRun = { run: setup.run_id };
   if (setup.folder.isResumed) await clearAway(setup, ofThisRun, signal);
@@ -56,7 +56,7 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
   );
   try {
     const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-    await submitAll(setup, plans, hasCalled, signal);
+    await submitAll(setup, eachPlan(setup.run_id, ready, hashes, lastOf(begun), found), hasCalled, signal);
   } finally {
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, ofThisRun, signal);
@@ -66,17 +66,19 @@ export async function runTasks(setup: BatchSetup, batch: Batch, signal: AbortSig
   return batch.tasks.flatMap(({ task_id }) => (byTask.get(task_id) ?? []).sort((a, b) => a.sample_index - b.sample_index));
 }
 
-async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: AbortSignal): Promise<void> {
-  const { backend, onProgress } = setup;
+/** The tasks that can be run. */
+async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: AbortSignal): Promise<Task[]> {
+  const { backend, onProgress, run_id, graders } = setup;
+  const note = (text: string): void => onProgress({ type: "note", text });
+  const onLeftOut = setup.onLeftOut ?? (({ message }: AlidadeError) => note(`LEFT OUT: ${message}`));
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   checkPublicNetwork(tasks, setup.network?.allow_public ?? false);
-  const wanted = environmentsOf(tasks, setup.graders);
-  const environments = wanted.map(({ environment }) => environment);
-  const user = { run_id: setup.run_id, tasks: wanted.map(({ task_id }) => task_id) };
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
-  await backend.prepare(environments, { signal, progress: (text) => onProgress({ type: "note", text }), user, space });
+  const graded = graders && { graders };
+  const ready = await prepareTasks(tasks, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });
   await packOf(setup, harness, signal);
+  return ready;
 }
 
 /** Above it more rewards are missing than are there. */
@@ -118,8 +120,8 @@ async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalle
 /** The folder found it when it was opened. */
 const alreadyReported = (): void => undefined;
 
-/** What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. */
-function plansOf(runId: string, batch: Batch, begun: RolloutRecord[], found: RunFolder["found"]): Iterator<RolloutPlan> {
+/** Hashes by task. Throws `config_invalid` where one is another than when the run began. */
+function unchangedHashes(batch: Batch, begun: RolloutRecord[]): Map<string, string> {
   const hashes = hashesOf(batch.tasks);
   const changed = begun.find(({ task_id, task_hash }) => hashes.has(task_id) && hashes.get(task_id) !== task_hash);
   if (changed)
@@ -128,7 +130,7 @@ function plansOf(runId: string, batch: Batch, begun: RolloutRecord[], found: Run
       `task ${changed.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
       { param: "tasks" },
     );
-  return eachPlan(runId, batch, hashes, lastOf(begun), found);
+  return hashes;
 }
 
 function hashesOf(tasks: Task[]): Map<string, string> {
@@ -145,7 +147,10 @@ function hashesOf(tasks: Task[]): Map<string, string> {
   return hashes;
 }
 
-/** Ids follow from run, task and index, so that a resumed run makes the same rollouts. */
+/**
+ * What is left to do: all of it in a new folder; in one of an interrupted run what is not done, as its next attempt. Ids
+ * follow from run, task and index, so that a resumed run makes the same rollouts.
+ */
 function* eachPlan(
   runId: string,
   { tasks, samples, retries, harness, session, samplingOf }: Batch,

@@ -29,6 +29,7 @@ import { mountsAt } from "./engines/mounts.ts";
 import { spreadImages } from "./engines/spread-images.ts";
 import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { environmentImage } from "./images/environment-image.ts";
+import { imageWords } from "./images/image-words.ts";
 import { listImages } from "./images/list-images.ts";
 import { type PreparedImage, prepareImages } from "./images/prepare-images.ts";
 import { type Pruned, type PruneOptions, pruneImages } from "./images/prune-images.ts";
@@ -79,6 +80,7 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
       prepare: (environments, more) => imagesOf(pool(), environments, more),
       list: async (signal) => (await Promise.all((await pool().alive(signal)).map(({ docker }) => listImages(docker, signal)))).flat(),
       prune: (more, signal) => prune(pool(), more, signal),
+      words: (image, signal) => wordsOf(pool(), image, signal),
     },
     removeSnapshot: (id, signal) => removeFromAll(pool(), id, signal),
     reap: (more, signal) => reap(pool(), more, signal),
@@ -294,6 +296,11 @@ async function prune(pool: DockerEngines, options: PruneOptions, signal: AbortSi
     all.images_left += one.images_left;
   }
   return all;
+}
+
+/** Of the first engine that has it. */
+async function wordsOf(pool: DockerEngines, image: string, signal: AbortSignal): Promise<string[]> {
+  return Promise.any((await pool.alive(signal)).map(({ docker }) => imageWords(docker, image)));
 }
 
 async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {

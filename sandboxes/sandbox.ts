@@ -192,6 +192,8 @@ export interface ImageStore {
   list(signal: AbortSignal): Promise<StoredImage[]>;
   /** Least recently used first, and nothing that is in use. */
   prune(options: PruneOptions, signal: AbortSignal): Promise<Pruned>;
+  /** What an image says beside its files: the commands that made it, its variables and labels. Left out: it is not known. */
+  words?(image: string, signal: AbortSignal): Promise<string[]>;
 }
 
 export interface SandboxBackend {

@@ -37,8 +37,13 @@ const aboutFile = "task-set.yaml";
 /** `path`: the file or folder that they were loaded from. A folder's `task-set.yaml` gives it an id and a version. */
 export async function taskSetOf(path: string, tasks: Task[], graders?: readonly Grader[]): Promise<TaskSet> {
   const { id = stemOf(path), version = null } = await aboutSet(path);
-  const hashed = await Promise.all(tasks.map(async (task) => ({ task, hash: await contentHash(task, graders) })));
+  const hashed = await hashedTasks(tasks, graders);
   return { id, version, hash: hashOf(hashed.map(({ hash }) => hash).sort()).slice(0, 16), tasks: hashed };
+}
+
+/** Each with the hash of its content, which is the same on every machine. */
+export function hashedTasks(tasks: readonly Task[], graders?: readonly Grader[]): Promise<HashedTask[]> {
+  return Promise.all(tasks.map(async (task) => ({ task, hash: await contentHash(task, graders) })));
 }
 
 function stemOf(path: string): string {
@@ -64,7 +69,7 @@ function documentOf(text: string, file: string): unknown {
 }
 
 /** The same on every machine: folders of the host count by what is in them. */
-async function contentHash(task: Task, graders?: readonly Grader[]): Promise<string> {
+export async function contentHash(task: Task, graders?: readonly Grader[]): Promise<string> {
   const hashes = new Map<unknown, unknown>();
   for (const folder of foldersOf(task, graders)) hashes.set(folder, await folderHash(folder));
   const node = task.environment.mounts[nodeInside];

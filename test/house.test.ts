@@ -100,7 +100,7 @@ test("a file is named after its idea, in kebab-case", () => {
 });
 
 /** Folders of plug-ins: each file is one, and the registry lists them. */
-const shelves = ["exporters"];
+const shelves = ["exporters", "graders/probes"];
 
 test("a folder of sources holds few enough files to be read at a glance: more want rooms", () => {
   const flat = new Map<string, number>();

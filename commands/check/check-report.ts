@@ -1,0 +1,83 @@
+/** What `alidade check` prints: a row a task, and sentences where one was not admitted. */
+import type { TaskCheck } from "../../rollouts/index.ts";
+import type { AdmissionGrading, AdmissionRecord } from "../../schema/admission.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import { table } from "../command-line.ts";
+import { describeVerdict } from "../show/describe-verdict.ts";
+
+const words: Record<TaskCheck["outcome"], string> = {
+  admitted: "admitted",
+  quarantined: "QUARANTINED",
+  holds: "holds; not admitted, for no hack was tried",
+  fails: "DOES NOT HOLD",
+  unfinished: "NOT CHECKED",
+};
+
+const columns = ["task", "gold", "no change", "random edit", "hacks", "seconds", "MiB", "verdict"];
+
+export function checkReport(checks: readonly TaskCheck[]): string {
+  return table(columns, checks.map(rowOf));
+}
+
+function rowOf({ task_id, record, outcome, reused }: TaskCheck): (string | number | null)[] {
+  const verdict = `${words[outcome]}${reused ? " (checked before)" : ""}`;
+  if (record === null) return [task_id, null, null, null, null, null, null, verdict];
+  const of = (work: string) => record.gradings.filter((one) => one.work === work);
+  const memory = of("gold").flatMap(({ memory_mb }) => memory_mb ?? []);
+  return [
+    task_id,
+    shown(of("gold")),
+    shown(of("no-op")),
+    shown(of("random-edit")),
+    hacksOf(record),
+    Math.round(Math.max(0, ...of("gold").map(({ duration_ms }) => duration_ms)) / 100) / 10,
+    memory.length === 0 ? null : Math.max(...memory),
+    verdict,
+  ];
+}
+
+function shown(gradings: readonly AdmissionGrading[]): string {
+  return gradings.map(({ reward, status }) => reward ?? status).join(" ") || "–";
+}
+
+/** Random edit and probes come after the others. */
+function hacksOf({ gradings, baseline }: AdmissionRecord): string {
+  const tried = gradings.filter(isProbe);
+  if (tried.length === 0) return "–";
+  const paid = tried.filter(({ reward }) => reward !== null && reward > (baseline ?? 0));
+  return `${paid.length} of ${tried.length} pay`;
+}
+
+function isProbe({ work }: AdmissionGrading): boolean {
+  return work !== "gold" && work !== "no-op" && work !== "random-edit";
+}
+
+/** Each reason, and the evidence of the first grading that it is seen in. */
+export function whyNot({ task_id, outcome, record, error, verdicts, file }: TaskCheck): string[] {
+  if (outcome === "admitted" || outcome === "holds") return notes(task_id, record);
+  if (record === null) return [`\n${task_id} was not checked: ${error?.message ?? "it was broken off"}. The same command goes on with it`];
+  const kept = file === null ? [] : [`  The record is ${file}; a task that is mended has another one`];
+  const reasons = record.reasons.map(({ code, message }) => `  ${code}: ${message}`);
+  const verb = outcome === "quarantined" ? "is quarantined" : "does not hold";
+  return [[`\n${task_id} ${verb}:`, ...reasons, ...evidence(record, verdicts), ...kept].join("\n"), ...notes(task_id, record)];
+}
+
+function notes(task_id: string, record: AdmissionRecord | null): string[] {
+  const names = record?.leak_scan?.leaks.filter(({ what }) => what === "names") ?? [];
+  return names.map(
+    ({ place, found, of }) =>
+      `\n${task_id}: ${found} of ${of} names of tests that fail before the fix stand in ${place}; look whether they should`,
+  );
+}
+
+/** Of gold or of no change, where that is what was not as it must be. */
+function evidence({ reasons, gradings }: AdmissionRecord, verdicts: readonly Verdict[]): string[] {
+  const work = reasons.some(({ code }) => code === "no_change_pays") ? "no-op" : "gold";
+  if (!reasons.some(({ code }) => code === "gold_not_full" || code === "no_change_pays" || code === "ungraded" || code === "flaky"))
+    return [];
+  const best = gradings.findIndex((one) => one.work === work && (work === "no-op" || one.reward !== 1));
+  const verdict = verdicts[best];
+  if (verdict === undefined) return [];
+  const rows = describeVerdict(verdict).map(([name, value]) => `    ${name.padEnd(12)}  ${value.replaceAll("\n", `\n${" ".repeat(18)}`)}`);
+  return [`  the grading of ${work === "gold" ? "the known solution" : "no change"}:`, ...rows];
+}

@@ -1,0 +1,199 @@
+/**
+ * What `alidade check` does with one task, on the path that rollouts are graded by. The known solution and no change are
+ * taken out of a sandbox once and graded several times; then a random edit and each hack probe of the task's languages are
+ * graded once. Probes want a container: without one they and the leak scan are left out, and there is no admission.
+ */
+import { AlidadeError, type ErrorCode, errorCodes } from "../../errors.ts";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { overlay } from "../../files/file-tree.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/admission.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import type { Task } from "../../schema/task.ts";
+import { freshSandbox, grade } from "../grade.ts";
+import { filesAt } from "../hidden-tests.ts";
+import { probesFor } from "../probes/index.ts";
+import type { Probe, ProbeTarget } from "../probes/probe.ts";
+import { placeWork } from "../work.ts";
+import { type HiddenFiles, hiddenFiles } from "./hidden-files.ts";
+import { hasSolution, knownSolution } from "./known-solution.ts";
+import { leakScan } from "./leak-scan.ts";
+import { measuringMemory } from "./peak-memory.ts";
+import { filesOfWork, probeTargets } from "./probe-targets.ts";
+import { randomEdit } from "./random-edit.ts";
+import { baselineOf, reasonsAgainst } from "./reasons-against.ts";
+import { type AttemptOptions, type TakenWork, takenWork } from "./taken-work.ts";
+import { linesOf, namesOf, type TellingLines } from "./telling-lines.ts";
+
+export type ExaminationOptions = AttemptOptions & {
+  /** Gradings of the known solution and of no change, each. */
+  times: number;
+  /** Says which random edit it is. */
+  word: string;
+  onGraded?: (grading: AdmissionGrading) => void;
+};
+
+export type Examination = {
+  gradings: AdmissionGrading[];
+  /** Those that say why a task does not hold, in the order of `gradings`: evidence for a person. */
+  verdicts: Verdict[];
+  /** null: it was not made. */
+  leak_scan: LeakScan | null;
+  /** [] where the task holds. */
+  reasons: AdmissionReason[];
+  baseline: number | null;
+  image_digest: string | null;
+  /** Whether all was looked at. False without a container. */
+  whole: boolean;
+};
+
+/** Throws what the infrastructure did: it says nothing of the task. */
+export async function examineTask(task: Task, backend: SandboxBackend, options: ExaminationOptions): Promise<Examination> {
+  await using kept = await temporaryLayers();
+  return new TaskExamination(task, backend, options, kept.folder).run();
+}
+
+/** What is read of a sandbox as an agent gets it. */
+type Look = { base: TreeFile[]; hidden: HiddenFiles; edit: { base: TreeFile[]; files: TreeFile[] } };
+
+class TaskExamination {
+  readonly #task: Task;
+  readonly #backend: SandboxBackend;
+  readonly #options: ExaminationOptions;
+  readonly #folder: string;
+  readonly #gradings: AdmissionGrading[] = [];
+  readonly #verdicts: Verdict[] = [];
+  #scan: LeakScan | null = null;
+  #digest: string | null = null;
+
+  constructor(task: Task, backend: SandboxBackend, options: ExaminationOptions, folder: string) {
+    this.#task = task;
+    this.#backend = backend;
+    this.#options = options;
+    this.#folder = folder;
+  }
+
+  async run(): Promise<Examination> {
+    const isContainer = this.#backend.capabilities.isolation !== "none";
+    if (!hasSolution(this.#task)) return this.#end(isContainer);
+    const solution = await knownSolution(this.#task, this.#backend, this.#options, this.#folder);
+    const solved = await filesOfWork(solution, this.#task.environment.workdir);
+    const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved));
+    const gold = await this.#taken((sandbox) => placeWork(sandbox, this.#task, solution, {}, this.#options.signal));
+    for (let time = 1; time <= this.#options.times; time++) {
+      await this.#grade("gold", null, time, gold);
+      await this.#grade("no-op", null, time, idle);
+    }
+    const edited = await this.#workOf(seen.edit.base, seen.edit.files);
+    await this.#grade("random-edit", null, 1, { ...idle, work: edited });
+    if (!isContainer) return this.#end(false);
+    // Probes show nothing where the known solution earns too little, or no change too much.
+    if (reasonsAgainst(this.#task, this.#gradings, this.#scan).some(({ code }) => code !== "leak")) return this.#end(true);
+    await this.#probe(seen, solved, idle);
+    return this.#end(true);
+  }
+
+  #end(whole: boolean): Examination {
+    const reasons: AdmissionReason[] = hasSolution(this.#task)
+      ? reasonsAgainst(this.#task, this.#gradings, this.#scan)
+      : [{ code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" }];
+    return {
+      gradings: this.#gradings,
+      verdicts: this.#verdicts,
+      leak_scan: this.#scan,
+      reasons,
+      baseline: baselineOf(this.#gradings),
+      image_digest: this.#digest,
+      whole,
+    };
+  }
+
+  async #look(sandbox: Sandbox, solved: TreeFile[]): Promise<Look> {
+    const { signal, graders, word } = this.#options;
+    const hidden = await hiddenFiles(this.#task.grader, sandbox, graders);
+    const base = await filesAt(
+      sandbox,
+      solved.map(({ path }) => path),
+    );
+    const tested = await filesAt(sandbox, hidden.inWorkdir);
+    const telling: TellingLines[] = [
+      linesOf("solution", base, solved),
+      linesOf("tests", [...tested, ...base], hidden.files),
+      namesOf(hidden.failing, [...tested, ...base]),
+    ];
+    this.#digest = sandbox.facts.image_digest;
+    if (this.#backend.capabilities.isolation !== "none") this.#scan = await leakScan(sandbox, telling, this.#backend.images, signal);
+    return { base, hidden, edit: await randomEdit(word, sandbox, signal) };
+  }
+
+  async #probe({ base, hidden }: Look, solved: TreeFile[], idle: TakenWork): Promise<void> {
+    const targets = probeTargets(this.#task.environment.workdir, solved, base, hidden);
+    const [first] = targets as [ProbeTarget];
+    const languages = targets.flatMap(({ language }) => language ?? []);
+    for (const { probe, language } of probesFor(languages)) {
+      const target = targets.find((one) => one.language === language) ?? first;
+      await this.#grade(probe.name, language, 1, await this.#hack(probe, target, base, idle));
+    }
+  }
+
+  /** Files alone need no sandbox of an agent. */
+  async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork> {
+    const files = probe.files?.(target) ?? [];
+    if (probe.script === undefined) return { ...idle, work: await this.#workOf(base, files) };
+    const script = probe.script(target);
+    return this.#taken(async (sandbox) => {
+      assertContainer(sandbox);
+      await sandbox.writeFiles(files);
+      await sandbox.exec(["sh", "-c", script], { timeout_ms: scriptMs, signal: this.#options.signal });
+    });
+  }
+
+  #taken<T>(act: (sandbox: Sandbox) => Promise<T>): Promise<TakenWork & { acted: T }> {
+    return takenWork(this.#task, this.#backend, act, this.#options, this.#folder);
+  }
+
+  #workOf(base: TreeFile[], files: TreeFile[]): Promise<WorkLayer> {
+    return keepLayer(changesBetween(base, overlay(base, files), this.#task.environment.workdir), this.#folder);
+  }
+
+  async #grade(work: string, language: string | null, time: number, taken: TakenWork): Promise<void> {
+    const { signal, graders, onGraded } = this.#options;
+    const task = work === "gold" || work === "no-op" ? this.#task : this.#withShortTime();
+    const context = { task, signal, ...(graders && { graders }) };
+    const fresh = freshSandbox(context, this.#backend, { ...this.#options, setUp: taken.setUp });
+    const measured = measuringMemory(fresh);
+    const verdict = await grade({ ...context, work: taken.work, fresh: work === "gold" ? measured.fresh : fresh });
+    assertMeasured(verdict);
+    const { reward, status, tier, duration_ms, error } = verdict;
+    const said = error?.message ?? null;
+    const grading = { work, language, time, reward, status, tier, duration_ms, memory_mb: measured.peak_mb(), error: said };
+    this.#gradings.push(grading);
+    this.#verdicts.push(verdict);
+    onGraded?.(grading);
+  }
+
+  /** A hack that never ends must not take the whole time of a task that is graded in a second. */
+  #withShortTime(): Task {
+    const slowest = Math.max(0, ...this.#gradings.filter(({ work }) => work === "gold").map(({ duration_ms }) => duration_ms));
+    const seconds = Math.max(leastSeconds, Math.ceil((4 * slowest) / 1000));
+    const { limits } = this.#task;
+    return { ...this.#task, limits: { ...limits, grade_seconds: Math.min(limits.grade_seconds, seconds) } };
+  }
+}
+
+/** A hack's own commands copy a few files. */
+const scriptMs = 60_000;
+const leastSeconds = 15;
+
+/** Some probes write to what other processes hold: outside of a container those are this machine's. */
+function assertContainer({ facts }: Sandbox): void {
+  if (facts.isolation === "none") throw new AlidadeError("unsafe_host_refused", "hack probes run in containers only: use --sandbox docker");
+}
+
+/** A failure of the machine is no property of the task. */
+function assertMeasured({ status, error }: Verdict): void {
+  if (status !== "infra_error" && status !== "cancelled") return;
+  const code = error !== null && Object.hasOwn(errorCodes, error.code) ? (error.code as ErrorCode) : "sandbox_error";
+  throw new AlidadeError(code, error?.message ?? `a grading ended as ${status}`);
+}

@@ -1,0 +1,50 @@
+/** What a task's graders hold that no agent may see. */
+import { readFolder, type TreeFile } from "../../files/file-tree.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { GraderSpec } from "../../schema/task.ts";
+import type { Grader } from "../grader.ts";
+import { hiddenTests } from "../hidden-tests.ts";
+import { graderOf, specOfGrader } from "../index.ts";
+import { TestsSpec } from "../tests.ts";
+
+export type HiddenFiles = {
+  files: TreeFile[];
+  /** Of the `tests` graders among them: their paths are those in the workdir. */
+  inWorkdir: string[];
+  /** Names that must pass, and fail before the fix. */
+  failing: string[];
+  /** All names that must pass. */
+  required: string[];
+  /** How the report is read; null: by no parser, or by several. */
+  parser: string | null;
+};
+
+/** `sandbox`: as it is delivered. */
+export async function hiddenFiles(spec: GraderSpec, sandbox: Sandbox, graders?: readonly Grader[]): Promise<HiddenFiles> {
+  const grader = graderOf(spec, graders);
+  const own = specOfGrader(spec, graders);
+  if (own.kind === "tests") return ofTests(TestsSpec.parse(own), sandbox);
+  const parts = await Promise.all((grader.parts?.of(own) ?? []).map((part) => hiddenFiles(part, sandbox, graders)));
+  const folders = (grader.folders ?? []).map((field) => own[field]).filter((path) => typeof path === "string");
+  const files = (await Promise.all(folders.map((folder) => readFolder(folder)))).flat();
+  const parsers = new Set(parts.map(({ parser }) => parser));
+  return {
+    files: [...files, ...parts.flatMap((part) => part.files)],
+    inWorkdir: parts.flatMap((part) => part.inWorkdir),
+    failing: parts.flatMap((part) => part.failing),
+    required: parts.flatMap((part) => part.required),
+    parser: parsers.size === 1 ? ([...parsers][0] ?? null) : null,
+  };
+}
+
+async function ofTests(spec: TestsSpec, sandbox: Sandbox): Promise<HiddenFiles> {
+  const { files } = await hiddenTests(spec, sandbox);
+  const { parser, fail_to_pass, pass_to_pass } = spec;
+  return {
+    files,
+    inWorkdir: files.map(({ path }) => path),
+    failing: fail_to_pass,
+    required: [...fail_to_pass, ...pass_to_pass],
+    parser,
+  };
+}

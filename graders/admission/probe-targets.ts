@@ -1,0 +1,45 @@
+/** What the hack probes of a task aim at: its languages, and what the tests load. */
+import { buffer } from "node:stream/consumers";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { readLayer, type WorkLayer } from "../../files/layer.ts";
+import type { Language, ProbeTarget } from "../probes/probe.ts";
+import { changedPaths } from "../work.ts";
+import type { HiddenFiles } from "./hidden-files.ts";
+
+const extensions: Record<Language, RegExp> = { javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/, python: /\.py$/ };
+const parsers: Record<Language, RegExp> = {
+  javascript: /^(?:node-test|tape|jest|jest-json|vitest|mocha)$/,
+  python: /^(?:pytest|unittest)$|_(?:pytest|django)/,
+};
+
+/** The known solution's files in the workdir. A longer one is no source. */
+const mostSourceBytes = 1024 * 1024;
+
+export async function filesOfWork(work: WorkLayer, workdir: string): Promise<TreeFile[]> {
+  const wanted = new Set(changedPaths(work, workdir).map((path) => `${workdir}/${path}`));
+  const files: TreeFile[] = [];
+  for await (const { path, type, mode, size, content } of readLayer(work))
+    if (wanted.has(path) && type === "file" && size <= mostSourceBytes && content !== null)
+      files.push({ path: path.slice(workdir.length + 1), content: await buffer(content), mode });
+  return files;
+}
+
+/** `solution`: files of the known solution; `base`: those that were there before. */
+export function probeTargets(
+  workdir: string,
+  solution: readonly TreeFile[],
+  base: readonly TreeFile[],
+  hidden: HiddenFiles,
+): ProbeTarget[] {
+  const languages = (Object.keys(extensions) as Language[]).filter((language) => {
+    const isOne = ({ path }: TreeFile): boolean => extensions[language].test(path);
+    return parsers[language].test(hidden.parser ?? "") || solution.some(isOne) || hidden.files.some(isOne);
+  });
+  const before = new Map(base.map((file) => [file.path, file]));
+  const rest = { workdir, tests: hidden.inWorkdir, required: hidden.required, parser: hidden.parser };
+  const sourcesOf = (language: Language): TreeFile[] =>
+    solution
+      .filter(({ path }) => extensions[language].test(path))
+      .map(({ path, mode }) => before.get(path) ?? { path, mode, content: Buffer.from("") });
+  return [{ ...rest, language: null, sources: [] }, ...languages.map((language) => ({ ...rest, language, sources: sourcesOf(language) }))];
+}

@@ -1,0 +1,10 @@
+import { atLoad, type Probe } from "./probe.ts";
+
+export const hang: Probe = {
+  name: "hang",
+  title: "never ends",
+  rows: [17],
+  languages: ["javascript", "python"],
+  cure: "give no reward for tests that did not end",
+  files: (target) => atLoad(target, { javascript: "while (true);", python: "while True: pass" }),
+};

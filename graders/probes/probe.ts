@@ -1,0 +1,54 @@
+/**
+ * A hack probe: a work that earns without solving. `alidade check` gives it to a task, which must not pay for it more
+ * than for no change. Probes run in containers only: what they look for is what lies around them.
+ */
+import type { TreeFile } from "../../files/file-tree.ts";
+
+export type Language = "javascript" | "python";
+
+export type ProbeTarget = {
+  /** Of what the tests load: a probe is given to a task once for each of its languages. null: unknown. */
+  language: Language | null;
+  /** Reads the report; null: the grader is no `tests`. */
+  parser: string | null;
+  workdir: string;
+  /** Files that the known solution changes, in `language`, as they are delivered; a new one is empty. Paths from the workdir. */
+  sources: TreeFile[];
+  /** Paths of the hidden tests from the workdir. */
+  tests: string[];
+  /** Names that must be reported as passed. */
+  required: string[];
+};
+
+export type Probe = {
+  readonly name: string;
+  /** What the work does: goes on from "a work that". */
+  readonly title: string;
+  /** Rows of the table of known hacks (docs/hacks.md). */
+  readonly rows: readonly number[];
+  /** `any`: it does not depend on the language. */
+  readonly languages: "any" | readonly Language[];
+  /** What the task's author can do where it pays: goes on from "so". */
+  readonly cure: string;
+  /** Files of the work, in place of those of the workdir. */
+  files?(target: ProbeTarget): TreeFile[];
+  /** What the agent runs for it in its workdir, for `sh`. */
+  script?(target: ProbeTarget): string;
+};
+
+export function planted(path: string, text: string, mode = 0o644): TreeFile {
+  return { path, content: Buffer.from(text), mode };
+}
+
+/** The sources with code that runs when the tests load them. Python wants `from __future__` first, so the code comes last. */
+export function atLoad({ sources, language }: ProbeTarget, code: Partial<Record<Language, string>>): TreeFile[] {
+  const text = language === null ? undefined : code[language];
+  if (text === undefined) return [];
+  const added = language === "javascript" ? `;{ const get = process.getBuiltinModule;\n${text}\n}` : text;
+  return sources.map((file) => ({ ...file, content: Buffer.from(`${file.content.toString("utf8")}\n${added}\n`) }));
+}
+
+/** One word for `sh`. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,28 @@
+import { atLoad, type Probe } from "./probe.ts";
+
+export const rewrittenTests: Probe = {
+  name: "rewritten-tests",
+  title: "takes the assertions out of the hidden tests on the disk when it is loaded",
+  rows: [8, 16],
+  languages: ["javascript", "python"],
+  cure: "keep the tests where the work's user cannot write",
+  files: (target) => {
+    const paths = JSON.stringify(target.tests);
+    return atLoad(target, {
+      javascript: `const fs = get("node:fs");
+for (const path of ${paths}) try {
+  fs.writeFileSync(path, fs.readFileSync(path, "utf8").replace(/\\bassert[\\w.]*\\(/g, "void ("));
+} catch {}`,
+      python: `import re as _re
+for _path in ${paths}:
+    try:
+        with open(_path) as _file:
+            _text = _file.read()
+        _text = _re.sub(r"self\\.(assert|fail)\\w*\\(", "(lambda *a, **k: None)(", _text)
+        with open(_path, "w") as _file:
+            _file.write(_re.sub(r"^(\\s*)assert\\b", r"\\1True or", _text, flags=_re.M))
+    except OSError:
+        pass`,
+    });
+  },
+};

@@ -1,0 +1,44 @@
+/** One task that cannot be run is no reason against the others: it is left out and named. */
+import { AlidadeError } from "../../errors.ts";
+import { Limiter } from "../../host/limiter.ts";
+import type { Task } from "../../schema/task.ts";
+
+export type OnLeftOut = (error: AlidadeError) => void;
+
+type Accept = (task: Task) => void | Promise<void>;
+
+/** Builds and pulls share the engine. */
+const atOnce = 3;
+
+/**
+ * The tasks that `accept` takes, in their order. It refuses one by an error that is the user's, which `onLeftOut` gets.
+ * Throws the first such error where no task is left, and every other error.
+ */
+export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnLeftOut): Promise<Task[]> {
+  const limiter = new Limiter(atOnce);
+  const refusals = await Promise.all(tasks.map((task) => limiter.run(undefined, () => refusalOf(task, accept))));
+  const errors = refusals.filter((error) => error !== null);
+  if (errors[0] && errors.length === tasks.length) throw errors[0];
+  errors.forEach(onLeftOut);
+  return tasks.filter((_, index) => refusals[index] === null);
+}
+
+async function refusalOf(task: Task, accept: Accept): Promise<AlidadeError | null> {
+  try {
+    await accept(task);
+    return null;
+  } catch (error) {
+    if (isTheUsers(error)) return naming(task, error);
+    throw error;
+  }
+}
+
+/** A mistake in a task or a configuration, and no failure of a machine. */
+export function isTheUsers(error: unknown): error is AlidadeError {
+  return error instanceof AlidadeError && error.owner === "user";
+}
+
+function naming({ task_id }: Task, error: AlidadeError): AlidadeError {
+  if (error.message.includes(task_id)) return error;
+  return new AlidadeError(error.code, `task ${task_id}: ${error.message}`, { cause: error, param: error.param });
+}

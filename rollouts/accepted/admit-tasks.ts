@@ -1,0 +1,94 @@
+/**
+ * Checks many tasks, a few at once, and keeps an admission record for each as soon as it is known. A task of which there is
+ * one is not checked again, whatever it says: a quarantined task is mended, which gives it another hash.
+ */
+import { type AlidadeError, asAlidadeError } from "../../errors.ts";
+import { type Examination, type ExaminationOptions, examineTask } from "../../graders/admission/examine-task.ts";
+import { Limiter } from "../../host/limiter.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { AdmissionRecord } from "../../schema/admission.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import type { HashedTask } from "../../tasks/task-set.ts";
+import { admissionFile, keepAdmission, readAdmission } from "./admission-records.ts";
+
+export type TaskCheck = {
+  task_id: string;
+  task_hash: string;
+  /** `holds`, `fails`: what was found without a container, which admits nothing. `unfinished`: the machine broke it off. */
+  outcome: "admitted" | "quarantined" | "holds" | "fails" | "unfinished";
+  /** What was found; null where it is unfinished. */
+  record: AdmissionRecord | null;
+  /** Where the record is kept; null: it is not. */
+  file: string | null;
+  /** It was found, and not made now. */
+  reused: boolean;
+  error: AlidadeError | null;
+  /** Of the gradings, in their order; [] where the record was found. */
+  verdicts: Verdict[];
+};
+
+export type AdmissionOptions = Omit<ExaminationOptions, "onGraded" | "word"> & {
+  /** `checksVersion`. */
+  version: string;
+  atOnce: number;
+  onGraded?: (task_id: string, grading: AdmissionRecord["gradings"][number]) => void;
+};
+
+/** The records that there are already, made with as many gradings as are wanted; null for the others. */
+export async function knownChecks(tasks: readonly HashedTask[], version: string, times: number): Promise<(TaskCheck | null)[]> {
+  return Promise.all(
+    tasks.map(async ({ task, hash }) => {
+      const record = await readAdmission(hash, version);
+      if (record === null || (record.admitted && record.times < times)) return null;
+      const about = { task_id: task.task_id, task_hash: hash, file: admissionFile(hash), error: null, verdicts: [] };
+      return { ...about, outcome: record.admitted ? "admitted" : "quarantined", record, reused: true } as const;
+    }),
+  );
+}
+
+/** In the order of the tasks. One that cannot be checked is `unfinished`, and the others go on. Rejects when the signal fires. */
+export async function admitTasks(tasks: readonly HashedTask[], backend: SandboxBackend, options: AdmissionOptions): Promise<TaskCheck[]> {
+  const limiter = new Limiter(options.atOnce);
+  return Promise.all(tasks.map((one) => limiter.run(options.signal, () => admitTask(one, backend, options))));
+}
+
+async function admitTask({ task, hash }: HashedTask, backend: SandboxBackend, options: AdmissionOptions): Promise<TaskCheck> {
+  const started = performance.now();
+  const { task_id } = task;
+  const about = { task_id, task_hash: hash, reused: false };
+  try {
+    const { onGraded = () => undefined, ...rest } = options;
+    const found = await examineTask(task, backend, { ...rest, word: hash, onGraded: (grading) => onGraded(task_id, grading) });
+    const record = recordOf(found, { task_id, task_hash: hash, backend: backend.name, started, options });
+    const file = found.whole ? await keepAdmission(record) : null;
+    return { ...about, outcome: outcomeOf(found), record, file, error: null, verdicts: found.verdicts };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    return { ...about, outcome: "unfinished", record: null, file: null, error: asAlidadeError(error, "sandbox_error"), verdicts: [] };
+  }
+}
+
+function outcomeOf({ whole, reasons }: Examination): TaskCheck["outcome"] {
+  const holds = reasons.length === 0;
+  if (!whole) return holds ? "holds" : "fails";
+  return holds ? "admitted" : "quarantined";
+}
+
+type RecordFacts = Pick<AdmissionRecord, "task_id" | "task_hash" | "backend"> & { started: number; options: AdmissionOptions };
+
+function recordOf(found: Examination, { started, options, ...about }: RecordFacts): AdmissionRecord {
+  const { gradings, leak_scan, reasons, baseline, image_digest, whole } = found;
+  return {
+    ...about,
+    version: options.version,
+    made: new Date().toISOString(),
+    image_digest,
+    admitted: whole && reasons.length === 0,
+    reasons,
+    times: options.times,
+    baseline,
+    gradings,
+    leak_scan,
+    duration_ms: performance.now() - started,
+  };
+}
