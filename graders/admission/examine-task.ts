@@ -31,6 +31,8 @@ export type ExaminationOptions = AttemptOptions & {
   times: number;
   /** Says which random edit it is. */
   word: string;
+  /** All where left out. */
+  probes?: readonly Probe[];
   onGraded?: (grading: AdmissionGrading) => void;
 };
 
@@ -131,7 +133,7 @@ class TaskExamination {
     const targets = probeTargets(this.#task.environment.workdir, solved, base, hidden);
     const [first] = targets as [ProbeTarget];
     const languages = targets.flatMap(({ language }) => language ?? []);
-    for (const { probe, language } of probesFor(languages)) {
+    for (const { probe, language } of probesFor(languages, this.#options.probes)) {
       const target = targets.find((one) => one.language === language) ?? first;
       await this.#grade(probe.name, language, 1, await this.#hack(probe, target, base, idle));
     }

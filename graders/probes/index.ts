@@ -53,8 +53,8 @@ export const probes: readonly Probe[] = [
 export type AimedProbe = { probe: Probe; language: Language | null };
 
 /** The probes of a task: once for each of its languages, and those of any language once. */
-export function probesFor(languages: readonly Language[]): AimedProbe[] {
-  return probes.flatMap((probe): AimedProbe[] => {
+export function probesFor(languages: readonly Language[], wanted: readonly Probe[] = probes): AimedProbe[] {
+  return wanted.flatMap((probe): AimedProbe[] => {
     if (probe.languages === "any") return [{ probe, language: null }];
     return probe.languages.filter((one) => languages.includes(one)).map((language) => ({ probe, language }));
   });

@@ -10,13 +10,22 @@ import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
 const scratch = scratchFolder("check");
 const task = join(root, "examples/demo/tasks/merge-ranges");
 
-type Checks = { checks: { task_id: string; passed: boolean; runs: unknown[] }[] };
+type Checks = {
+  checks: { task_id: string; outcome: string; file: string | null; record: { admitted: boolean; gradings: { work: string }[] } }[];
+};
 
-test("check proves a demo task in the process sandbox, and says when a task does not hold", { timeout: 120_000 }, async () => {
+test("check grades a demo task in the process sandbox, tries no hack there, admits nothing, and says when a task does not hold", {
+  timeout: 120_000,
+}, async () => {
   const held = await cli(["check", task, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
   assert.equal(held.code, 0, held.stderr);
   const [one] = jsonOf<Checks>(held).checks;
-  assert.deepEqual([one?.task_id, one?.passed, one?.runs.length], ["merge-ranges", true, 2]);
+  assert.deepEqual([one?.task_id, one?.outcome, one?.file, one?.record.admitted], ["merge-ranges", "holds", null, false]);
+  assert.deepEqual(
+    one?.record.gradings.map(({ work }) => work),
+    ["gold", "no-op", "random-edit"],
+  );
+  assert.match(held.stderr, /NO HACK IS TRIED HERE, and no task is admitted/);
 
   const broken = join(scratch, "broken");
   await cp(task, broken, { recursive: true });
@@ -27,10 +36,10 @@ test("check proves a demo task in the process sandbox, and says when a task does
   );
   const failed = await cli(["check", broken, "--times", "1", "--sandbox", "process", "--unsafe-host"]);
   assert.equal(failed.code, 1);
-  assert.match(failed.stdout, /merge-ranges +0 +0 +DOES NOT HOLD/);
+  assert.match(failed.stdout, /merge-ranges +0 +0 +0 +– +[\d.]+ +– +DOES NOT HOLD/);
   assert.match(
     failed.stdout,
-    /the gold solution must earn 1 and earned 0 \(grading 1\)\n {2}verdict .*\n {2}tests +\d+ of \d+ required ones did not pass\n {2}not passed +.+: failed\n(?:.*\n)*? {2}work +~ src\/merge-ranges\.js\n/,
+    /gold_not_full: the known solution earns 0 and must earn 1: .*\n.*\n {4}verdict .*\n {4}tests +\d+ of \d+ required ones did not pass\n {4}not passed +.+: failed\n(?:.*\n)*? {4}work +~ src\/merge-ranges\.js\n/,
   );
 });
 

@@ -1,0 +1,24 @@
+/** The hack table holds: probes tried again in containers come to what docs/hacks.md says. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { probes } from "../../graders/probes/index.ts";
+import { recordedOutcomes } from "../contracts/hacks-page.ts";
+import { hackSettings, tryHacks } from "../fakes/hacks/hack-settings.ts";
+import { need } from "../needs.ts";
+
+/** One of each kind, for each costs a container or two; `node test/contracts/hacks-page.ts --try` tries all of them. */
+const tried: Record<string, string[]> = {
+  harbor: ["planted-rewards", "surviving-daemon", "path-shims"],
+  python: ["planted-conftest", "forged-report", "equal-to-everything"],
+  javascript: ["exit-at-load", "key-in-memory"],
+  "javascript-apart": ["forging-daemon", "key-in-memory", "patched-framework"],
+};
+
+for (const setting of hackSettings)
+  test(`${setting.name}: hacks earn what the table says`, { timeout: 180_000 }, async (t) => {
+    if (!(await need(t, "docker"))) return;
+    const { [setting.name]: names = [] } = tried;
+    const wanted = probes.filter(({ name }) => names.includes(name));
+    const { [setting.name]: recorded = {} } = await recordedOutcomes();
+    assert.deepEqual(await tryHacks(setting, t.signal, wanted), Object.fromEntries(wanted.map(({ name }) => [name, recorded[name]])));
+  });

@@ -1,0 +1,82 @@
+/** One task whose sandbox cannot be is left out by name, and the others go on. */
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { AlidadeError } from "../../../errors.ts";
+import { prepareTasks, tasksThatFit } from "../../../rollouts/index.ts";
+import { localProcess } from "../../../sandboxes/process.ts";
+import { Task } from "../../../schema/task.ts";
+import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../../fakes/processes/cli.ts";
+import { runFile, solve, writeTask } from "../../fakes/rollouts/small-task.ts";
+
+const scratch = scratchFolder("prepare-tasks");
+
+function taskOf(task_id: string, environment: object = {}, memory_mb = 1): Task {
+  const limits = { memory_mb, disk_mb: 1 };
+  return Task.parse({ task_id, instruction: "i", environment, limits, grader: { kind: "script", command: ["true"] } });
+}
+
+const impossible = { user: "root" };
+
+async function prepared(tasks: Task[]) {
+  const errors: AlidadeError[] = [];
+  const onLeftOut = (error: AlidadeError) => void errors.push(error);
+  const signal = AbortSignal.timeout(10_000);
+  const ready = await prepareTasks(tasks, localProcess, { run_id: "run-test-prepare", signal, onLeftOut });
+  return { ready: ready.map(({ task_id }) => task_id), errors };
+}
+
+test("a task whose environment cannot be is left out with its name and field, and the others are ready", async () => {
+  const { ready, errors } = await prepared([taskOf("a"), taskOf("b", impossible), taskOf("c")]);
+  assert.deepEqual(ready, ["a", "c"]);
+  assert.deepEqual(
+    errors.map(({ code, param }) => [code, param]),
+    [["task_invalid", "environment.user"]],
+  );
+  assert.match(errors[0]?.message ?? "", /^task b: environment\.user is root, and /);
+});
+
+test("where no task is left the first error is thrown", async () => {
+  await assert.rejects(prepared([taskOf("a", impossible)]), { code: "task_invalid" });
+  await assert.rejects(prepared([taskOf("a", impossible), taskOf("b", impossible)]), { code: "task_invalid", message: /task a/ });
+});
+
+test("a task that is too large for the machine is left out, and the others fit", async () => {
+  const errors: AlidadeError[] = [];
+  const room = { memory_mb: 1000, disk_mb: null };
+  const tasks = [taskOf("large", {}, 2000), taskOf("small", {}, 500)];
+  const fitting = await tasksThatFit(tasks, localProcess, room, false, (error) => void errors.push(error));
+  assert.deepEqual(
+    fitting.map(({ task_id }) => task_id),
+    ["small"],
+  );
+  assert.match(errors[0]?.message ?? "", /one sandbox of task large may take 2\.0 GiB of memory .* this machine has 1\.0 GiB/);
+  assert.equal((await tasksThatFit(tasks, localProcess, room, true, () => undefined)).length, 2);
+});
+
+test("run and check go on without such tasks, name them, and end with 1", { timeout: 120_000 }, async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const places = await Promise.all(["good", "large", "rooted"].map((id) => writeTask(scratch, id, "gold_files: files\n")));
+  const change = async (place: string, from: string, to: string) => {
+    const file = join(place, "task.yaml");
+    await writeFile(file, (await readFile(file, "utf8")).replace(from, to));
+  };
+  await change(places[1] as string, "memory_mb: 256", "memory_mb: 4000000");
+  await change(places[2] as string, "{ files: files }", "{ files: files, user: root }");
+  const file = join(scratch, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["good", "large", "rooted"] }));
+  const ran = await cli(["run", "-c", file, "-n", "1", "-o", join(scratch, "runs"), "--json"]);
+  const { rollouts, left_out } = jsonOf<{ rollouts: { task_id: string; verdict: { reward: number } }[]; left_out: string[] }>(ran);
+  assert.deepEqual(
+    rollouts.map(({ task_id, verdict }) => [task_id, verdict.reward]),
+    [["good", 1]],
+  );
+  assert.deepEqual([ran.code, left_out.length], [1, 2]);
+  assert.match(left_out.join("\n"), /task large may take[^\n]*\ntask rooted: environment\.user/);
+  const checked = await cli(["check", ...places, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
+  const found = jsonOf<{ checks: { task_id: string }[]; left_out: string[] }>(checked);
+  assert.deepEqual([checked.code, found.checks.map(({ task_id }) => task_id), found.left_out.length], [1, ["good"], 2]);
+});
