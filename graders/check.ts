@@ -34,7 +34,7 @@ export type CheckOptions = {
 
 export async function checkTask(task: Task, backend: SandboxBackend, options: CheckOptions): Promise<CheckResult> {
   await using kept = await temporaryLayers();
-  const gold = await knownSolution(task, backend, options, kept.folder);
+  const { solution: gold } = await knownSolution(task, backend, options, kept.folder, async () => null);
   const attempts = [
     { attempt: "gold", work: gold },
     { attempt: "no-op", work: null },

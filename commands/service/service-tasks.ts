@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
-import { fitMachine, makeSlots } from "../../rollouts/index.ts";
+import { fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
@@ -18,7 +18,7 @@ export type KnownTasks = { tasks: Task[]; graders: readonly Grader[]; taskOf(giv
 /** Throws `task_invalid` where two have one name. */
 export async function knownTasks(config: Config, signal: AbortSignal, note: Note): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
-  const onLeftOut = ({ message }: AlidadeError): void => note(`LEFT OUT: ${message}`);
+  const onLeftOut = leftOutTo(note);
   const all = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
   const tasks = chosenTasks(all, config.choose);
   const byName = new Map(tasks.map((task) => [task.task_id, task]));
@@ -38,7 +38,10 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   return { tasks, graders: plugIns.graders, taskOf };
 }
 
-/** How much this machine does at once, and which tasks it takes: each must fit beside others, as those that are known do. */
+/**
+ * How much this machine does at once, and which tasks it takes: each must fit beside others, as those that are known do. A
+ * known task that is too large for it is named now, and refused where a trainer asks for it.
+ */
 export async function roomFor(
   config: Config,
   backend: SandboxBackend,
@@ -49,7 +52,8 @@ export async function roomFor(
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
-  const { concurrency, note: less } = fit(tasks.length > 0 ? tasks : [usualTask], {
+  const fitting = await tasksThatFit(tasks, backend, room, config.overcommit, leftOutTo(note));
+  const { concurrency, note: less } = fit(fitting.length > 0 ? fitting : [usualTask], {
     ...config.concurrency,
     warm: config.warm.sandboxes,
   });
@@ -61,6 +65,10 @@ export async function roomFor(
     fit([task], { ...concurrency, warm: config.warm.sandboxes });
   };
   return { slots: makeSlots(concurrency), admit };
+}
+
+function leftOutTo(note: Note): (error: AlidadeError) => void {
+  return ({ message }) => note(`LEFT OUT: ${message}`);
 }
 
 /** The limits of a task that says nothing of them. */

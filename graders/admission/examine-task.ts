@@ -57,7 +57,11 @@ export async function examineTask(task: Task, backend: SandboxBackend, options: 
 }
 
 /** What is read of a sandbox as an agent gets it. */
-type Look = { base: TreeFile[]; hidden: HiddenFiles; edit: { base: TreeFile[]; files: TreeFile[] } };
+type AgentView = {
+  /** Files that the known solution changes. */
+  base: TreeFile[];
+  edit: { base: TreeFile[]; files: TreeFile[] };
+};
 
 class TaskExamination {
   readonly #task: Task;
@@ -79,9 +83,9 @@ class TaskExamination {
   async run(): Promise<Examination> {
     const isContainer = this.#backend.capabilities.isolation !== "none";
     if (!hasSolution(this.#task)) return this.#end(isContainer);
-    const solution = await knownSolution(this.#task, this.#backend, this.#options, this.#folder);
+    const { solution, seen: hidden } = await this.#solution();
     const solved = await filesOfWork(solution, this.#task.environment.workdir);
-    const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved));
+    const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
     const gold = await this.#taken((sandbox) => placeWork(sandbox, this.#task, solution, {}, this.#options.signal));
     for (let time = 1; time <= this.#options.times; time++) {
       await this.#grade("gold", null, time, gold);
@@ -92,7 +96,7 @@ class TaskExamination {
     if (!isContainer) return this.#end(false);
     // Probes show nothing where the known solution earns too little, or no change too much.
     if (reasonsAgainst(this.#task, this.#gradings, this.#scan).some(({ code }) => code !== "leak")) return this.#end(true);
-    await this.#probe(seen, solved, idle);
+    await this.#probe(probeTargets(this.#task.environment.workdir, solved, seen.base, hidden), seen.base, idle);
     return this.#end(true);
   }
 
@@ -111,9 +115,13 @@ class TaskExamination {
     };
   }
 
-  async #look(sandbox: Sandbox, solved: TreeFile[]): Promise<Look> {
-    const { signal, graders, word } = this.#options;
-    const hidden = await hiddenFiles(this.#task.grader, sandbox, graders);
+  #solution(): Promise<{ solution: WorkLayer; seen: HiddenFiles }> {
+    const look = (sandbox: Sandbox) => hiddenFiles(this.#task.grader, sandbox, this.#options.graders);
+    return knownSolution(this.#task, this.#backend, this.#options, this.#folder, look);
+  }
+
+  async #look(sandbox: Sandbox, solved: TreeFile[], hidden: HiddenFiles): Promise<AgentView> {
+    const { signal, word } = this.#options;
     const base = await filesAt(
       sandbox,
       solved.map(({ path }) => path),
@@ -126,11 +134,10 @@ class TaskExamination {
     ];
     this.#digest = sandbox.facts.image_digest;
     if (this.#backend.capabilities.isolation !== "none") this.#scan = await leakScan(sandbox, telling, this.#backend.images, signal);
-    return { base, hidden, edit: await randomEdit(word, sandbox, signal) };
+    return { base, edit: await randomEdit(word, sandbox, signal) };
   }
 
-  async #probe({ base, hidden }: Look, solved: TreeFile[], idle: TakenWork): Promise<void> {
-    const targets = probeTargets(this.#task.environment.workdir, solved, base, hidden);
+  async #probe(targets: ProbeTarget[], base: TreeFile[], idle: TakenWork): Promise<void> {
     const [first] = targets as [ProbeTarget];
     const languages = targets.flatMap(({ language }) => language ?? []);
     for (const { probe, language } of probesFor(languages, this.#options.probes)) {
@@ -141,6 +148,7 @@ class TaskExamination {
 
   /** Files alone need no sandbox of an agent. */
   async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork> {
+    if (this.#backend.capabilities.isolation === "none") throw unsafe();
     const files = probe.files?.(target) ?? [];
     if (probe.script === undefined) return { ...idle, work: await this.#workOf(base, files) };
     const script = probe.script(target);
@@ -190,7 +198,11 @@ const leastSeconds = 15;
 
 /** Some probes write to what other processes hold: outside of a container those are this machine's. */
 function assertContainer({ facts }: Sandbox): void {
-  if (facts.isolation === "none") throw new AlidadeError("unsafe_host_refused", "hack probes run in containers only: use --sandbox docker");
+  if (facts.isolation === "none") throw unsafe();
+}
+
+function unsafe(): AlidadeError {
+  return new AlidadeError("unsafe_host_refused", "hack probes run in containers only: use --sandbox docker");
 }
 
 /** A failure of the machine is no property of the task. */

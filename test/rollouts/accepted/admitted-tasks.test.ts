@@ -12,6 +12,7 @@ import { localProcess } from "../../../sandboxes/process.ts";
 import type { AdmissionRecord } from "../../../schema/admission.ts";
 import { Task } from "../../../schema/task.ts";
 import { hashedTasks } from "../../../tasks/index.ts";
+import type { HashedTask } from "../../../tasks/task-set.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 
 const cache = scratchFolder("admission");
@@ -30,7 +31,7 @@ const tasks = ["good", "flaky", "unknown"].map((task_id) =>
 const version = "1+checks";
 
 async function record(index: number, more: Partial<AdmissionRecord> = {}): Promise<AdmissionRecord> {
-  const [{ task, hash }] = (await hashedTasks(tasks.slice(index, index + 1))) as [{ task: Task; hash: string }];
+  const [{ task, hash }] = (await hashedTasks(tasks.slice(index, index + 1))) as [HashedTask];
   const rest = { backend: "docker", image_digest: null, baseline: 0, gradings: [], leak_scan: null, duration_ms: 1 };
   return { ...rest, task_id: task.task_id, task_hash: hash, version, made: "2026-01-01", admitted: true, reasons: [], times: 3, ...more };
 }
@@ -54,7 +55,7 @@ test("a task without a record, or with one that says no, is left out with the re
 test("a record of another version of the checks, or a damaged one, is none, and where no task is left the run ends", async () => {
   await keepAdmission(await record(0, { version: "0+checks" }));
   await assert.rejects(admitted(), { code: "task_invalid", param: "admitted_only" });
-  const [{ hash }] = (await hashedTasks(tasks)) as [{ hash: string }];
+  const [{ hash }] = (await hashedTasks(tasks)) as [HashedTask, ...HashedTask[]];
   await writeFile(join(cache, "admissions", `${hash}.json`), '{"admitted": true');
   assert.equal(await readAdmission(hash, version), null);
 });
