@@ -1,0 +1,70 @@
+/** Tasks are checked in containers, and a run that asks for it keeps those that were admitted. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { deliveredFiles } from "../../graders/grade.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { admitTasks, knownChecks } from "../../rollouts/accepted/admit-tasks.ts";
+import { admittedTasks } from "../../rollouts/accepted/admitted-tasks.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import type { Task } from "../../schema/task.ts";
+import { hashedTasks, loadTasks } from "../../tasks/index.ts";
+import { folderOf } from "../fakes/kept-work.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { need } from "../needs.ts";
+
+const cache = scratchFolder("admitted");
+const earlier = process.env.ALIDADE_CACHE;
+after(() => {
+  if (earlier === undefined) delete process.env.ALIDADE_CACHE;
+  else process.env.ALIDADE_CACHE = earlier;
+});
+
+let tasks: Task[];
+/** The line that the fix of the demo's task adds. */
+const fix = "total += Number(amount) * units[unit];";
+before(async () => {
+  const [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+  const { environment } = task;
+  const vendored = { path: "vendor/fixed.js", content: Buffer.from(`    ${fix}\n`), mode: 0o644 };
+  const files = await folderOf([...(await deliveredFiles(task)), vendored]);
+  const leaky = { ...task, task_id: "leaky", environment: { ...environment, files, env: { ...environment.env, HINT: fix } } };
+  tasks = [task, leaky, { ...task, task_id: "unproven", gold_patch: null }];
+  // After the mounts are made: what is mounted into a container stays where it is.
+  process.env.ALIDADE_CACHE = cache;
+});
+
+test("an answer that an agent can read is found where it lies, and records say which tasks a run may have", {
+  timeout: 180_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const hashed = await hashedTasks(tasks);
+  const owner = { run_id: "run-test-admission", owner: await currentOwner() };
+  const options = { ...owner, signal: t.signal, times: 1, version: "1", atOnce: 2, probes: [] };
+  const checks = await admitTasks(hashed, docker, options);
+  assert.deepEqual(
+    checks.map(({ task_id, outcome, error }) => [task_id, outcome, error?.message]),
+    [
+      ["parse-duration", "admitted", undefined],
+      ["leaky", "quarantined", undefined],
+      ["unproven", "quarantined", undefined],
+    ],
+  );
+  const leaks = checks[1]?.record?.leak_scan?.leaks.filter(({ what }) => what === "solution").map(({ place }) => place);
+  assert.deepEqual(leaks, ["/work/vendor/fixed.js", "environment variables"]);
+  assert.ok((checks[0]?.record?.gradings[0]?.memory_mb ?? 1) > 0);
+  const known = await knownChecks(hashed, "1", 1);
+  assert.deepEqual(
+    known.map((one) => one?.outcome),
+    ["admitted", "quarantined", "quarantined"],
+  );
+  const said: string[] = [];
+  const kept = await admittedTasks(tasks, docker, { version: "1", onLeftOut: ({ message }) => void said.push(message) });
+  assert.deepEqual(
+    kept.map(({ task_id }) => task_id),
+    ["parse-duration"],
+  );
+  assert.match(
+    said.join("\n"),
+    /leaky is quarantined: an agent can read 1 of 1 lines of the known solution in [^]*unproven is quarantined: it has no gold_patch/,
+  );
+});
