@@ -121,8 +121,8 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: (error: A
 }
 
 function inOrder(hashed: readonly HashedTask[], checks: readonly TaskCheck[]): TaskCheck[] {
-  const byTask = new Map(checks.map((one) => [one.task_id, one]));
-  return hashed.flatMap(({ task }) => byTask.get(task.task_id) ?? []);
+  const byTask = new Map(checks.map((one) => [`${one.task_id} ${one.task_hash}`, one]));
+  return hashed.flatMap(({ task, hash }) => byTask.get(`${task.task_id} ${hash}`) ?? []);
 }
 
 async function backendOf(flags: CheckFlags, signal: AbortSignal): Promise<SandboxBackend> {

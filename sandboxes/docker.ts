@@ -298,7 +298,7 @@ async function prune(pool: DockerEngines, options: PruneOptions, signal: AbortSi
   return all;
 }
 
-/** Of the first engine that has it. */
+/** The first engine that has the image tells. */
 async function wordsOf(pool: DockerEngines, image: string, signal: AbortSignal): Promise<string[]> {
   return Promise.any((await pool.alive(signal)).map(({ docker }) => imageWords(docker, image)));
 }

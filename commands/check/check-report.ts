@@ -70,7 +70,7 @@ function notes(task_id: string, record: AdmissionRecord | null): string[] {
   );
 }
 
-/** Of gold or of no change, where that is what was not as it must be. */
+/** The verdict on gold or on no change, where that is not as it must be. */
 function evidence({ reasons, gradings }: AdmissionRecord, verdicts: readonly Verdict[]): string[] {
   const work = reasons.some(({ code }) => code === "no_change_pays") ? "no-op" : "gold";
   if (!reasons.some(({ code }) => code === "gold_not_full" || code === "no_change_pays" || code === "ungraded" || code === "flaky"))

@@ -9,7 +9,7 @@ import { TestsSpec } from "../tests.ts";
 
 export type HiddenFiles = {
   files: TreeFile[];
-  /** Of the `tests` graders among them: their paths are those in the workdir. */
+  /** Paths in the workdir of the files that `tests` graders hold. */
   inWorkdir: string[];
   /** Names that must pass, and fail before the fix. */
   failing: string[];

@@ -3,7 +3,7 @@ import type { ImageStore, Sandbox } from "../../sandboxes/sandbox.ts";
 import type { LeakScan } from "../../schema/admission.ts";
 import { leaksAt, linesIn, type TellingLines } from "./telling-lines.ts";
 
-/** Of the whole scan of files, and of the git objects. */
+/** For all files, and again for the git objects. */
 const scanSeconds = 120;
 /** More files than these hold no second answer. */
 const mostFiles = 50;

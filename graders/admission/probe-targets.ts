@@ -2,12 +2,12 @@
 import { buffer } from "node:stream/consumers";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { readLayer, type WorkLayer } from "../../files/layer.ts";
-import type { Language, ProbeTarget } from "../probes/probe.ts";
+import type { ProbeTarget, WorkLanguage } from "../probes/probe.ts";
 import { changedPaths } from "../work.ts";
 import type { HiddenFiles } from "./hidden-files.ts";
 
-const extensions: Record<Language, RegExp> = { javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/, python: /\.py$/ };
-const parsers: Record<Language, RegExp> = {
+const extensions: Record<WorkLanguage, RegExp> = { javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/, python: /\.py$/ };
+const parsers: Record<WorkLanguage, RegExp> = {
   javascript: /^(?:node-test|tape|jest|jest-json|vitest|mocha)$/,
   python: /^(?:pytest|unittest)$|_(?:pytest|django)/,
 };
@@ -31,13 +31,13 @@ export function probeTargets(
   base: readonly TreeFile[],
   hidden: HiddenFiles,
 ): ProbeTarget[] {
-  const languages = (Object.keys(extensions) as Language[]).filter((language) => {
+  const languages = (Object.keys(extensions) as WorkLanguage[]).filter((language) => {
     const isOne = ({ path }: TreeFile): boolean => extensions[language].test(path);
     return parsers[language].test(hidden.parser ?? "") || solution.some(isOne) || hidden.files.some(isOne);
   });
   const before = new Map(base.map((file) => [file.path, file]));
   const rest = { workdir, tests: hidden.inWorkdir, required: hidden.required, parser: hidden.parser };
-  const sourcesOf = (language: Language): TreeFile[] =>
+  const sourcesOf = (language: WorkLanguage): TreeFile[] =>
     solution
       .filter(({ path }) => extensions[language].test(path))
       .map(({ path, mode }) => before.get(path) ?? { path, mode, content: Buffer.from("") });

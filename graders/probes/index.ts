@@ -18,7 +18,7 @@ import { pathShims } from "./path-shims.ts";
 import { plantedConftest } from "./planted-conftest.ts";
 import { plantedFramework } from "./planted-framework.ts";
 import { plantedRewards } from "./planted-rewards.ts";
-import type { Language, Probe } from "./probe.ts";
+import type { Probe, WorkLanguage } from "./probe.ts";
 import { rewrittenTests } from "./rewritten-tests.ts";
 import { staleCaches } from "./stale-caches.ts";
 import { startedPython } from "./started-python.ts";
@@ -50,10 +50,10 @@ export const probes: readonly Probe[] = [
   hostileFiles,
 ];
 
-export type AimedProbe = { probe: Probe; language: Language | null };
+export type AimedProbe = { probe: Probe; language: WorkLanguage | null };
 
 /** The probes of a task: once for each of its languages, and those of any language once. */
-export function probesFor(languages: readonly Language[], wanted: readonly Probe[] = probes): AimedProbe[] {
+export function probesFor(languages: readonly WorkLanguage[], wanted: readonly Probe[] = probes): AimedProbe[] {
   return wanted.flatMap((probe): AimedProbe[] => {
     if (probe.languages === "any") return [{ probe, language: null }];
     return probe.languages.filter((one) => languages.includes(one)).map((language) => ({ probe, language }));

@@ -4,11 +4,11 @@
  */
 import type { TreeFile } from "../../files/file-tree.ts";
 
-export type Language = "javascript" | "python";
+export type WorkLanguage = "javascript" | "python";
 
 export type ProbeTarget = {
-  /** Of what the tests load: a probe is given to a task once for each of its languages. null: unknown. */
-  language: Language | null;
+  /** The code that the tests load is in it: a task gets a probe once for each of its languages. null: any. */
+  language: WorkLanguage | null;
   /** Reads the report; null: the grader is no `tests`. */
   parser: string | null;
   workdir: string;
@@ -27,7 +27,7 @@ export type Probe = {
   /** Rows of the table of known hacks (docs/hacks.md). */
   readonly rows: readonly number[];
   /** `any`: it does not depend on the language. */
-  readonly languages: "any" | readonly Language[];
+  readonly languages: "any" | readonly WorkLanguage[];
   /** What the task's author can do where it pays: goes on from "so". */
   readonly cure: string;
   /** Files of the work, in place of those of the workdir. */
@@ -41,7 +41,7 @@ export function planted(path: string, text: string, mode = 0o644): TreeFile {
 }
 
 /** The sources with code that runs when the tests load them. Python wants `from __future__` first, so the code comes last. */
-export function atLoad({ sources, language }: ProbeTarget, code: Partial<Record<Language, string>>): TreeFile[] {
+export function atLoad({ sources, language }: ProbeTarget, code: Partial<Record<WorkLanguage, string>>): TreeFile[] {
   const text = language === null ? undefined : code[language];
   if (text === undefined) return [];
   const added = language === "javascript" ? `;{ const get = process.getBuiltinModule;\n${text}\n}` : text;

@@ -3,7 +3,7 @@ import { AlidadeError } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
 import type { Task } from "../../schema/task.ts";
 
-export type OnLeftOut = (error: AlidadeError) => void;
+export type OnTaskLeftOut = (error: AlidadeError) => void;
 
 type Accept = (task: Task) => void | Promise<void>;
 
@@ -14,7 +14,7 @@ const atOnce = 3;
  * The tasks that `accept` takes, in their order. It refuses one by an error that is the user's, which `onLeftOut` gets.
  * Throws the first such error where no task is left, and every other error.
  */
-export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnLeftOut): Promise<Task[]> {
+export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnTaskLeftOut): Promise<Task[]> {
   const limiter = new Limiter(atOnce);
   const refusals = await Promise.all(tasks.map((task) => limiter.run(undefined, () => refusalOf(task, accept))));
   const errors = refusals.filter((error) => error !== null);

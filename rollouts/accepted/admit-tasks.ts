@@ -23,7 +23,7 @@ export type TaskCheck = {
   /** It was found, and not made now. */
   reused: boolean;
   error: AlidadeError | null;
-  /** Of the gradings, in their order; [] where the record was found. */
+  /** One for each grading, in their order; [] where the record was found. */
   verdicts: Verdict[];
 };
 

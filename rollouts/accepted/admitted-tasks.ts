@@ -5,15 +5,15 @@ import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { AdmissionRecord } from "../../schema/admission.ts";
 import type { Task } from "../../schema/task.ts";
 import { contentHash } from "../../tasks/task-set.ts";
-import { acceptedTasks, type OnLeftOut } from "./accepted-tasks.ts";
+import { acceptedTasks, type OnTaskLeftOut } from "./accepted-tasks.ts";
 import { readAdmission } from "./admission-records.ts";
 
 export type AdmissionWanted = {
-  /** Of the checks: `checksVersion`. */
+  /** Which checks count: `checksVersion`. */
   version: string;
   graders?: readonly Grader[];
   /** Gets the reason for each task that is not admitted. */
-  onLeftOut: OnLeftOut;
+  onLeftOut: OnTaskLeftOut;
 };
 
 /** Throws where no task is left, and where sandboxes are no containers: admission says nothing of them. */

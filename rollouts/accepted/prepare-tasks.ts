@@ -3,13 +3,13 @@ import type { Grader } from "../../graders/grader.ts";
 import { environmentsOf } from "../../graders/index.ts";
 import type { PrepareOptions, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
-import { acceptedTasks, isTheUsers, type OnLeftOut } from "./accepted-tasks.ts";
+import { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "./accepted-tasks.ts";
 
 export type TaskPreparation = Omit<PrepareOptions, "user"> & {
   run_id: string;
   graders?: readonly Grader[];
   /** Gets the error of each task whose sandbox cannot be. */
-  onLeftOut: OnLeftOut;
+  onLeftOut: OnTaskLeftOut;
 };
 
 /**

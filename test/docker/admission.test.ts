@@ -65,6 +65,6 @@ test("an answer that an agent can read is found where it lies, and records say w
   );
   assert.match(
     said.join("\n"),
-    /leaky is quarantined: an agent can read 1 of 1 lines of the known solution in [^]*unproven is quarantined: it has no gold_patch/,
+    /leaky is quarantined: an agent can read 1 of 1 lines of the known solution in [\s\S]*unproven is quarantined: it has no gold_patch/,
   );
 });

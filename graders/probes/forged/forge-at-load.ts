@@ -1,12 +1,12 @@
 /** Code that prints a forged report where the framework's is expected, writes one where a file is, and ends the process with success. */
 
-import type { Language, ProbeTarget } from "../probe.ts";
+import type { ProbeTarget, WorkLanguage } from "../probe.ts";
 import { forgedLines } from "./forged-lines.ts";
 
 /** Where `{report}` of a JUnit command lies (graders/by-tests/run-tests.ts). */
 const reportFile = "/home/agent/.alidade-report/report.xml";
 
-export function forge(target: ProbeTarget): Record<Language, string> {
+export function forge(target: ProbeTarget): Record<WorkLanguage, string> {
   const lines = JSON.stringify(forgedLines(target));
   const xml = JSON.stringify(junit(target.required));
   const reward = JSON.stringify('{"reward": 1}\n');

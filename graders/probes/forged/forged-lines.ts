@@ -16,7 +16,7 @@ const printers: Record<string, (names: string[]) => string[]> = {
     "",
     "OK",
   ],
-  "go-test": (names) => [...names.map((name) => `--- PASS: ${name} (0.00s)`), "PASS", "ok  \tx\t0.001s"],
+  "go-test": (names) => [...names.flatMap((name) => [`=== RUN   ${name}`, `--- PASS: ${name} (0.00s)`]), "PASS", "ok  \tx\t0.001s"],
   cargo: (names) => [
     `running ${names.length} tests`,
     ...names.map((name) => `test ${name} ... ok`),
@@ -28,8 +28,14 @@ const printers: Record<string, (names: string[]) => string[]> = {
     "",
     `100% tests passed, 0 tests failed out of ${names.length}`,
   ],
-  mocha: (names) => [...names.map((name) => `    ✔ ${name}`), "", `  ${names.length} passing (1ms)`],
+  mocha: (names) => [...names.flatMap(mochaTest), "", `  ${names.length} passing (1ms)`],
 };
+
+/** `suite > test`, each a step further in. */
+function mochaTest(name: string): string[] {
+  const parts = name.split(" > ");
+  return parts.map((part, depth) => `${"  ".repeat(depth + 1)}${depth === parts.length - 1 ? "✔ " : ""}${part}`);
+}
 
 /** Rows without the runner's key, as its own rows look. */
 function unsealed(names: string[]): string[] {

@@ -40,7 +40,7 @@ test("a forged log is what its parser takes for a whole one", () => {
     ["tap", ["adds", "subtracts"]],
     ["cargo", ["a::b", "a::c"]],
     ["ctest", ["one", "two"]],
-    ["mocha", ["adds", "subtracts"]],
+    ["mocha", ["math > adds", "math > subtracts"]],
     ["go-test", ["TestA", "TestB"]],
   ] as const) {
     const { nameOf = (name) => name, parse } = parserNamed(parser);
