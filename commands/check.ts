@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
+import type { Grader } from "../graders/grader.ts";
 import { currentOwner } from "../host/owner.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -70,40 +71,50 @@ type CheckFlags = TaskChoiceFlags & {
   json?: boolean;
 };
 
-async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: (error: AlidadeError) => void): Promise<TaskCheck[]> {
+type Checking = {
+  flags: CheckFlags;
+  backend: SandboxBackend;
+  graders: readonly Grader[];
+  onLeftOut: (error: AlidadeError) => void;
+  signal: AbortSignal;
+};
+
+const progress = (text: string): void => say(`  ${text}`);
+
+async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking["onLeftOut"]): Promise<TaskCheck[]> {
   const signal = terminal().stopSignal();
   assertWhole("--times", flags.times);
   if (flags.concurrency !== undefined) assertWhole("--concurrency", flags.concurrency);
   const backend = await backendOf(flags, signal);
   const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
-  const progress = (text: string): void => say(`  ${text}`);
   const grants = grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
   checkPublicNetwork(loaded, flags.allowPublicNetwork === true);
-  const room = await backend.room(signal);
-  const fitting = await tasksThatFit(loaded, backend, room, flags.overcommit === true, onLeftOut);
-  const checked = checksVersion(version);
-  const hashed = await hashedTasks(fitting, plugIns.graders);
+  const hashed = await hashedTasks(loaded, plugIns.graders);
+  // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";
-  const known = isContainer ? await knownChecks(hashed, checked, flags.times) : hashed.map(() => null);
-  const open = hashed.filter((_, index) => known[index] === null);
+  const known = isContainer ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
   const found = known.filter((one) => one !== null);
   if (found.length > 0) progress(`${found.length} of ${hashed.length} tasks were checked before: their records count`);
-  if (open.length === 0) return found;
+  const open = hashed.filter((_, index) => known[index] === null);
+  const made = await checkOpen(open, found.length > 0, { flags, backend, graders: plugIns.graders, onLeftOut, signal });
+  return inOrder(hashed, [...found, ...made]);
+}
+
+/** `mayBeNone`: other tasks were checked before, so there is something to tell where none of these can be checked. */
+async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Checking): Promise<TaskCheck[]> {
+  if (open.length === 0) return [];
+  const { flags, backend, graders, onLeftOut, signal } = checking;
   const run_id = newId("run");
-  const graders = plugIns.graders;
   const tasks = open.map(({ task }) => task);
-  const ready = new Set(await prepareTasks(tasks, backend, { signal, progress, run_id, graders, onLeftOut }));
-  const { concurrency } = fitMachine(
-    tasks,
-    1,
-    { init: 1, run: 1, ...(flags.concurrency !== undefined && { post: flags.concurrency }) },
-    backend,
-    room,
-    flags.overcommit === true,
-  );
-  const made = await admitTasks(
+  const room = await backend.room(signal);
+  const overcommit = flags.overcommit === true;
+  const fitting = await tasksThatFit(tasks, backend, room, overcommit, onLeftOut, mayBeNone);
+  const ready = new Set(await prepareTasks(fitting, backend, { signal, progress, run_id, graders, onLeftOut, mayBeNone }));
+  const wanted = { init: 1, run: 1, ...(flags.concurrency !== undefined && { post: flags.concurrency }) };
+  const { concurrency } = fitMachine([...ready], 1, wanted, backend, room, overcommit);
+  return admitTasks(
     open.filter(({ task }) => ready.has(task)),
     backend,
     {
@@ -111,13 +122,12 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: (error: A
       owner: await currentOwner(),
       graders,
       times: flags.times,
-      version: checked,
+      version: checksVersion(version),
       atOnce: concurrency.post,
       signal,
       onGraded: (task_id, { work, time, reward, status }) => progress(`${task_id}: ${work} ${time}: ${reward ?? status}`),
     },
   );
-  return inOrder(hashed, [...found, ...made]);
 }
 
 function inOrder(hashed: readonly HashedTask[], checks: readonly TaskCheck[]): TaskCheck[] {

@@ -53,15 +53,17 @@ export function fitMachine(
   return { concurrency, note: isLess ? noteOf(first, concurrency, needs, samples, room) : null };
 }
 
-/** The tasks of which this machine holds a sandbox; `onLeftOut` gets the error of each other one. Throws it where none is left. */
+/** The tasks of which this machine holds a sandbox; `onLeftOut` gets the error of each other one. Throws it where none is left, unless that may be. */
 export function tasksThatFit(
   tasks: Task[],
   backend: Pick<SandboxBackend, "takes">,
   room: Room,
   overcommit: boolean,
   onLeftOut: (error: AlidadeError) => void,
+  mayBeNone = false,
 ): Promise<Task[]> {
-  return acceptedTasks(tasks, (task) => void fitMachine([task], 1, { init: 1 }, backend, room, overcommit), onLeftOut);
+  const accept = (task: Task): void => void fitMachine([task], 1, { init: 1 }, backend, room, overcommit);
+  return acceptedTasks(tasks, accept, onLeftOut, mayBeNone);
 }
 
 /** From the requested numbers down to the least that a run needs: one sandbox at a time, of an agent or a grader. */

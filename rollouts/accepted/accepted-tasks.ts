@@ -12,13 +12,13 @@ const atOnce = 3;
 
 /**
  * The tasks that `accept` takes, in their order. It refuses one by an error that is the user's, which `onLeftOut` gets.
- * Throws the first such error where no task is left, and every other error.
+ * Throws the first such error where no task is left, unless that may be, and every other error.
  */
-export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnTaskLeftOut): Promise<Task[]> {
+export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnTaskLeftOut, mayBeNone = false): Promise<Task[]> {
   const limiter = new Limiter(atOnce);
   const refusals = await Promise.all(tasks.map((task) => limiter.run(undefined, () => refusalOf(task, accept))));
   const errors = refusals.filter((error) => error !== null);
-  if (errors[0] && errors.length === tasks.length) throw errors[0];
+  if (errors[0] && errors.length === tasks.length && !mayBeNone) throw errors[0];
   errors.forEach(onLeftOut);
   return tasks.filter((_, index) => refusals[index] === null);
 }

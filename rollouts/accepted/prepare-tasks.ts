@@ -10,6 +10,8 @@ export type TaskPreparation = Omit<PrepareOptions, "user"> & {
   graders?: readonly Grader[];
   /** Gets the error of each task whose sandbox cannot be. */
   onLeftOut: OnTaskLeftOut;
+  /** Where no task is left there is something else to go on with: then nothing is thrown. Default: no. */
+  mayBeNone?: boolean;
 };
 
 /**
@@ -17,7 +19,7 @@ export type TaskPreparation = Omit<PrepareOptions, "user"> & {
  * left out. An image that cannot be had fails its own sandboxes later.
  */
 export async function prepareTasks(tasks: readonly Task[], backend: SandboxBackend, options: TaskPreparation): Promise<Task[]> {
-  const { run_id, graders, onLeftOut, ...rest } = options;
+  const { run_id, graders, onLeftOut, mayBeNone = false, ...rest } = options;
   const prepare = async (some: readonly Task[]): Promise<void> => {
     const wanted = environmentsOf(some, graders);
     const user = { run_id, tasks: wanted.map(({ task_id }) => task_id) };
@@ -28,7 +30,7 @@ export async function prepareTasks(tasks: readonly Task[], backend: SandboxBacke
     await prepare(tasks);
     return [...tasks];
   } catch (error) {
-    if (!isTheUsers(error) || tasks.length === 1) throw error;
+    if (!isTheUsers(error) || (tasks.length === 1 && !mayBeNone)) throw error;
   }
-  return acceptedTasks(tasks, (task) => prepare([task]), onLeftOut);
+  return acceptedTasks(tasks, (task) => prepare([task]), onLeftOut, mayBeNone);
 }
