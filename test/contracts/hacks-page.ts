@@ -63,10 +63,14 @@ function languagesOf({ languages }: Probe): string {
 
 const row = (cells: string[]): string => `| ${cells.join(" | ")} |`;
 
+/** Each setting's outcomes are kept as soon as they are known. */
 async function tryAll(): Promise<void> {
-  const outcomes: HackOutcomes = {};
-  for (const setting of hackSettings) outcomes[setting.name] = await tryHacks(setting, AbortSignal.timeout(600_000));
-  await writeFile(outcomesFile, `${JSON.stringify(outcomes, null, 2)}\n`);
+  const outcomes = await recordedOutcomes();
+  for (const setting of hackSettings) {
+    outcomes[setting.name] = await tryHacks(setting, AbortSignal.timeout(600_000));
+    const inOrder = hackSettings.flatMap(({ name }) => (outcomes[name] ? [[name, outcomes[name]]] : []));
+    await writeFile(outcomesFile, `${JSON.stringify(Object.fromEntries(inOrder), null, 2)}\n`);
+  }
 }
 
 if (import.meta.main) {
