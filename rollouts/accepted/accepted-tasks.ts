@@ -39,6 +39,6 @@ export function isTheUsers(error: unknown): error is AlidadeError {
 }
 
 function naming({ task_id }: Task, error: AlidadeError): AlidadeError {
-  if (error.message.includes(task_id)) return error;
+  if (error.message.includes(`task ${task_id} `)) return error;
   return new AlidadeError(error.code, `task ${task_id}: ${error.message}`, { cause: error, param: error.param });
 }

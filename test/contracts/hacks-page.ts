@@ -2,7 +2,8 @@
  * `docs/hacks.md`, generated from the probes and from what they came to (`hack-outcomes.json`):
  *
  *     node test/contracts/hacks-page.ts            writes the page; hacks-page.test.ts says when that is due
- *     node test/contracts/hacks-page.ts --try      first tries every probe, in containers, and writes the outcomes
+ *     node test/contracts/hacks-page.ts --try      first tries every probe, in containers, and writes the outcomes;
+ *                                                  names of settings behind it try those alone
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -64,9 +65,9 @@ function languagesOf({ languages }: Probe): string {
 const row = (cells: string[]): string => `| ${cells.join(" | ")} |`;
 
 /** Each setting's outcomes are kept as soon as they are known. */
-async function tryAll(): Promise<void> {
+async function tryAll(names: string[]): Promise<void> {
   const outcomes = await recordedOutcomes();
-  for (const setting of hackSettings) {
+  for (const setting of hackSettings.filter(({ name }) => names.length === 0 || names.includes(name))) {
     outcomes[setting.name] = await tryHacks(setting, AbortSignal.timeout(600_000));
     const inOrder = hackSettings.flatMap(({ name }) => (outcomes[name] ? [[name, outcomes[name]]] : []));
     await writeFile(outcomesFile, `${JSON.stringify(Object.fromEntries(inOrder), null, 2)}\n`);
@@ -74,6 +75,7 @@ async function tryAll(): Promise<void> {
 }
 
 if (import.meta.main) {
-  if (process.argv.includes("--try")) await tryAll();
+  const at = process.argv.indexOf("--try");
+  if (at !== -1) await tryAll(process.argv.slice(at + 1));
   await writeFile(path, hacksPage(await recordedOutcomes()));
 }

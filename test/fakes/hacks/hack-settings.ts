@@ -3,35 +3,44 @@ import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { probes } from "../../../graders/probes/index.ts";
 import type { Probe } from "../../../graders/probes/probe.ts";
 import { currentOwner } from "../../../host/owner.ts";
+import { ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
 import { docker } from "../../../sandboxes/docker.ts";
 import type { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
+import { harborFolder, harborTasks } from "../harbor-tasks.ts";
 
 export type HackSetting = {
   name: string;
   /** Head of its column. */
   title: string;
-  path: string;
+  /** The task's folder. */
+  place: () => Promise<string> | string;
   grader?: object;
 };
 
 export const hackSettings: readonly HackSetting[] = [
-  { name: "harbor", title: "Harbor's tests in a fresh container: T1", path: "examples/harbor/greet-file" },
-  { name: "python", title: "unittest: T1", path: "commands/init/skeletons/task-python" },
+  { name: "harbor", title: "Harbor's tests, the work in a child process: T1", place: oneOfHarbor },
+  { name: "python", title: "unittest: T1", place: () => "commands/init/skeletons/task-python" },
   {
     name: "javascript",
     title: "`node:test`, together: T1",
-    path: "examples/demo/tasks/parse-duration",
+    place: () => "examples/demo/tasks/parse-duration",
     grader: { work_runs: "together" },
   },
-  { name: "javascript-apart", title: "`node:test`, apart: T2", path: "examples/demo/tasks/parse-duration" },
+  { name: "javascript-apart", title: "`node:test`, apart: T2", place: () => "examples/demo/tasks/parse-duration" },
 ];
 
 /** `no reward`: the grading measured nothing, and the rollout counts nowhere. */
 export type HackOutcome = "stopped" | "paid" | "no reward";
 
-async function taskOf({ path, grader }: HackSetting): Promise<Task> {
-  const [task] = (await loadTasks(path)) as [Task];
+/** No change earns a quarter there, and its tests load the work in a process of its own. Its image is made of the base image. */
+async function oneOfHarbor(): Promise<string> {
+  await ensureBaseImage({ signal: AbortSignal.timeout(120_000) });
+  return harborFolder({ one: harborTasks[1]?.files ?? {} });
+}
+
+async function taskOf({ place, grader }: HackSetting): Promise<Task> {
+  const [task] = (await loadTasks(await place())) as [Task];
   return { ...task, grader: { ...task.grader, ...grader } };
 }
 
