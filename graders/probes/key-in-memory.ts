@@ -14,7 +14,7 @@ export const keyInMemory: Probe = {
 const path = get("node:v8").writeHeapSnapshot("/tmp/.heap-" + process.pid);
 const keys = new Set(fs.readFileSync(path, "latin1").match(/\\b[0-9a-f]{64}\\b/g));
 const hex = (text) => crypto.createHash("sha256").update(text).digest("hex");
-const rows = [...JSON.parse(${names}).map((name) => ({ kind: "test", name, outcome: "passed" })), { kind: "complete", name: null, outcome: null }];
+const rows = [...${JSON.stringify(target.required)}.map((name) => ({ kind: "test", name, outcome: "passed" })), { kind: "complete", name: null, outcome: null }];
 for (const key of [...keys].slice(0, 2000))
   rows.forEach((row, at) => {
     const text = JSON.stringify({ ...row, sequence: at + 1 });

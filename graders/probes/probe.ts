@@ -22,13 +22,13 @@ export type ProbeTarget = {
 
 export type Probe = {
   readonly name: string;
-  /** What the work does: goes on from "a work that". */
+  /** What the work does, after the words "a work that". */
   readonly title: string;
   /** Rows of the table of known hacks (docs/hacks.md). */
   readonly rows: readonly number[];
   /** `any`: it does not depend on the language. */
   readonly languages: "any" | readonly WorkLanguage[];
-  /** What the task's author can do where it pays: goes on from "so". */
+  /** What the task's author can do where it pays, after the word "so". */
   readonly cure: string;
   /** Files of the work, in place of those of the workdir. */
   files?(target: ProbeTarget): TreeFile[];

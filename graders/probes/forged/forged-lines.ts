@@ -1,35 +1,41 @@
 /** The report that a task's framework prints when all required tests pass, as far as it can be forged. */
 import type { ProbeTarget } from "../probe.ts";
 
-const printers: Record<string, (names: string[]) => string[]> = {
-  tap: (names) => ["TAP version 13", ...names.map((name, at) => `ok ${at + 1} - ${name}`), `1..${names.length}`],
-  pytest: (names) => [
-    "=========================== short test summary info ============================",
-    ...names.map((name) => `PASSED ${name}`),
-    `============================== ${names.length} passed in 0.01s ===============================`,
-  ],
-  unittest: (names) => [
-    ...names.map((name) => `${name} ... ok`),
-    "",
-    "----------------------------------------------------------------------",
-    `Ran ${names.length} tests in 0.001s`,
-    "",
-    "OK",
-  ],
-  "go-test": (names) => [...names.flatMap((name) => [`=== RUN   ${name}`, `--- PASS: ${name} (0.00s)`]), "PASS", "ok  \tx\t0.001s"],
-  cargo: (names) => [
-    `running ${names.length} tests`,
-    ...names.map((name) => `test ${name} ... ok`),
-    "",
-    `test result: ok. ${names.length} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s`,
-  ],
-  ctest: (names) => [
-    ...names.map((name, at) => `${at + 1}/${names.length} Test #${at + 1}: ${name} ...   Passed    0.00 sec`),
-    "",
-    `100% tests passed, 0 tests failed out of ${names.length}`,
-  ],
-  mocha: (names) => [...names.flatMap(mochaTest), "", `  ${names.length} passing (1ms)`],
-};
+const printers = new Map<string, (names: string[]) => string[]>(
+  Object.entries({
+    tap: (names: string[]) => ["TAP version 13", ...names.map((name, at) => `ok ${at + 1} - ${name}`), `1..${names.length}`],
+    pytest: (names: string[]) => [
+      "=========================== short test summary info ============================",
+      ...names.map((name) => `PASSED ${name}`),
+      `============================== ${names.length} passed in 0.01s ===============================`,
+    ],
+    unittest: (names: string[]) => [
+      ...names.map((name) => `${name} ... ok`),
+      "",
+      "----------------------------------------------------------------------",
+      `Ran ${names.length} tests in 0.001s`,
+      "",
+      "OK",
+    ],
+    "go-test": (names: string[]) => [
+      ...names.flatMap((name) => [`=== RUN   ${name}`, `--- PASS: ${name} (0.00s)`]),
+      "PASS",
+      "ok  \tx\t0.001s",
+    ],
+    cargo: (names: string[]) => [
+      `running ${names.length} tests`,
+      ...names.map((name) => `test ${name} ... ok`),
+      "",
+      `test result: ok. ${names.length} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s`,
+    ],
+    ctest: (names: string[]) => [
+      ...names.map((name, at) => `${at + 1}/${names.length} Test #${at + 1}: ${name} ...   Passed    0.00 sec`),
+      "",
+      `100% tests passed, 0 tests failed out of ${names.length}`,
+    ],
+    mocha: (names: string[]) => [...names.flatMap(mochaTest), "", `  ${names.length} passing (1ms)`],
+  }),
+);
 
 /** `suite > test`, each a step further in. */
 function mochaTest(name: string): string[] {
@@ -43,14 +49,14 @@ function unsealed(names: string[]): string[] {
   return rows.map((row, at) => `@report ${"0".repeat(64)} ${JSON.stringify({ ...row, sequence: at + 1 })}`);
 }
 
-/** Swept by name: `parse_log_pytest_v2` of a SWE set prints as pytest does. */
+/** By a part of its name: `parse_log_pytest_v2` of a SWE set prints as pytest does. */
 function printerOf(parser: string) {
-  const found = Object.keys(printers).find((name) => parser === name || parser.split("_").includes(name));
-  return found === undefined ? unsealed : printers[found];
+  const found = [...printers.keys()].find((name) => parser === name || parser.split("_").includes(name));
+  return printers.get(found ?? "") ?? unsealed;
 }
 
 /** The last line is what a `script` grader prints. */
 export function forgedLines({ parser, required }: ProbeTarget): string {
-  const lines = parser === null ? ['{"reward": 1}'] : (printerOf(parser)?.(required) ?? []);
+  const lines = parser === null ? ['{"reward": 1}'] : printerOf(parser)(required);
   return `\n${lines.join("\n")}\n`;
 }
