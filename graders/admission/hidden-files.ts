@@ -5,6 +5,7 @@ import type { GraderSpec } from "../../schema/task.ts";
 import type { Grader } from "../grader.ts";
 import { hiddenTests } from "../hidden-tests.ts";
 import { graderOf, specOfGrader } from "../index.ts";
+import { parserOf } from "../parsers/index.ts";
 import { TestsSpec } from "../tests.ts";
 
 export type HiddenFiles = {
@@ -39,12 +40,12 @@ export async function hiddenFiles(spec: GraderSpec, sandbox: Sandbox, graders?: 
 
 async function ofTests(spec: TestsSpec, sandbox: Sandbox): Promise<HiddenFiles> {
   const { files } = await hiddenTests(spec, sandbox);
-  const { parser, fail_to_pass, pass_to_pass } = spec;
+  const { fail_to_pass, pass_to_pass } = spec;
   return {
     files,
     inWorkdir: files.map(({ path }) => path),
     failing: fail_to_pass,
     required: [...fail_to_pass, ...pass_to_pass],
-    parser,
+    parser: parserOf(spec).name,
   };
 }

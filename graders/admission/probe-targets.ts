@@ -9,7 +9,7 @@ import type { HiddenFiles } from "./hidden-files.ts";
 const extensions: Record<WorkLanguage, RegExp> = { javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/, python: /\.py$/ };
 const parsers: Record<WorkLanguage, RegExp> = {
   javascript: /^(?:node-test|tape|jest|jest-json|vitest|mocha)$/,
-  python: /^(?:pytest|unittest)$|_(?:pytest|django)/,
+  python: /^(?:pytest|unittest)(?:-sealed)?$|_(?:pytest|django)/,
 };
 
 /** The known solution's files in the workdir. A longer one is no source. */

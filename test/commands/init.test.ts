@@ -1,4 +1,4 @@
-/** `alidade init`; that what it writes works is proven by the guides (guides.test.ts). */
+/** `alidade init`; that what it writes works is proven by the guides (guides.test.ts) and by docker/admission.test.ts. */
 import assert from "node:assert/strict";
 import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";

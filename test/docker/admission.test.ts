@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { deliveredFiles } from "../../graders/grade.ts";
+import { probes } from "../../graders/probes/index.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { admitTasks, knownChecks } from "../../rollouts/accepted/admit-tasks.ts";
 import { admittedTasks } from "../../rollouts/accepted/admitted-tasks.ts";
@@ -12,6 +13,9 @@ import { folderOf } from "../fakes/kept-work.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { need } from "../needs.ts";
 
+/** As docs/hacks.md says of `node:test`, apart: they earn as much as no change, which is nothing. */
+const tried = ["forging-daemon", "key-in-memory", "patched-framework"];
+
 const cache = scratchFolder("admitted");
 const earlier = process.env.ALIDADE_CACHE;
 after(() => {
@@ -20,10 +24,10 @@ after(() => {
 });
 
 let tasks: Task[];
-/** The line that the fix of the demo's task adds. */
-const fix = "total += Number(amount) * units[unit];";
+/** The line that the fix of the skeleton adds. */
+const fix = "if (value > high) return high;";
 before(async () => {
-  const [task] = (await loadTasks("examples/demo/tasks/parse-duration")) as [Task];
+  const [task] = (await loadTasks("commands/init/skeletons/task-node")) as [Task];
   const { environment } = task;
   const vendored = { path: "vendor/fixed.js", content: Buffer.from(`    ${fix}\n`), mode: 0o644 };
   const files = await folderOf([...(await deliveredFiles(task)), vendored]);
@@ -39,18 +43,29 @@ test("an answer that an agent can read is found where it lies, and records say w
   if (!(await need(t, "docker"))) return;
   const hashed = await hashedTasks(tasks);
   const owner = { run_id: "run-test-admission", owner: await currentOwner() };
-  const options = { ...owner, signal: t.signal, times: 1, version: "1", atOnce: 2, probes: [] };
-  const checks = await admitTasks(hashed, docker, options);
+  const options = { ...owner, signal: t.signal, times: 1, version: "1", atOnce: 1 };
+  const hacks = probes.filter(({ name }) => tried.includes(name));
+  const [first, ...rest] = await Promise.all([
+    admitTasks(hashed.slice(0, 1), docker, { ...options, probes: hacks }),
+    admitTasks(hashed.slice(1), docker, { ...options, probes: [] }),
+  ]);
+  const checks = [...first, ...rest.flat()];
   assert.deepEqual(
     checks.map(({ task_id, outcome, error }) => [task_id, outcome, error?.message]),
     [
-      ["parse-duration", "admitted", undefined],
+      ["clamp", "admitted", undefined],
       ["leaky", "quarantined", undefined],
       ["unproven", "quarantined", undefined],
     ],
   );
   const leaks = checks[1]?.record?.leak_scan?.leaks.filter(({ what }) => what === "solution").map(({ place }) => place);
   assert.deepEqual(leaks, ["/work/vendor/fixed.js", "environment variables"]);
+  const rewards = checks[0]?.record?.gradings.filter(({ work }) => tried.includes(work)).map(({ work, reward }) => [work, reward]);
+  assert.deepEqual(
+    rewards,
+    hacks.map(({ name }) => [name, 0]),
+    "hacks earn nothing apart from the tests",
+  );
   assert.ok((checks[0]?.record?.gradings[0]?.memory_mb ?? 1) > 0);
   const known = await knownChecks(hashed, "1", 1);
   assert.deepEqual(
@@ -61,7 +76,7 @@ test("an answer that an agent can read is found where it lies, and records say w
   const kept = await admittedTasks(tasks, docker, { version: "1", onLeftOut: ({ message }) => void said.push(message) });
   assert.deepEqual(
     kept.map(({ task_id }) => task_id),
-    ["parse-duration"],
+    ["clamp"],
   );
   assert.match(
     said.join("\n"),

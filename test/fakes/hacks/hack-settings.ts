@@ -20,7 +20,13 @@ export type HackSetting = {
 
 export const hackSettings: readonly HackSetting[] = [
   { name: "harbor", title: "Harbor's tests, the work in a child process: T1", place: oneOfHarbor },
-  { name: "python", title: "unittest: T1", place: () => "commands/init/skeletons/task-python" },
+  {
+    name: "python",
+    title: "unittest, by its log: T1",
+    place: () => "commands/init/skeletons/task-python",
+    grader: { work_runs: "together", command: ["python3", "-m", "unittest", "-v", "tests.test_clamp"] },
+  },
+  { name: "python-apart", title: "unittest, apart: T2", place: () => "commands/init/skeletons/task-python" },
   {
     name: "javascript",
     title: "`node:test`, together: T1",
