@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { checkTask } from "../../graders/check.ts";
 import { deliveredSandbox } from "../../graders/grade.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
@@ -38,11 +39,12 @@ test("a fixing commit becomes a task whose gold patch is graded 1 and no change 
     made.tried.map(({ state }) => state),
     ["kept"],
   );
-  const { code, stdout } = await cli(["check", out, "--times", "1", "--json"]);
-  assert.deepEqual([code, JSON.parse(stdout).checks[0].passed], [0, true]);
-
   const [task] = await loadTasks(out);
-  await using sandbox = await deliveredSandbox(task!, docker, { run_id: "from-git", owner: await currentOwner() }, t.signal);
+  const owner = { run_id: "run-test-from-git", owner: await currentOwner() };
+  const { passed, runs } = await checkTask(task!, docker, { ...owner, signal: t.signal, times: 1 });
+  assert.ok(passed, JSON.stringify(runs));
+
+  await using sandbox = await deliveredSandbox(task!, docker, owner, t.signal);
   await conceal(sandbox, task!, t.signal);
   const seen = await sandbox.exec([
     "sh",
