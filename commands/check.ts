@@ -89,9 +89,11 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
   const grants = grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
+  const choice = taskChoiceOf(flags);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
-  checkPublicNetwork(loaded, flags.allowPublicNetwork === true);
-  const hashed = await hashedTasks(loaded, plugIns.graders);
+  const tasks = chosenTasks(loaded, choice);
+  checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
+  const hashed = await hashedTasks(tasks, plugIns.graders);
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";
   const known = isContainer ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
