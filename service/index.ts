@@ -1,3 +1,5 @@
 export { type AccessRole, type AccessToken, roles } from "./access.ts";
+export { GroupHints } from "./group-hints.ts";
+export type { Webhook } from "./post-signed.ts";
 export { ServiceListener } from "./service-listener.ts";
 export type { ServiceParts } from "./service-parts.ts";

@@ -8,10 +8,10 @@ import type { Command } from "commander";
 import { FolderBlobs } from "../../blobs/index.ts";
 import type { Config } from "../../config.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
-import { PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
+import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
 import { lockFolder, type ProgressEvent } from "../../rollouts/index.ts";
-import { roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
+import { GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -23,11 +23,12 @@ import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
 import { folderOf, ownFolder } from "./shared-folder.ts";
+import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.ts";
 
-type ServiceFlags = NodeFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
+type ServiceFlags = NodeFlags & WebhookFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
 
 export function service(program: Command): void {
-  addNodeFlags(program.command("service"))
+  addWebhookFlags(addNodeFlags(program.command("service")))
     .description(
       "Takes tasks from trainers over HTTP, runs them through the harness and hands out results by cursor. All state is in <out>/service/:\nstarted again after any end it goes on, what ran is run again and what was finished is served again from the trainer's cursor.",
     )
@@ -57,11 +58,16 @@ export function service(program: Command): void {
 /** Until the signal fires. */
 async function serveRollouts(config: Config, flags: ServiceFlags, signal: AbortSignal): Promise<void> {
   assertMayListen(flags.host, tokensOf(flags.tokenEnv));
-  await (flags.ledger === undefined ? serveWithNode(config, flags, signal) : serveAlone(config, flags, flags.ledger, signal));
+  const webhook = webhookOf(flags);
+  const hints: OpenHints = (ledger, note) => webhook && new GroupHints(ledger, webhook, note);
+  await (flags.ledger === undefined ? serveWithNode(config, flags, hints, signal) : serveAlone(config, flags, flags.ledger, hints, signal));
 }
 
+/** null: no webhook is to be told. */
+type OpenHints = (ledger: Ledger, note: (text: string) => void) => GroupHints | null;
+
 /** All parts in one process. */
-async function serveWithNode(config: Config, flags: ServiceFlags, signal: AbortSignal): Promise<void> {
+async function serveWithNode(config: Config, flags: ServiceFlags, openHints: OpenHints, signal: AbortSignal): Promise<void> {
   const { onProgress, note } = progressOf(flags);
   const folder = join(config.out, "service");
   const backend = await chooseBackend(config, signal, onProgress);
@@ -80,11 +86,12 @@ async function serveWithNode(config: Config, flags: ServiceFlags, signal: AbortS
   };
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines }, folder, flags, known.tasks.length);
+  await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, signal);
 }
 
 /** Nodes are elsewhere: each says itself what it has no room for. */
-async function serveAlone(config: Config, flags: ServiceFlags, url: string, signal: AbortSignal): Promise<void> {
+async function serveAlone(config: Config, flags: ServiceFlags, url: string, openHints: OpenHints, signal: AbortSignal): Promise<void> {
   const { note } = progressOf(flags);
   const folder = join(config.out, "service");
   const { tasks, taskOf } = await knownTasks(config, signal, note);
@@ -92,6 +99,7 @@ async function serveAlone(config: Config, flags: ServiceFlags, url: string, sign
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownFolder(folderOf(flags.trajectories ?? join(folder, "trajectories")), ledger.id);
   await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null }, folder, flags, tasks.length);
+  await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);
 }
 

@@ -1,0 +1,72 @@
+/** A signed request to an address of the operator's: `alidade-signature` is an HMAC over `<alidade-timestamp>.<body>`. */
+import { createHmac } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { isIP, isIPv6 } from "node:net";
+import { AlidadeError, messageOf } from "../errors.ts";
+import { untilAborted } from "../host/until-aborted.ts";
+import { publicInternet } from "../sandboxes/network/public-internet.ts";
+import { checkedAddresses, type Network } from "../wire/network.ts";
+
+export type Webhook = {
+  url: string;
+  secret: string;
+  /** Loopback, private and link-local addresses too. */
+  mayBePrivate: boolean;
+};
+
+/** A receiver that works on what it is told does so after its answer. */
+const answerMs = 10_000;
+
+/** Names of this machine's hosts file and of containers beside it are such addresses. */
+const anyNetwork: Network = {
+  resolve: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
+  mayConnect: () => true,
+};
+
+/** Resolves with a 2xx. Follows no redirect. Throws `not_found` saying why it was not told, and the signal's reason. */
+export async function postSigned({ url, secret, mayBePrivate }: Webhook, body: string, signal: AbortSignal): Promise<void> {
+  const within = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+  try {
+    const status = await post(new URL(url), body, signed(body, secret), mayBePrivate ? anyNetwork : publicInternet, within);
+    if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = within.aborted ? `it does not answer within ${answerMs / 1000} s` : messageOf(error);
+    throw new AlidadeError("not_found", `the webhook ${url} was not told: ${why}`, { cause: error });
+  }
+}
+
+function signed(body: string, secret: string): Record<string, string> {
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const digest = createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex");
+  return { "content-type": "application/json", "alidade-timestamp": timestamp, "alidade-signature": `sha256=${digest}` };
+}
+
+/** The connection goes to the very address that was looked at. */
+async function post(url: URL, body: string, headers: Record<string, string>, network: Network, signal: AbortSignal): Promise<number> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const named: Network = isIP(host) === 0 ? network : { ...network, resolve: async () => [host] };
+  const addresses = await untilAborted(checkedAddresses(host, named), signal);
+  if (addresses === null) throw new Error("it is not an address of the public internet (--allow-private-webhook allows others)");
+  const [address] = addresses;
+  if (address === undefined) throw new Error(`${host} has no address`);
+  const family = isIPv6(address) ? 6 : 4;
+  const request = url.protocol === "https:" ? requestHttps : requestHttp;
+  return new Promise((resolve, reject) => {
+    request(url, {
+      method: "POST",
+      agent: false,
+      signal,
+      headers: { ...headers, "content-length": Buffer.byteLength(body) },
+      lookup: (_host, { all }, done) => (all ? done(null, [{ address, family }]) : done(null, address, family)),
+    })
+      .once("response", (response) => {
+        response.destroy();
+        resolve(response.statusCode ?? 0);
+      })
+      .once("error", reject)
+      .end(body);
+  });
+}

@@ -1,0 +1,109 @@
+/** What a webhook is told of a set. */
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { Claim } from "../../ledger/index.ts";
+import { GroupHints } from "../../service/index.ts";
+import { until } from "../fakes/machine/until.ts";
+import { cli } from "../fakes/processes/cli.ts";
+import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";
+import { attemptResult } from "../fakes/records/attempt-result.ts";
+
+type Told = { body: string; timestamp: string; signature: string };
+
+/** Answers with `status()`, and keeps what it was told. */
+async function receiverAt(t: TestContext, status: () => number = () => 204) {
+  const told: Told[] = [];
+  const server = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray()).toString("utf8");
+    const { "alidade-timestamp": timestamp, "alidade-signature": signature } = request.headers;
+    told.push({ body, timestamp: String(timestamp), signature: String(signature) });
+    response.writeHead(status(), { location: "/elsewhere" }).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return { told, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
+}
+
+/** A set with two groups of one, and what a hint of it says. */
+async function setAt(t: TestContext) {
+  const service = await serviceAt(t);
+  const set = (await service.call("PUT", "/sets/a", { samples: 1 })).body.set_id as string;
+  await service.call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"));
+  const finish = async () => {
+    for (const claim of (await service.ledger.claim(service.lease, 1)) as Claim[]) await service.ledger.finish(claim, attemptResult());
+  };
+  const hint = async (count: number) => {
+    const groups = await service.ledger.wholeGroups(set, null, count);
+    return JSON.stringify({ set, key: "a", whole_groups: count, cursor: groups.at(-1)?.cursor });
+  };
+  return { ...service, set, finish, hint };
+}
+
+test("a webhook is told of whole groups, signed, and again after it failed", async (t) => {
+  let status = 500;
+  const { told, url } = await receiverAt(t, () => status);
+  const { ledger, finish, hint } = await setAt(t);
+  const notes: string[] = [];
+  await using _hints = new GroupHints(ledger, { url, secret: "s3cret", mayBePrivate: true }, (text) => notes.push(text), 1);
+  await finish();
+  await until(() => told.length >= 2);
+  status = 302;
+  const before = told.length;
+  await until(() => told.length > before);
+  status = 200;
+  await finish();
+  const last = await hint(2);
+  await until(() => told.at(-1)?.body === last);
+  for (const { body, timestamp, signature } of told) {
+    assert.equal(signature, `sha256=${createHmac("sha256", "s3cret").update(`${timestamp}.${body}`).digest("hex")}`);
+    assert.ok(Math.abs(Date.now() / 1000 - Number(timestamp)) < 600);
+  }
+  assert.equal(told[0]?.body, await hint(1));
+  assert.match(notes.join("\n"), /^the webhook http.* was not told: it answers 500; it is tried again/);
+  assert.doesNotMatch(notes.join("\n"), /s3cret/);
+});
+
+test("a webhook that never answers holds up no result, and ends with the service", async (t) => {
+  const silent = createServer(() => undefined).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.closeAllConnections());
+  t.after(() => silent.close());
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const { ledger, call, set, finish } = await setAt(t);
+  const asked = once(silent, "request");
+  {
+    await using _hints = new GroupHints(ledger, { url, secret: "s", mayBePrivate: true }, () => undefined, 1);
+    await finish();
+    await asked;
+    await finish();
+    assert.equal((await call("GET", `/sets/${set}/results?whole_groups=true`)).body.length, 2);
+  }
+});
+
+test("a webhook at a private address is told nothing unless the operator allows it", async (t) => {
+  const { told, url } = await receiverAt(t);
+  const { ledger, finish } = await setAt(t);
+  const notes: string[] = [];
+  await using _hints = new GroupHints(ledger, { url, secret: "s", mayBePrivate: false }, (text) => notes.push(text), 1);
+  await finish();
+  await until(() => notes.length > 0);
+  assert.match(notes[0] ?? "", /not an address of the public internet \(--allow-private-webhook/);
+  assert.deepEqual(told, []);
+  for (const [args, reason] of [
+    [["--webhook", "http://169.254.169.254/x", "--webhook-secret-env", "HOOK"], /--webhook is at 169\.254\.169\.254, which is no public/],
+    [["--webhook", "http://[::1]/x", "--webhook-secret-env", "HOOK"], /--webhook is at ::1, which is no public/],
+    [["--webhook", "http://0x7f.1/x", "--webhook-secret-env", "HOOK"], /--webhook is at 127\.0\.0\.1, which is no public/],
+    [["--webhook", "https://trainer.example/x"], /--webhook-secret-env is not given/],
+    [["--webhook", "https://trainer.example/x", "--webhook-secret-env", "UNSET_HOOK"], /--webhook-secret-env is UNSET_HOOK/],
+    [["--webhook", "https://me:pass@trainer.example/x", "--webhook-secret-env", "HOOK"], /no http\(s\) address without a password/],
+  ] as const) {
+    const { code, stderr } = await cli(["service", "--engine", "http://127.0.0.1:1", "--harness", "pi", ...args], { env: { HOOK: "s" } });
+    assert.deepEqual([code, reason.test(stderr)], [2, true], stderr);
+    assert.doesNotMatch(stderr, /me:pass/);
+  }
+});
