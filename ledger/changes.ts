@@ -14,7 +14,7 @@ export class Changes {
 
   /** Resolves when the version is another than `seen`; rejects with the signal's reason. */
   after(seen: number, signal: AbortSignal): Promise<number> {
-    signal.throwIfAborted();
+    if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#version !== seen) return Promise.resolve(this.#version);
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     const leave = (): void => {

@@ -38,6 +38,9 @@ export class ControlFollower {
   readonly #answers = new Map<number, NodeAnswer>();
   #lease: Lease | null = null;
   #state: ControlState | null = null;
+  #reporting = Promise.resolve();
+  /** What the ledger has heard last. */
+  #said = "";
 
   constructor(proxy: Pick<Controlled, "pool" | "fences">, ledger: Ledger, note: (text: string) => void, signal: AbortSignal) {
     this.#proxy = proxy;
@@ -88,7 +91,8 @@ export class ControlFollower {
       .catch(refusal)
       .then(async (answer) => {
         this.#atWork.delete(order);
-        if (this.#state === null || !ordersOf(this.#state).includes(order)) return;
+        // A node that ends has no say any more: what it gave up has not failed.
+        if (this.#signal.aborted || this.#state === null || !ordersOf(this.#state).includes(order)) return;
         this.#answers.set(order, answer);
         await this.#report();
       })
@@ -96,9 +100,20 @@ export class ControlFollower {
     this.#atWork.set(order, done);
   }
 
-  async #report(): Promise<void> {
+  /** One after another: an older report must not come behind a newer one. */
+  #report(): Promise<void> {
+    this.#reporting = this.#reporting.catch(() => undefined).then(() => this.#say());
+    return this.#reporting;
+  }
+
+  async #say(): Promise<void> {
     if (this.#lease === null || this.#state === null) return;
-    await this.#ledger.report(this.#lease, { order: this.#state.order, answers: Object.fromEntries(this.#answers) });
+    const report = { order: this.#state.order, answers: Object.fromEntries(this.#answers) };
+    // Each report wakes those that wait for one, and a node looks every few seconds.
+    const said = JSON.stringify([this.#lease.epoch, report]);
+    if (said === this.#said) return;
+    await this.#ledger.report(this.#lease, report);
+    this.#said = said;
   }
 
   async #shut({ fence, since, mode, engines }: FenceOrder): Promise<NodeAnswer> {

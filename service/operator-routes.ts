@@ -1,5 +1,6 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
+import type { Ledger } from "../ledger/index.ts";
 import { Policy } from "../schema/session-log.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import { ServiceControl } from "./service-control.ts";
@@ -81,9 +82,17 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
         const paused = fences.length > 0 ? `${fences.length} fence(s) are shut: POST /control/resume` : null;
         const idle = nodes.every(({ is_draining }) => is_draining) ? "no node is at work" : null;
         const unwell = ownEngines && engines.every(({ health }) => health !== "ok") ? "no engine answers" : null;
-        const reason = idle ?? unwell ?? paused;
+        const refused = await refusalOf(ledger);
+        const reason = idle ?? unwell ?? refused ?? paused;
         return { status: reason === null ? "ok" : reason === paused ? "paused" : "degraded", reason, fences, engines, nodes };
       },
     }),
   ];
+}
+
+/** The first thing that a node could not do of what holds for all: its gate is shut meanwhile. */
+async function refusalOf(ledger: Ledger): Promise<string | null> {
+  for (const { node, report } of await ledger.reports())
+    for (const { error } of Object.values(report?.answers ?? {})) if (error) return `node ${node}: ${error.message}`;
+  return null;
 }

@@ -290,6 +290,8 @@ for (const { name, needs, searches, place } of drivers) {
     const late = ledger.changed(ledger.version, stop.signal);
     stop.abort(new Error("left"));
     await assert.rejects(late, /left/);
+    const tooLate = ledger.changed(ledger.version, stop.signal).catch((error: unknown) => String(error));
+    assert.match(String(await tooLate), /left/, "nothing is thrown before there is a promise");
   });
 
   test(`${name}: orders are numbered one after another, and one that is refused changes nothing`, async (t) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type Lease, SqliteLedger } from "../../ledger/index.ts";
+import { type Lease, leaseSeconds, SqliteLedger } from "../../ledger/index.ts";
 import { ControlFollower } from "../../node/control-follower.ts";
 import { LeaseGuard } from "../../node/lease-guard.ts";
 import { ServiceControl } from "../../service/service-control.ts";
@@ -20,7 +20,11 @@ const never = new Promise<never>(() => undefined);
 function ledgerAt(t: TestContext) {
   const scope = new AsyncDisposableStack();
   t.after(() => scope.disposeAsync());
-  const ledger = scope.use(SqliteLedger.open(join(scratch, `${places++}.sqlite`)));
+  let time = 1_000_000;
+  const ledger = scope.use(SqliteLedger.open(join(scratch, `${places++}.sqlite`), { now: () => time }));
+  const pass = (seconds: number): void => {
+    time += seconds * 1000;
+  };
   const node = async (name: string, { reply = { text: "hi" } as ScriptedReply, word = null as string | null } = {}) => {
     const at = scope.use(await proxyAt(() => reply, { pauseWaitSeconds: 600 }));
     const slot = at.proxy.pool.first;
@@ -43,7 +47,7 @@ function ledgerAt(t: TestContext) {
   };
   const control = new ServiceControl(ledger);
   const pause = (more: object = {}) => control.pause({ fence: "trainer", mode: "drain", timeout_seconds: 60, ...more }, t.signal);
-  return { ledger, node, control, pause };
+  return { ledger, node, control, pause, pass };
 }
 
 test("a pause is answered when each node has drained, and a node that joins begins behind its gate", async (t) => {
@@ -87,6 +91,19 @@ test("a pause is answered when each node has drained, and a node that joins begi
     calls.map(({ policy }) => policy.end),
     [null, policy],
   );
+});
+
+test("a pause waits for a node that says nothing until its lease is over", async (t) => {
+  const { ledger, node, pause, pass } = ledgerAt(t);
+  const living = await node("living");
+  await ledger.join({ name: "silent", slots: 1 });
+  const paused = pause();
+  await until(async () => Object.keys((await ledger.reports())[0]?.report?.answers ?? {}).length === 1);
+  pass(leaseSeconds - 1);
+  await ledger.beat(living.lease, []);
+  pass(2);
+  assert.deepEqual(await ledger.expire(), ["silent"]);
+  assert.deepEqual((await paused).nodes, ["living"]);
 });
 
 test("weights are named at all nodes or at none, and opened at all or at none", async (t) => {

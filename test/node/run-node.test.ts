@@ -106,6 +106,31 @@ test("a cancelled rollout is stopped, and its place goes to the next one", async
   });
 });
 
+test("a node that was taken for dead cancels its calls, joins again behind the gates of its ledger, and goes on when they open", async (t) => {
+  let asked = 0;
+  const reply = (request: WireRequest): ScriptedReply => {
+    asked += request.tools ? 1 : 0;
+    return { ...solve(request), ...(asked === 1 && { before: new Promise<never>(() => undefined) }) };
+  };
+  await atWork(t, { reply }, async (at) => {
+    await submit(at, "g");
+    await until(() => asked === 1);
+    await at.ledger.order((state, order) => ({
+      ...state,
+      fences: [{ fence: "f", order, mode: "drain", engines: null, since: 1, acknowledged: false }],
+    }));
+    // Another one under its name: the node's next beat finds its lease over.
+    await at.ledger.join({ name: "n", slots: 1 });
+    await until(async () => (await at.ledger.reports())[0]?.report?.answers[1] !== undefined);
+    const again = async () => (await at.ledger.set(at.set)).rollouts.running === 1;
+    await until(again);
+    assert.equal(asked, 1, "nothing is sampled behind the fence");
+    await at.ledger.order((state) => ({ ...state, fences: [] }));
+    const [row] = await rowsOf(at, 1);
+    assert.deepEqual([row?.state, row?.attempt], ["completed", 2]);
+  });
+});
+
 test("a set's own options hold, and of those that it leaves out the service's", () => {
   const claim = {
     rollout_id: "r",

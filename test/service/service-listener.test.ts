@@ -114,6 +114,9 @@ test("a service that ends between a pause and its resume begins behind the gate,
   const fourth = await serviceAt(t, { path: first.path, weights: "three" });
   assert.notEqual(fourth.slot.gate, null, "the engine serves other weights than the ledger names");
   assert.match(fourth.notes.join("\n"), /says that it serves "three".*PUT \/control\/policy/);
+  const { status, reason } = (await fourth.call("GET", "/health")).body;
+  assert.deepEqual([status, /^node n: .*says that it serves "three"/.test(reason)], ["degraded", true], reason);
   assert.equal((await fourth.call("PUT", "/control/policy", { version: "three", step: 3 })).status, 200);
   assert.deepEqual([fourth.slot.gate, fourth.slot.policy], [null, { version: "three", step: 3 }]);
+  assert.equal((await fourth.call("GET", "/health")).body.status, "ok");
 });
