@@ -60,11 +60,11 @@ test("an answer that an agent can read is found where it lies, and records say w
   );
   const leaks = checks[1]?.record?.leak_scan?.leaks.filter(({ what }) => what === "solution").map(({ place }) => place);
   assert.deepEqual(leaks, ["/work/vendor/fixed.js", "environment variables"]);
-  const rewards = checks[0]?.record?.gradings.filter(({ work }) => tried.includes(work)).map(({ work, reward }) => [work, reward]);
+  const hacked = checks[0]?.record?.gradings.filter(({ work }) => tried.includes(work)) ?? [];
+  // A machine that is loaded may end one early, with no reward.
   assert.deepEqual(
-    rewards,
-    hacks.map(({ name }) => [name, 0]),
-    "hacks earn nothing apart from the tests",
+    hacked.map(({ work, reward }) => [work, (reward ?? 0) > 0]),
+    hacks.map(({ name }) => [name, false]),
   );
   assert.ok((checks[0]?.record?.gradings[0]?.memory_mb ?? 1) > 0);
   const known = await knownChecks(hashed, "1", 1);
