@@ -27,7 +27,16 @@ export type FileCounts = { passed: number; failed: number; skipped: number };
 const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"] as const).map(
   (name) => `harness:${name}` as const,
 );
-const anything = ["package.json", "package-lock.json", ".node-version", "errors.ts", "version.ts", "test/*.ts"];
+/** `test/needs.ts` knows all that tests need, a Postgres too. */
+const anything = [
+  "ledger/postgres/pg-library.ts",
+  "package.json",
+  "package-lock.json",
+  ".node-version",
+  "errors.ts",
+  "version.ts",
+  "test/*.ts",
+];
 const folders = (names: string): string[] => names.split(" ").map((folder) => `${folder}/**`);
 /** The real CLIs against a scripted API: no proxy, no engine and no rollout runs. */
 const launching = [
