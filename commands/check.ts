@@ -26,7 +26,7 @@ import { terminal } from "./terminal.ts";
 export function check(program: Command): void {
   addTaskChoice(program.command("check"))
     .description(
-      "Proves tasks before anything is trained on them: the known solution must earn all, no change and a random edit less, each time; no hack of\nthe list may pay, and nothing that an agent can read may hold the answer. What is found is kept by the task's content: `run --admitted-only`\nleaves out what was not admitted, and a task that was checked is not checked again. Hacks are tried in containers only. The exit code is 1\nwhere a task was not admitted, could not be checked or was left out.",
+      "Proves tasks before anything is trained on them: the known solution must earn all, no change and a random edit less, each time; no hack of\nthe list may pay, and nothing that an agent can read may hold the answer. What is found is kept by the task's content: `run --admitted-only`\nleaves out what was not admitted, and a task that was checked is not checked again without --again. Hacks are tried in containers only. The exit code is 1\nwhere a task was not admitted, could not be checked or was left out.",
     )
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of the known solution and of no change, each", toNumber, 3)
@@ -39,6 +39,7 @@ export function check(program: Command): void {
     .addOption(taskEnvOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
+    .option("--again", "check also what was checked before, for instance after an image was built anew under its old name")
     .option("--json", "print one JSON object")
     .addHelpText(
       "after",
@@ -68,6 +69,7 @@ type CheckFlags = TaskChoiceFlags & {
   taskEnv?: string[];
   overcommit?: boolean;
   allowPublicNetwork?: boolean;
+  again?: boolean;
   json?: boolean;
 };
 
@@ -96,9 +98,11 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   const hashed = await hashedTasks(tasks, plugIns.graders);
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";
-  const known = isContainer ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
+  const known =
+    isContainer && flags.again !== true ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
   const found = known.filter((one) => one !== null);
-  if (found.length > 0) progress(`${found.length} of ${hashed.length} tasks were checked before: their records count`);
+  if (found.length > 0)
+    progress(`${found.length} of ${hashed.length} tasks were checked before: their records count (--again checks them again)`);
   const open = hashed.filter((_, index) => known[index] === null);
   const made = await checkOpen(open, found.length > 0, { flags, backend, graders: plugIns.graders, onLeftOut, signal });
   return inOrder(hashed, [...found, ...made]);

@@ -1,5 +1,7 @@
 /** Tasks are checked in containers, and a run that asks for it keeps those that were admitted. */
 import assert from "node:assert/strict";
+import { cp, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deliveredFiles } from "../../graders/grade.ts";
 import { probes } from "../../graders/probes/index.ts";
@@ -11,6 +13,7 @@ import type { Task } from "../../schema/task.ts";
 import { hashedTasks, loadTasks } from "../../tasks/index.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";
 
 /** As docs/hacks.md says of `node:test`, apart: they earn as much as no change, which is nothing. */
@@ -82,4 +85,18 @@ test("an answer that an agent can read is found where it lies, and records say w
     said.join("\n"),
     /leaky is quarantined: an agent can read 1 of 1 lines of the known solution in [\s\S]*unproven is quarantined: it has no gold_patch/,
   );
+});
+
+test("a task that was checked before counts as it was found, until it is checked again", async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const folder = join(cache, "without-solution");
+  await cp("commands/init/skeletons/task-node", folder, { recursive: true });
+  const text = await readFile(join(folder, "task.yaml"), "utf8");
+  await writeFile(join(folder, "task.yaml"), text.replace(/^gold_patch: .*\n(?: .*\n)+/m, ""));
+  const check = (...flags: string[]) => cli(["check", folder, "--times", "1", "--sandbox", "docker", ...flags]);
+  assert.match((await check()).stdout, /QUARANTINED$/m);
+  const known = await check();
+  assert.match(known.stdout, /QUARANTINED \(checked before\)$/m);
+  assert.match(known.stderr, /--again checks them again/);
+  assert.match((await check("--again")).stdout, /QUARANTINED$/m);
 });
