@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { heavy, heavyOf, liveOf, sayHeavy, sayLive } from "./heavy.ts";
+import { heavy, heavyOf, sayHeavy } from "./heavy.ts";
 
 const files = globSync("test/**/*.test.ts", { cwd: join(import.meta.dirname, "..") }).sort();
 
@@ -22,11 +22,4 @@ test("each heavy file is there", () => {
       [],
       glob,
     );
-});
-
-test("the live loop runs where it is asked for, also in CI, and is left out aloud", () => {
-  const left = liveOf(files, ["e2e"], { ALIDADE_TEST_ALL: "1" });
-  assert.deepEqual(left, ["test/e2e/train-online.test.ts"]);
-  assert.match(sayLive(left), /To add: ALIDADE_TEST_LIVE_LOOP=1 npm test$/);
-  assert.deepEqual([liveOf(files, ["e2e/train-online"], {}), liveOf(files, [], { ALIDADE_TEST_LIVE_LOOP: "1" })], [[], []]);
 });

@@ -1,5 +1,5 @@
 /**
- * Heavy test files, for load, crashes, hostile input, long searches, benchmarks or the whole package: together a third of the
+ * Heavy test files, for load, crashes, hostile input, long searches, benchmarks, online training or the whole package: together a third of the
  * seconds of all files on a machine without Docker. They prove little about the machine, so a plain `npm test` leaves them out and
  * says so; `ALIDADE_TEST_HEAVY=1`, `ALIDADE_TEST_ALL=1` and a filter run them.
  */
@@ -16,6 +16,7 @@ export const heavy: readonly string[] = [
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",
   "test/e2e/siblings.test.ts",
+  "test/e2e/train-online.test.ts",
   "test/graders/tests.test.ts",
   "test/package.test.ts",
   "test/practice/generation.test.ts",
@@ -36,17 +37,4 @@ export function heavyOf(files: string[], filters: string[], env: NodeJS.ProcessE
 
 export function sayHeavy(files: string[]): string {
   return `Left out: ${files.length} heavy test ${files.length === 1 ? "file" : "files"} (load, crashes, hostile input, the package). To add: ALIDADE_TEST_HEAVY=1 npm test`;
-}
-
-/** Minutes with a vLLM and two trainers of its own, beside which other files have no room: not for CI, and run before a release. */
-const live = "test/e2e/train-online.test.ts";
-
-/** The live loop among these, unless a filter names it or ALIDADE_TEST_LIVE_LOOP=1 asks for it. */
-export function liveOf(files: string[], filters: string[], env: NodeJS.ProcessEnv = process.env): string[] {
-  const isAsked = env.ALIDADE_TEST_LIVE_LOOP === "1" || filters.some((filter) => filter.includes("train-online"));
-  return isAsked ? [] : files.filter((file) => file === live);
-}
-
-export function sayLive([file]: string[]): string {
-  return `Left out: ${file} (real trainers on a real engine, minutes). To add: ALIDADE_TEST_LIVE_LOOP=1 npm test`;
 }

@@ -5,9 +5,8 @@
  *     ALIDADE_TEST_HEAVY=1 npm test     all of them
  *     npm test -- reconstruct wire      the files whose path contains one of these
  *     npm test -- '!interop/consumers'  the files whose path does not contain it
- *     ALIDADE_TEST_ALL=1 npm test       all of them but the live loop; what is left out is a failure (CI)
+ *     ALIDADE_TEST_ALL=1 npm test       all of them; what is left out is a failure (CI)
  *     ALIDADE_TEST_SECOND_TRY=1 npm test  up to three files that fail run once more, each alone; what passes then is named (CI)
- *     ALIDADE_TEST_LIVE_LOOP=1 npm test  also the live training loop
  *     ALIDADE_TEST_AGAIN=1 npm test     also heavy suites that were green here and depend on nothing that has changed (green.ts)
  */
 import { globSync, readFileSync } from "node:fs";
@@ -18,7 +17,7 @@ import { inspect } from "node:util";
 import { messageOf } from "../errors.ts";
 import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
-import { heavyOf, liveOf, sayHeavy, sayLive } from "./heavy.ts";
+import { heavyOf, sayHeavy } from "./heavy.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
 import { notePassed, passedBefore, sayPassed } from "./passed.ts";
@@ -56,14 +55,13 @@ async function main(filters: string[]): Promise<number> {
   }
   const unchanged = await unchangedSuites(chosen);
   const passed = passedBefore(chosen);
-  const [tooHeavy, live] = [heavyOf(chosen, filters), liveOf(chosen, filters)];
+  const tooHeavy = heavyOf(chosen, filters);
   const notRun = [
     ...unchanged.map(sayUnchanged),
     ...(passed.length > 0 ? [sayPassed(passed)] : []),
     ...(tooHeavy.length > 0 ? [sayHeavy(tooHeavy)] : []),
-    ...(live.length > 0 ? [sayLive(live)] : []),
   ];
-  const out = new Set([...passed, ...tooHeavy, ...live, ...unchanged.flatMap((one) => one.files)]);
+  const out = new Set([...passed, ...tooHeavy, ...unchanged.flatMap((one) => one.files)]);
   const files = chosen.filter((file) => !out.has(file));
   for (const line of notRun) console.log(line);
   if (files.length === 0) return 0;
