@@ -1,14 +1,12 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
 import { checkTiers } from "../graders/min-tier.ts";
-import { harnesses } from "../harnesses/index.ts";
 import { currentOwner } from "../host/owner.ts";
-import { assertServed, HarnessProxy } from "../proxy/index.ts";
 import {
   admittedTasks,
   described,
@@ -25,23 +23,20 @@ import {
 import { openIndex } from "../rollouts/run-index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { DiskBudget } from "../sandboxes/disk-budget.ts";
-import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import { type RolloutRecord, Tier } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
-import { DiskStore } from "../store/index.ts";
 import { loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
-import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
-import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
-import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { enginesOf } from "./flags/engine-flags.ts";
+import { loadPlugIns } from "./flags/plug-in-flags.ts";
+import { addRolloutFlags, type RolloutFlags, rolloutConfig } from "./flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
@@ -50,35 +45,23 @@ import { liveProgress } from "./run/live-progress.ts";
 import { networkBounds } from "./run/network-bounds.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
+import { startProxy } from "./start-proxy.ts";
 import { terminal } from "./terminal.ts";
 
 export function run(program: Command): void {
-  addTaskChoice(addSessionFlags(addEngineFlags(program.command("run"))))
+  const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
+  addTaskChoice(addRolloutFlags(program.command("run"), words))
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
-    .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
-    .option(
-      "--harness <name>",
-      `${harnesses.map(({ name }) => name).join(", ")}, or the file of a plug-in; one's own command stands in the run file`,
-    )
     .option("-n, --samples <number>", "rollouts of each task", toNumber)
-    .option("--sandbox <name>", sandboxWords)
-    .addOption(dockerEngineOption())
-    .option("--unsafe-host", "allow the process sandbox, which isolates nothing")
-    .addOption(graderOption())
-    .addOption(taskFormatOption())
     .addOption(taskEnvOption())
-    .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
     .option("--keep-free-gb <number>", "free gigabytes below which nothing new is begun", toNumber)
     .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
     .option("--admitted-only", "leave out, by name, each task that `alidade check` has not admitted")
-    .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
-    .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
-    .option("-o, --out <folder>", "folder for runs")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
     .option("--json", "print one JSON object with the run's folder and its rollouts")
     .addHelpText(
@@ -122,29 +105,16 @@ export function run(program: Command): void {
     });
 }
 
-type RunFlags = SessionFlags &
-  EngineFlags &
+type RunFlags = RolloutFlags &
   TaskChoiceFlags & {
-    config?: string;
-    harness?: string;
     samples?: number;
-    sandbox?: string;
-    dockerEngine?: EngineAddress[];
-    unsafeHost?: boolean;
-    grader?: string[];
-    taskFormat?: string[];
     taskEnv?: string[];
-    concurrency?: number;
     warm?: number;
     imagesGb?: number;
     keepFreeGb?: number;
-    overcommit?: boolean;
-    allowPublicNetwork?: boolean;
     minTier?: string;
     admittedOnly?: boolean;
-    out?: string;
     resume?: string;
-    json?: boolean;
   };
 
 type Started = { config: Config; path: string; runId: string };
@@ -152,36 +122,15 @@ type Started = { config: Config; path: string; runId: string };
 /** A new run's configuration and folder, or those of the run to go on with. */
 async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   if (flags.resume !== undefined) return resumed(flags.resume, tasks, flags);
-  const config = await loadConfig({
-    env: terminal().env,
-    file: flags.config,
-    overrides: {
-      ...enginesOf(flags),
-      harness: flags.harness,
-      choose: taskChoiceOf(flags),
-      samples: flags.samples,
-      sandbox: flags.sandbox,
-      docker_engines: flags.dockerEngine,
-      unsafe_host: flags.unsafeHost,
-      graders: flags.grader,
-      task_formats: flags.taskFormat,
-      task_env: flags.taskEnv,
-      ...sessionOptionsGiven(flags),
-      concurrency: { run: flags.concurrency },
-      warm: { sandboxes: flags.warm },
-      disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
-      overcommit: flags.overcommit,
-      allow_public_network: flags.allowPublicNetwork,
-      min_tier: flags.minTier,
-      admitted_only: flags.admittedOnly,
-      out: flags.out,
-      tasks: tasks.length > 0 ? tasks.map((path) => resolvePath(path)) : undefined,
-    },
+  const config = await rolloutConfig(flags, tasks, {
+    choose: taskChoiceOf(flags),
+    samples: flags.samples,
+    task_env: flags.taskEnv,
+    warm: { sandboxes: flags.warm },
+    disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
+    min_tier: flags.minTier,
+    admitted_only: flags.admittedOnly,
   });
-  sayUnknownVariables(config);
-  // Paths in a run file are relative to it, wherever the command was called.
-  const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config));
-  config.tasks = config.tasks.map((path) => (isAbsolute(path) ? path : join(base, path)));
   if (config.tasks.length === 0)
     throw new AlidadeError("config_invalid", "no tasks: name files or folders, or set `tasks` in the run file", { param: "tasks" });
   const runId = newId("run").slice(0, 11);
@@ -205,11 +154,6 @@ async function resumed(
     path,
     config: await loadConfig({ env: {}, defaults: config, overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit } }),
   };
-}
-
-function resolvePath(path: string): string {
-  const [place = path, ...id] = path.split("#");
-  return [resolve(place), ...id].join("#");
 }
 
 /** Everything of a run from its configuration to its records; the demo calls it with plays. */
@@ -253,17 +197,7 @@ export async function executeRun(options: {
   await using opened = await openEngines(config, signal);
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id: runId, alidade_version: version, config });
-  await using proxy = await HarnessProxy.start({
-    engines: opened.engines,
-    routes: config.routes,
-    pauseWaitSeconds: config.pause_wait_seconds,
-    bounds: config.bounds,
-    store: new DiskStore(RunFolder.sessions(path)),
-    version,
-    signal,
-  });
-  assertServed(proxy.pool.slots, config.routes, config.model);
-  if (config.purpose === "train") proxy.assertTrainable();
+  await using proxy = await startProxy(config, { engines: opened.engines, sessions: RunFolder.sessions(path), signal });
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
   await using warm = new WarmPool(backend, config.warm);
   const records = await runTasks(

@@ -28,5 +28,6 @@ export {
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
 export { AttemptResult, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

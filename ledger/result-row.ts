@@ -36,7 +36,14 @@ export function groupId(set: string, number: number): string {
   return `${set}-${number}`;
 }
 
-/** The result of an attempt of which nothing came back. */
+/** An error may quote an engine's traceback; the whole of it stands in the attempt's record. Characters. */
+const longestMessage = 500;
+
+export function shortError({ code, message }: { code: string; message: string }): { code: string; message: string } {
+  return { code, message: message.slice(0, longestMessage) };
+}
+
+/** The result of an attempt of which nothing came back, or which could not begin. */
 export function nothingMeasured(code: string, message: string): AttemptResult {
   return {
     state: "failed",
@@ -44,7 +51,7 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     components: {},
     stop_reason: code,
     mask_reason: code,
-    error: { code, message },
+    error: shortError({ code, message }),
     session_id: null,
     policies: [],
     turns: 0,

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Blobs, putPacked } from "../blobs/index.ts";
 import { AlidadeError, asAlidadeError, errorCodes, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
-import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger } from "../ledger/index.ts";
+import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger, nothingMeasured } from "../ledger/index.ts";
 import { beforeNextAttempt } from "../rollouts/before-next-attempt.ts";
 import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/index.ts";
 import { brokenBy } from "../rollouts/rollouts.ts";
@@ -16,7 +16,7 @@ import { hashOf } from "../schema/ids.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import { attemptPlan } from "./attempt-plan.ts";
-import { attemptResult, brokenAttempt } from "./attempt-result.ts";
+import { attemptResult } from "./attempt-result.ts";
 import { ControlFollower } from "./control-follower.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
@@ -205,7 +205,7 @@ class Work {
     } catch (error) {
       const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");
       const isOurs = errorCodes[failure.code] === "infrastructure" && failure.code !== "internal";
-      return { result: brokenAttempt(failure), broken: isOurs ? failure.code : null };
+      return { result: nothingMeasured(failure.code, failure.message), broken: isOurs ? failure.code : null };
     }
   }
 

@@ -1,6 +1,6 @@
 /** One Hermes tool call: the JSON between `<tool_call>` and `</tool_call>`. */
 import { z } from "zod";
-import { readJson } from "../schema/read-json.ts";
+import { tryJson } from "../schema/read-json.ts";
 
 const Call = z.looseObject({ name: z.string().min(1), arguments: z.unknown() });
 
@@ -12,14 +12,6 @@ export function readToolCall(text: string): { name: string; arguments: string } 
   const call = Call.safeParse(tryJson(text));
   const raw = rawValues(text).get("arguments");
   return call.success && raw !== undefined ? { name: call.data.name, arguments: raw } : null;
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The values of an object's own keys as they are written. The text must be valid JSON; anything else gives nonsense. */

@@ -11,6 +11,15 @@ export function readJson(text: string): unknown {
   return withExactKeys(text, JSON.parse(text));
 }
 
+/** undefined: the text is no JSON. */
+export function tryJson(text: string): unknown {
+  try {
+    return readJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** `value` is what the runtime's parser made of `text`. `numberOf`: what it made of each number. */
 export function withExactKeys(text: string, value: unknown, numberOf?: (source: string) => unknown): unknown {
   return hasEscapedKey(text) && hasBackslashKey(value) ? readExactly(text, numberOf) : value;

@@ -1,6 +1,6 @@
 /** Figures of sets and nodes for a monitor, all of them from the ledger. */
 import type { NodeState, SetState } from "../ledger/index.ts";
-import type { MetricFamily, MetricSample } from "../wire/prometheus-text.ts";
+import { gauge, type MetricFamily, type MetricSample } from "../wire/prometheus-text.ts";
 import { passReward, type SetTally } from "./set-tallies.ts";
 
 export type SetFigures = { state: SetState; tally: SetTally };
@@ -9,8 +9,8 @@ type SetMetric = Omit<MetricFamily, "samples"> & { of(figures: SetFigures): Metr
 
 export function ledgerMetrics(sets: readonly SetFigures[], total: number, nodes: readonly NodeState[]): MetricFamily[] {
   return [
-    alone("alidade_sets", "Sets of the ledger.", total),
-    alone(
+    gauge("alidade_sets", "Sets of the ledger.", total),
+    gauge(
       "alidade_sets_left_out",
       "Sets without figures here: those without open rollouts come last, and the oldest of them.",
       total - sets.length,
@@ -21,10 +21,6 @@ export function ledgerMetrics(sets: readonly SetFigures[], total: number, nodes:
       samples: nodes.map((node) => ({ labels: { node: node.name }, value: of(node) })),
     })),
   ];
-}
-
-function alone(name: string, help: string, value: number): MetricFamily {
-  return { name, type: "gauge", help, samples: [{ labels: {}, value }] };
 }
 
 /** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. */

@@ -1,29 +1,18 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
 import type { Ledger } from "../ledger/index.ts";
-import { Policy } from "../schema/session-log.ts";
+import { PauseBody, PolicyBody } from "../proxy/control/fence-bodies.ts";
+import { nothing } from "../proxy/control/route.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import { ServiceControl } from "./service-control.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
-/** A day: nothing that a trainer waits for takes longer. */
-const maxSeconds = 86_400;
 const FenceName = z.string().regex(/^[\w.:-]{1,100}$/, "letters, digits, dots, colons, dashes and underscores, at most 100");
-const EngineNames = z.array(z.string()).min(1);
 
-const PauseBody = z.strictObject({
+const ServicePause = PauseBody.extend({
   fence: FenceName.optional().describe("a name of the trainer's own: asked for again it is the same fence; default: a new one"),
-  engines: EngineNames.optional().describe("default: those of the policy"),
-  mode: z.enum(["drain", "hold", "abort"]).default("drain"),
-  timeout_seconds: z.number().min(0).max(maxSeconds).default(60),
 });
-const PolicyBody = Policy.extend({
-  version: z.string().min(1, "give the trainer's name for the weights"),
-  step: Policy.shape.step.default(null),
-  fence: FenceName.optional(),
-  engines: EngineNames.optional(),
-  engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another"),
-});
+const ServicePolicy = PolicyBody.extend({ fence: FenceName.optional() });
 
 export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): ServiceRoute[] {
   const control = new ServiceControl(ledger);
@@ -33,7 +22,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
       path: "/control/pause",
       role: "control",
       title: "Shuts the gate of the engines at all nodes; answers when the running calls have ended (drain, abort), at once for hold",
-      body: PauseBody,
+      body: ServicePause,
       handle: ({ body, signal }) => control.pause(body, signal),
     }),
     defineRoute({
@@ -41,7 +30,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
       path: "/control/policy",
       role: "control",
       title: "Names the weights at all nodes, or at none: a 409 where an engine says that it serves others",
-      body: PolicyBody,
+      body: ServicePolicy,
       handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
         control.setPolicy({ policy, fence, engines, engineVersion: engine_version }, signal),
     }),
@@ -66,7 +55,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
       path: "/nodes/:name/drain",
       role: "control",
       title: "The node ends what it has begun and claims no more",
-      body: z.strictObject({}),
+      body: nothing,
       handle: async ({ param }) => {
         await ledger.drainNode(param("name"));
         return { name: param("name"), is_draining: true };

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { GroupPart, SetSpec, type SetState } from "../ledger/index.ts";
+import { nothing } from "../proxy/control/route.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
@@ -12,7 +13,6 @@ const GivenTask = z
 export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, task: GivenTask });
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
-const Nothing = z.strictObject({});
 
 export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): ServiceRoute[] {
   return [
@@ -85,7 +85,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
       path: "/sets/:id/drain",
       role: "submit",
       title: "Takes no more rollouts; groups are whole with those that they have",
-      body: Nothing,
+      body: nothing,
       handle: ({ param }) => ledger.drain(param("id")),
     }),
     defineRoute({

@@ -10,6 +10,11 @@ export type MetricFamily = {
 /** A value that is null is unknown, and has no line. */
 export type MetricSample = { labels: Record<string, string>; value: number | null };
 
+/** One number. */
+export function gauge(name: string, help: string, value: number): MetricFamily {
+  return { name, type: "gauge", help, samples: [{ labels: {}, value }] };
+}
+
 export const prometheusType = "text/plain; version=0.0.4; charset=utf-8";
 
 /** A trainer's key may have 500 characters, and the monitor keeps each label of each series. */

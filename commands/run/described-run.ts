@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { tryJson } from "../../schema/read-json.ts";
 
 const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });
 
@@ -16,12 +16,4 @@ export async function describedRun(path: string, param: string): Promise<z.infer
   if (!described.success)
     throw new AlidadeError("config_invalid", `${join(path, "run.json")} is damaged: this run cannot go on`, { param });
   return described.data;
-}
-
-function tryJson(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -7,17 +7,17 @@ import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
 import { PostgresLedger } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
-import { lockFolder, type ProgressEvent } from "../../rollouts/index.ts";
+import { lockFolder } from "../../rollouts/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
+import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
-import { liveProgress } from "../run/live-progress.ts";
 import { terminal } from "../terminal.ts";
-import { addNodeFlags, type NodeFlags, nodeConfig } from "./node-flags.ts";
+import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { folderOf, joinedFolder } from "./shared-folder.ts";
 
-type JoinFlags = NodeFlags & { join: string; trajectories: string; name?: string; drainSeconds: number };
+type JoinFlags = RolloutFlags & { join: string; trajectories: string; name?: string; drainSeconds: number };
 
 export function node(program: Command): void {
   addNodeFlags(program.command("node"))
@@ -35,17 +35,13 @@ export function node(program: Command): void {
     )
     .action(async (flags: JoinFlags) => {
       const drain = terminal().stopSignal();
-      await work(await nodeConfig(flags), flags, drain);
+      await work(await rolloutConfig(flags, []), flags, drain);
     });
 }
 
 /** Until it is drained. */
 async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promise<void> {
-  const show = liveProgress();
-  const onProgress = (event: ProgressEvent): void => {
-    if (!flags.json || event.type === "note") show(event);
-  };
-  const note = (text: string): void => onProgress({ type: "note", text });
+  const { onProgress, note } = nodeProgress(flags);
   const name = nodeName(flags.name, config.out);
   const folder = join(config.out, "node");
   const stop = late(drain, flags.drainSeconds);

@@ -6,18 +6,18 @@ import { harnessNamed } from "../../harnesses/index.ts";
 import { currentOwner } from "../../host/owner.ts";
 import type { PolicyName } from "../../ledger/index.ts";
 import { type NodeSetup, newestName } from "../../node/index.ts";
-import { assertServed, type EngineSpec, HarnessProxy } from "../../proxy/index.ts";
+import type { EngineSpec, HarnessProxy } from "../../proxy/index.ts";
 import { type ProgressEvent, RunFolder } from "../../rollouts/index.ts";
 import { clearAway, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
 import type { Slots } from "../../rollouts/slots.ts";
 import { DiskBudget } from "../../sandboxes/disk-budget.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
-import { Appender, DiskStore } from "../../store/index.ts";
-import { version } from "../../version.ts";
+import { Appender } from "../../store/index.ts";
 import { openEngines } from "../open-engine.ts";
 import { harnessOf } from "../run/harness-of.ts";
 import { networkBounds } from "../run/network-bounds.ts";
+import { startProxy } from "../start-proxy.ts";
 
 type NodePlace = {
   /** Its records; the caller holds its lock. */
@@ -44,18 +44,12 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
   const opened = scope.use(await openEngines(config, signal));
   const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
   const proxy = scope.use(
-    await HarnessProxy.start({
-      engines: opened.engines.map((engine): EngineSpec => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine)),
-      routes: config.routes,
-      pauseWaitSeconds: config.pause_wait_seconds,
-      bounds: config.bounds,
-      store: new DiskStore(RunFolder.sessions(folder)),
-      version,
+    await startProxy(config, {
+      engines: opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine)),
+      sessions: RunFolder.sessions(folder),
       signal,
     }),
   );
-  assertServed(proxy.pool.slots, config.routes, config.model);
-  if (config.purpose === "train") proxy.assertTrainable();
   const warm = scope.use(new WarmPool(backend, config.warm));
   const setup: NodeSetup["setup"] = {
     run_id: place.run_id,

@@ -10,25 +10,28 @@ import type { Config } from "../../config.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
-import { lockFolder, type ProgressEvent } from "../../rollouts/index.ts";
+import { lockFolder } from "../../rollouts/index.ts";
 import { GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
+import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
+import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
-import { liveProgress } from "../run/live-progress.ts";
 import { terminal } from "../terminal.ts";
-import { addNodeFlags, type NodeFlags, nodeConfig } from "./node-flags.ts";
+import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
 import { folderOf, ownFolder } from "./shared-folder.ts";
 import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.ts";
 
-type ServiceFlags = NodeFlags & WebhookFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
+type ServiceFlags = RolloutFlags &
+  TaskChoiceFlags &
+  WebhookFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
 
 export function service(program: Command): void {
-  addWebhookFlags(addNodeFlags(program.command("service")))
+  addWebhookFlags(addTaskChoice(addNodeFlags(program.command("service"))))
     .description(
       "Takes tasks from trainers over HTTP, runs them through the harness and hands out results by cursor. All state is in <out>/service/:\nstarted again after any end it goes on, what ran is run again and what was finished is served again from the trainer's cursor.",
     )
@@ -51,7 +54,7 @@ export function service(program: Command): void {
     )
     .action(async (tasks: string[], flags: ServiceFlags) => {
       const signal = terminal().stopSignal();
-      await serveRollouts(await nodeConfig(flags, tasks), flags, signal);
+      await serveRollouts(await rolloutConfig(flags, tasks, { choose: taskChoiceOf(flags) }), flags, signal);
     });
 }
 
@@ -68,7 +71,7 @@ type OpenHints = (ledger: Ledger, note: (text: string) => void) => GroupHints | 
 
 /** All parts in one process. */
 async function serveWithNode(config: Config, flags: ServiceFlags, openHints: OpenHints, signal: AbortSignal): Promise<void> {
-  const { onProgress, note } = progressOf(flags);
+  const { onProgress, note } = nodeProgress(flags);
   const folder = join(config.out, "service");
   const backend = await chooseBackend(config, signal, onProgress);
   const known = await knownTasks(config, signal, note);
@@ -92,7 +95,7 @@ async function serveWithNode(config: Config, flags: ServiceFlags, openHints: Ope
 
 /** Nodes are elsewhere: each says itself what it has no room for. */
 async function serveAlone(config: Config, flags: ServiceFlags, url: string, openHints: OpenHints, signal: AbortSignal): Promise<void> {
-  const { note } = progressOf(flags);
+  const { note } = nodeProgress(flags);
   const folder = join(config.out, "service");
   const { tasks, taskOf } = await knownTasks(config, signal, note);
   await using _lock = await lockFolder(folder);
@@ -101,14 +104,6 @@ async function serveAlone(config: Config, flags: ServiceFlags, url: string, open
   await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null }, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);
-}
-
-function progressOf({ json }: ServiceFlags) {
-  const show = liveProgress();
-  const onProgress = (event: ProgressEvent): void => {
-    if (!json || event.type === "note") show(event);
-  };
-  return { onProgress, note: (text: string): void => onProgress({ type: "note", text }) };
 }
 
 /** Says where it listens: on the terminal, and in service.json for this user alone. */

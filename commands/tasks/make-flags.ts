@@ -1,4 +1,5 @@
 /** What the verbs that make tasks share: how tests are run, where tasks go, and what is said at the end. */
+import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
@@ -89,7 +90,7 @@ export function tellMade(out: string, tried: TriedFix[], passedOver: Record<stri
     );
     for (const [reason, all] of reasons) say(`  ${all.length} dropped: ${reason}`);
     for (const [reason, count] of Object.entries(passedOver)) if (count > 0) say(`  ${count} passed over: ${reason}`);
-    say(`\n${out}: \`alidade check ${out}\` proves the tasks; out/tried.json says why others are none`);
+    say(`\n${out}: \`alidade check ${out}\` proves the tasks; ${join(out, "tried.json")} says why others are none`);
   }
   if (kept.length === 0) terminal().exitCode = 1;
 }

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, request as httpRequest } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson, tryJson } from "../../schema/read-json.ts";
 import { refusal } from "./refusal.ts";
 import { retryAfterSeconds } from "./retry-after.ts";
 import { StreamedResponse } from "./streamed-response.ts";
@@ -181,11 +181,3 @@ const ErrorBody = z.looseObject({
   message: z.string().optional(),
   detail: z.unknown().optional(),
 });
-
-function tryJson(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,7 +1,6 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
-import { readJson } from "../../schema/read-json.ts";
-import type { Task } from "../../schema/task.ts";
 import type { HeardNode, NodeReport } from "../control-state.ts";
+import { toClaim, toHeardNode, toNodeState } from "../from-rows.ts";
 import {
   type AttemptName,
   beatSeconds,
@@ -13,11 +12,10 @@ import {
   type NodeState,
   type Orders,
 } from "../ledger.ts";
-import type { AttemptResult, SetSpec } from "../records.ts";
+import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { groupId, nodesDied } from "../result-row.ts";
+import { nodesDied } from "../result-row.ts";
 import { endRollouts } from "./end-rollouts.ts";
-import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { shareSlots } from "./share-slots.ts";
 import { lock, now } from "./tables.ts";
@@ -116,22 +114,6 @@ async function claimOf(db: Transaction, { node }: Lease, set: string, count: num
   return rows.toSorted((one, other) => Number(one.place) - Number(other.place)).map(toClaim);
 }
 
-function toClaim(row: PgRow): Claim {
-  return {
-    rollout_id: String(row.id),
-    attempt: Number(row.attempt),
-    set_id: String(row.set_id),
-    spec: readJson(String(row.spec)) as SetSpec,
-    group_key: String(row.group_key),
-    group_id: groupId(String(row.set_id), Number(row.number)),
-    group_size: Number(row.size),
-    index: Number(row.sample_index),
-    task: readJson(String(row.task)) as Task,
-    task_hash: String(row.task_hash),
-    failures: Number(row.failures),
-  };
-}
-
 export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, failed: boolean): Promise<"queued" | "fenced"> {
   const changed = await db.run(
     `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, failures = failures + $3
@@ -177,13 +159,7 @@ export async function nodes(db: Transaction): Promise<NodeState[]> {
     `SELECT *, until - ${now} AS lease_ms, (SELECT count(*) FROM rollouts WHERE node = name AND state = 'running') AS running
      FROM nodes ORDER BY name`,
   );
-  return rows.map(({ name, slots, running, is_draining, lease_ms }) => ({
-    name: String(name),
-    slots: Number(slots),
-    running: Number(running),
-    is_draining: is_draining === true,
-    lease_ms: Number(lease_ms),
-  }));
+  return rows.map(toNodeState);
 }
 
 export async function saveReport(db: Transaction, { node, epoch }: Lease, report: NodeReport): Promise<void> {
@@ -191,10 +167,7 @@ export async function saveReport(db: Transaction, { node, epoch }: Lease, report
 }
 
 export async function reports(db: Transaction): Promise<HeardNode[]> {
-  return (await db.all("SELECT name, report FROM nodes ORDER BY name")).map(({ name, report }) => ({
-    node: String(name),
-    report: report === null ? null : (readJson(String(report)) as NodeReport),
-  }));
+  return (await db.all("SELECT name, report FROM nodes ORDER BY name")).map(toHeardNode);
 }
 
 export async function drainNode(db: Transaction, name: string): Promise<void> {

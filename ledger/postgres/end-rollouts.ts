@@ -1,7 +1,7 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. Inside the caller's transaction. */
+import type { DatabaseRow } from "../from-rows.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, toResultRow } from "../result-row.ts";
-import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { now, ownXid } from "./tables.ts";
 
@@ -29,9 +29,9 @@ export async function endRollouts(db: Transaction, { ids, attempt, state, result
   return ended.length;
 }
 
-const byPlace = (one: PgRow, other: PgRow): number => Number(one.place) - Number(other.place);
+const byPlace = (one: DatabaseRow, other: DatabaseRow): number => Number(one.place) - Number(other.place);
 
-async function addRows(db: Transaction, ended: PgRow[], state: ResultRow["state"], result: AttemptResult): Promise<void> {
+async function addRows(db: Transaction, ended: DatabaseRow[], state: ResultRow["state"], result: AttemptResult): Promise<void> {
   const texts = (name: string): string[] => ended.map((row) => String(row[name]));
   await db.run(
     `INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
@@ -47,7 +47,7 @@ async function addRows(db: Transaction, ended: PgRow[], state: ResultRow["state"
   );
 }
 
-function toEnded(row: PgRow): EndedRollout {
+function toEnded(row: DatabaseRow): EndedRollout {
   return {
     id: String(row.id),
     set_id: String(row.set_id),
@@ -61,7 +61,7 @@ function toEnded(row: PgRow): EndedRollout {
   };
 }
 
-function groupsOf(ended: PgRow[]): [set: string, key: string, count: number][] {
+function groupsOf(ended: DatabaseRow[]): [set: string, key: string, count: number][] {
   const counts = new Map<string, [string, string, number]>();
   for (const { set_id, group_key } of ended) {
     const [set, key] = [String(set_id), String(group_key)];

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import type { DatabaseRow } from "../from-rows.ts";
 
 /** The release that the tests run with. */
 export const pgPackage = "pg@8.23.1";
@@ -10,8 +11,7 @@ export const pgPackage = "pg@8.23.1";
 /** The little of pg that is used. */
 export type PgLibrary = { Pool: new (options: PgOptions) => PgPool; Client: new (options: PgOptions) => PgClient };
 export type PgOptions = Record<string, string | number | boolean>;
-export type PgRow = Record<string, string | number | boolean | null>;
-export type PgResult = { rows: PgRow[]; rowCount: number | null };
+export type PgResult = { rows: DatabaseRow[]; rowCount: number | null };
 export type PgClient = {
   connect(): Promise<unknown>;
   query(sql: string, values?: unknown[]): Promise<PgResult>;

@@ -3,15 +3,16 @@
  * COMMITTED; what must not change meanwhile is locked by its statements, and a deadlock is begun again.
  */
 import { AlidadeError, messageOf } from "../../errors.ts";
+import type { DatabaseRow } from "../from-rows.ts";
 import type { PostgresAddress } from "./address.ts";
-import type { PgLibrary, PgPool, PgPoolClient, PgRow } from "./pg-library.ts";
+import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
 
 type Value = string | number | boolean | null | readonly (string | number | null)[];
 
 /** The questions of one transaction. */
 export type Transaction = {
-  all(sql: string, ...values: Value[]): Promise<PgRow[]>;
-  get(sql: string, ...values: Value[]): Promise<PgRow | undefined>;
+  all(sql: string, ...values: Value[]): Promise<DatabaseRow[]>;
+  get(sql: string, ...values: Value[]): Promise<DatabaseRow | undefined>;
   /** Returns the number of rows that it changed. */
   run(sql: string, ...values: Value[]): Promise<number>;
 };

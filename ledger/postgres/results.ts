@@ -1,10 +1,8 @@
 /** Results in their order, from a cursor on. Each function runs inside a transaction. */
-import { readJson } from "../../schema/read-json.ts";
 import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import { type DatabaseRow, toResult, toWholeGroup } from "../from-rows.ts";
 import type { WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
-import { groupId } from "../result-row.ts";
-import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { assertThere, setOf } from "./sets.ts";
 import { settledXid } from "./tables.ts";
@@ -28,11 +26,11 @@ export async function results(
     seq,
     limit,
   );
-  return settled(rows, (found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: rowOf(found) }));
+  return settled(rows, (found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: toResult(found) }));
 }
 
 /** Rows are in the order of their transactions, so those of open ones and what comes behind them are at the end. */
-function settled<T>(rows: PgRow[], read: (row: PgRow) => T): Page<T> {
+function settled<T>(rows: DatabaseRow[], read: (row: DatabaseRow) => T): Page<T> {
   const found = rows.filter(({ is_settled }) => is_settled === true);
   return { found: found.map(read), isHeld: found.length < rows.length };
 }
@@ -40,7 +38,7 @@ function settled<T>(rows: PgRow[], read: (row: PgRow) => T): Page<T> {
 export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
   await assertThere(db, { set, rollout });
   const found = await db.get("SELECT entry FROM results WHERE rollout_id = $1", rollout);
-  return found === undefined ? null : rowOf(found);
+  return found === undefined ? null : toResult(found);
 }
 
 export async function wholeGroups(db: Transaction, set: string, after: string | null, limit: number): Promise<Page<WholeGroup>> {
@@ -55,29 +53,22 @@ export async function wholeGroups(db: Transaction, set: string, after: string | 
     limit,
   );
   const rows = await rowsOfGroups(db, set, groups);
-  return settled(groups, ({ key, number, size, whole_xid, whole_seq }) => ({
-    cursor: toCursor("groups", set, Number(whole_xid), Number(whole_seq)),
-    group_key: String(key),
-    group_id: groupId(set, Number(number)),
-    group_size: Number(size),
-    rows: rows.get(String(key)) ?? [],
-  }));
+  return settled(groups, (group) => {
+    const cursor = toCursor("groups", set, Number(group.whole_xid), Number(group.whole_seq));
+    return toWholeGroup(set, group, cursor, rows.get(String(group.key)) ?? []);
+  });
 }
 
 /** By the group's key; each group's by place. */
-async function rowsOfGroups(db: Transaction, set: string, groups: PgRow[]): Promise<Map<string, ResultRow[]>> {
+async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[]): Promise<Map<string, ResultRow[]>> {
   const rows = await db.all(
     "SELECT group_key, entry FROM results WHERE set_id = $1 AND group_key = ANY ($2) ORDER BY sample_index",
     set,
     groups.map(({ key }) => String(key)),
   );
   const byKey = new Map<string, ResultRow[]>();
-  for (const found of rows) byKey.set(String(found.group_key), [...(byKey.get(String(found.group_key)) ?? []), rowOf(found)]);
+  for (const found of rows) byKey.set(String(found.group_key), [...(byKey.get(String(found.group_key)) ?? []), toResult(found)]);
   return byKey;
-}
-
-function rowOf(found: PgRow): ResultRow {
-  return readJson(String(found.entry)) as ResultRow;
 }
 
 /** Throws `request_invalid` for a cursor of another set. */

@@ -1,12 +1,11 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { canonicalJson, newId } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { type DatabaseRow, toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { endRollouts, whole } from "./end-rollouts.ts";
-import type { PgRow } from "./pg-library.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { lock, now, settledXid } from "./tables.ts";
 
@@ -27,50 +26,25 @@ export async function putSet(db: Transaction, key: string, spec: SetSpec): Promi
 }
 
 /** Throws `not_found`. */
-export async function setOf(db: Transaction, id: string): Promise<PgRow> {
+export async function setOf(db: Transaction, id: string): Promise<DatabaseRow> {
   const row = await db.get("SELECT * FROM sets WHERE id = $1", id);
   if (row === undefined) throw refusals.noSet(id);
   return row;
 }
 
-export function specOf(set: PgRow): SetSpec {
-  return readJson(String(set.spec)) as SetSpec;
-}
-
 export async function stateOf(db: Transaction, id: string): Promise<SetState> {
-  const set = await setOf(db, id);
-  const over = new Map(
-    (await db.all("SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state", id)).map(counted("state")),
-  );
-  const open = new Map(
-    (
-      await db.all(
-        `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
-        id,
-      )
-    ).map((row) => [String(row.state), { count: Number(row.n), age: Number(row.age) }]),
-  );
-  const groups = await db.get("SELECT count(*) AS n, count(whole_xid) AS whole FROM groups WHERE set_id = $1", id);
-  const failures = await db.all("SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code", id);
-  const consumers = await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id);
-  return {
-    set_id: id,
-    key: String(set.key),
-    spec: specOf(set),
-    is_drained: set.is_drained === true,
-    is_over: await isOver(db, id),
-    rollouts: {
-      queued: open.get("queued")?.count ?? 0,
-      running: open.get("running")?.count ?? 0,
-      completed: over.get("completed") ?? 0,
-      failed: over.get("failed") ?? 0,
-      cancelled: over.get("cancelled") ?? 0,
-    },
-    groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
-    oldest: { queued_ms: open.get("queued")?.age ?? null, running_ms: open.get("running")?.age ?? null },
-    failures: Object.fromEntries(failures.map(counted("code"))),
-    consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
-  };
+  return toSetState({
+    set: await setOf(db, id),
+    isOver: await isOver(db, id),
+    results: await db.all("SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state", id),
+    open: await db.all(
+      `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
+      id,
+    ),
+    groups: await db.get("SELECT count(*) AS n, count(whole_xid) AS whole FROM groups WHERE set_id = $1", id),
+    failures: await db.all("SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code", id),
+    consumers: await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id),
+  });
 }
 
 /** Rows behind a transaction that still runs are committed, and cannot be read yet. Throws `not_found`. */
@@ -85,10 +59,6 @@ export async function isOver(db: Transaction, id: string): Promise<boolean> {
   );
   return more === undefined;
 }
-
-const counted =
-  (name: string) =>
-  (row: PgRow): [string, number] => [String(row[name]), Number(row.n)];
 
 export async function allStates(db: Transaction): Promise<SetState[]> {
   const states: SetState[] = [];

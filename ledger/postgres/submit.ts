@@ -1,10 +1,11 @@
 /** Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. */
 import { hashOf } from "../../schema/ids.ts";
+import { specOf } from "../from-rows.ts";
 import type { Submitted } from "../ledger.ts";
 import type { GroupPart } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { setOf, specOf } from "./sets.ts";
+import { setOf } from "./sets.ts";
 import { lock, now } from "./tables.ts";
 
 type Group = { key: string; number: number; hash: string; part: GroupPart };

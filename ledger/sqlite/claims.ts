@@ -1,14 +1,12 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
-import { readJson } from "../../schema/read-json.ts";
-import type { Task } from "../../schema/task.ts";
 import type { HeardNode, NodeReport } from "../control-state.ts";
+import { toClaim, toHeardNode, toNodeState } from "../from-rows.ts";
 import { type AttemptName, type Claim, type Lease, leaseSeconds, mostLost, type NodeSpec, type NodeState, type Orders } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { groupId, nodesDied } from "../result-row.ts";
+import { nodesDied } from "../result-row.ts";
 import { conclude, nextNumber } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
-import { setOf, specOf } from "./sets.ts";
 
 export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
   loseAll(db, name, now);
@@ -55,7 +53,7 @@ export function claim(db: Database, lease: Lease, free: number, now: number): Cl
   const claims: Claim[] = [];
   while (claims.length < free) {
     const set = nextSet(db);
-    const rollout = set && db.get("SELECT * FROM rollouts WHERE set_id = ? AND state = 'queued' ORDER BY place LIMIT 1", set.id as string);
+    const rollout = set && db.get("SELECT id FROM rollouts WHERE set_id = ? AND state = 'queued' ORDER BY place LIMIT 1", set.id as string);
     if (!set || !rollout) break;
     db.run("UPDATE sets SET pass = pass + 1 / weight WHERE id = ?", set.id as string);
     db.run(
@@ -64,9 +62,18 @@ export function claim(db: Database, lease: Lease, free: number, now: number): Cl
       now,
       rollout.id as string,
     );
-    claims.push(toClaim(db, rollout));
+    claims.push(claimOf(db, rollout.id as string));
   }
   return claims;
+}
+
+function claimOf(db: Database, rollout: string): Claim {
+  const row = db.get(
+    `SELECT rollouts.*, number, size, task, task_hash, spec FROM rollouts
+     JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key JOIN sets ON sets.id = rollouts.set_id WHERE rollouts.id = ?`,
+    rollout,
+  );
+  return toClaim(row as TableRow);
 }
 
 /** The highest priority first; among equals the set that has had least for its weight. */
@@ -75,28 +82,6 @@ function nextSet(db: Database): TableRow | undefined {
     `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'queued')
      ORDER BY priority DESC, pass, created, id LIMIT 1`,
   );
-}
-
-function toClaim(db: Database, rollout: TableRow): Claim {
-  const set = setOf(db, String(rollout.set_id));
-  const group = db.get(
-    "SELECT * FROM groups WHERE set_id = ? AND key = ?",
-    rollout.set_id as string,
-    rollout.group_key as string,
-  ) as TableRow;
-  return {
-    rollout_id: String(rollout.id),
-    attempt: Number(rollout.attempt) + 1,
-    set_id: String(set.id),
-    spec: specOf(set),
-    group_key: String(group.key),
-    group_id: groupId(String(set.id), Number(group.number)),
-    group_size: Number(group.size),
-    index: Number(rollout.sample_index),
-    task: readJson(String(group.task)) as Task,
-    task_hash: String(group.task_hash),
-    failures: Number(rollout.failures),
-  };
 }
 
 export function release(db: Database, name: AttemptName, failed: boolean, now: number): "queued" | "fenced" {
@@ -136,16 +121,13 @@ export function expire(db: Database, now: number): string[] {
 }
 
 export function nodes(db: Database, now: number): NodeState[] {
-  const rows = db.all(
-    "SELECT *, (SELECT count(*) FROM rollouts WHERE node = name AND state = 'running') AS running FROM nodes ORDER BY name",
-  );
-  return rows.map(({ name, slots, running, is_draining, until }) => ({
-    name: String(name),
-    slots: Number(slots),
-    running: Number(running),
-    is_draining: is_draining === 1,
-    lease_ms: Number(until) - now,
-  }));
+  return db
+    .all(
+      `SELECT *, until - ? AS lease_ms, (SELECT count(*) FROM rollouts WHERE node = name AND state = 'running') AS running
+       FROM nodes ORDER BY name`,
+      now,
+    )
+    .map(toNodeState);
 }
 
 export function saveReport(db: Database, { node, epoch }: Lease, report: NodeReport): void {
@@ -153,10 +135,7 @@ export function saveReport(db: Database, { node, epoch }: Lease, report: NodeRep
 }
 
 export function reports(db: Database): HeardNode[] {
-  return db.all("SELECT name, report FROM nodes ORDER BY name").map(({ name, report }) => ({
-    node: String(name),
-    report: report === null ? null : (readJson(String(report)) as NodeReport),
-  }));
+  return db.all("SELECT name, report FROM nodes ORDER BY name").map(toHeardNode);
 }
 
 export function drainNode(db: Database, name: string): void {

@@ -1,6 +1,6 @@
 /** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { canonicalJson, hashOf, newId } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { specOf, toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
 import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
@@ -35,40 +35,20 @@ export function setOf(db: Database, id: string): TableRow {
   return row;
 }
 
-export function specOf(set: TableRow): SetSpec {
-  return readJson(String(set.spec)) as SetSpec;
-}
-
 export function stateOf(db: Database, id: string, now: number): SetState {
-  const set = setOf(db, id);
-  const over = new Map(db.all("SELECT state, count(*) AS n FROM results WHERE set_id = ? GROUP BY state", id).map(count("state")));
-  const open = new Map(
-    db
-      .all("SELECT state, count(*) AS n, min(since) AS since FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state", id)
-      .map((row) => [String(row.state), { count: Number(row.n), age: now - Number(row.since) }]),
-  );
-  const groups = db.get("SELECT count(*) AS n, count(whole) AS whole FROM groups WHERE set_id = ?", id);
-  const failures = db.all("SELECT code, count(*) AS n FROM results WHERE set_id = ? AND code IS NOT NULL GROUP BY code", id);
-  return {
-    set_id: id,
-    key: String(set.key),
-    spec: specOf(set),
-    is_drained: set.is_drained === 1,
-    is_over: isOver(db, id),
-    rollouts: {
-      queued: open.get("queued")?.count ?? 0,
-      running: open.get("running")?.count ?? 0,
-      completed: over.get("completed") ?? 0,
-      failed: over.get("failed") ?? 0,
-      cancelled: over.get("cancelled") ?? 0,
-    },
-    groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
-    oldest: { queued_ms: open.get("queued")?.age ?? null, running_ms: open.get("running")?.age ?? null },
-    failures: Object.fromEntries(failures.map(count("code"))),
-    consumers: Object.fromEntries(
-      db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id).map(({ name, cursor }) => [String(name), String(cursor)]),
+  return toSetState({
+    set: setOf(db, id),
+    isOver: isOver(db, id),
+    results: db.all("SELECT state, count(*) AS n FROM results WHERE set_id = ? GROUP BY state", id),
+    open: db.all(
+      "SELECT state, count(*) AS n, ? - min(since) AS age FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state",
+      now,
+      id,
     ),
-  };
+    groups: db.get("SELECT count(*) AS n, count(whole) AS whole FROM groups WHERE set_id = ?", id),
+    failures: db.all("SELECT code, count(*) AS n FROM results WHERE set_id = ? AND code IS NOT NULL GROUP BY code", id),
+    consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
+  });
 }
 
 /** Throws `not_found`. */
@@ -77,10 +57,6 @@ export function isOver(db: Database, id: string): boolean {
     db.get(`SELECT 1 FROM rollouts WHERE set_id = ? AND state = '${state}' LIMIT 1`, id) !== undefined;
   return setOf(db, id).is_drained === 1 && !isOpen("queued") && !isOpen("running");
 }
-
-const count =
-  (name: string) =>
-  (row: TableRow): [string, number] => [String(row[name]), Number(row.n)];
 
 export function submit(db: Database, id: string, parts: readonly GroupPart[], now: number): Submitted {
   const set = setOf(db, id);

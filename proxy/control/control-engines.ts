@@ -5,14 +5,8 @@ import { AlidadeError } from "../../errors.ts";
 import { Policy } from "../../schema/session-log.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { Controlled } from "./controlled.ts";
+import { engineVersion, PauseBody, PolicyBody, Seconds, weightsVersion } from "./fence-bodies.ts";
 import { defineRoute, type ListenerRoute, nothing } from "./route.ts";
-
-/** A day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
-const maxSeconds = 86_400;
-
-const engineVersion = z.string().optional().describe("the engine's own name of these weights, where it is another");
-
-const version = z.string().min(1, "give the trainer's name for the weights");
 
 const AddEngine = z.strictObject({
   name: z
@@ -27,7 +21,7 @@ const AddEngine = z.strictObject({
   kind: z.string().default("vllm"),
   api_key_env: z.string().optional().describe("name of the proxy's variable that holds the server's key"),
   models: z.array(z.string()).min(1).optional().describe("globs of the model names that it is for"),
-  policy: Policy.extend({ version }).nullable().default(null),
+  policy: Policy.extend({ version: weightsVersion }).nullable().default(null),
   engine_version: engineVersion,
   purpose: z
     .enum(["train", "eval", "live", "judge"])
@@ -38,23 +32,9 @@ const AddEngine = z.strictObject({
   replace: z.boolean().default(false).describe("takes the place of the engine of this name, which ends what it has begun"),
 });
 
-const Seconds = z.number().min(0).max(maxSeconds);
-const Names = z.array(z.string()).min(1);
 const Drain = z.strictObject({ timeout_seconds: Seconds.default(0) });
 /** Like any other query, words beside it are no fault. */
 const Removal = z.object({ force: z.string().optional().describe("`true`: also while it has calls") });
-const Pause = z.strictObject({
-  engines: Names.optional(),
-  mode: z.enum(["drain", "hold", "abort"]).default("drain"),
-  timeout_seconds: Seconds.default(60),
-});
-const SetPolicy = Policy.extend({
-  version,
-  step: Policy.shape.step.default(null),
-  fence: z.string().optional(),
-  engines: Names.optional(),
-  engine_version: engineVersion,
-});
 const Resume = z.strictObject({ fence: z.string() });
 
 export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
@@ -104,7 +84,7 @@ export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
       method: "post",
       path: "/pause",
       title: "Shuts the gate of the engines, and answers `{fence, drained, running, held}`",
-      body: Pause,
+      body: PauseBody,
       handle: ({ body: { engines, mode, timeout_seconds }, signal }) =>
         fences.pause({ engines, mode, timeoutSeconds: timeout_seconds, signal }),
     }),
@@ -112,7 +92,7 @@ export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
       method: "put",
       path: "/policy",
       title: "Names the weights; a 409 where an engine says that it serves others",
-      body: SetPolicy,
+      body: PolicyBody,
       handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
         fences.setPolicy({ fence, engines, policy, engineVersion: engine_version, signal }),
     }),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { RewardComponent } from "../../schema/reward-component.ts";
 import { NewSession } from "../../schema/session-spec.ts";
-import { type MetricFamily, prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
+import { gauge, type MetricFamily, prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
 import type { Session } from "../session/session.ts";
 import type { Controlled } from "./controlled.ts";
 import { engineMetrics } from "./engine-metrics.ts";
@@ -108,12 +108,6 @@ function health(proxy: Controlled) {
 }
 
 function metricsOf({ pool, fences, sessions }: Controlled): MetricFamily[] {
-  const gauge = (name: string, help: string, value: number): MetricFamily => ({
-    name,
-    type: "gauge",
-    help,
-    samples: [{ labels: {}, value }],
-  });
   return [
     gauge("alidade_sessions", "Sessions that the proxy has open or sealed.", sessions.all().length),
     gauge("alidade_waiting_calls", "Calls that wait at a shut gate.", pool.waiting),

@@ -5,9 +5,9 @@ import { SharedWork } from "../../host/shared-work.ts";
 import { newId } from "../../schema/ids.ts";
 import type { Policy } from "../../schema/session-log.ts";
 import type { Purpose } from "../../schema/session-spec.ts";
+import { toMatch } from "../../schema/to-match.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { checkPolicy, type NamedWeights } from "./engine-word.ts";
-import { globMatches } from "./routes.ts";
 
 /** An engine as it is handed to the proxy. */
 export type EngineSpec = {
@@ -97,7 +97,7 @@ export class EngineSlot {
   }
 
   takes(model: string): boolean {
-    return this.models === null || this.models.some((glob) => globMatches(glob, model));
+    return this.models === null || this.models.some((glob) => toMatch(glob)(model));
   }
 
   serves(model: string): boolean {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { Policy } from "../../schema/session-log.ts";
 import { RequestClass } from "../../schema/session-spec.ts";
+import { toMatch } from "../../schema/to-match.ts";
 
 const Names = z.union([z.string(), z.array(z.string()).min(1)]);
 
@@ -9,7 +10,7 @@ export const EngineRoute = z.strictObject({
   model: Names.optional().describe("globs of the model name that the harness asked for"),
   agent: Names.optional().describe("globs of the agent: `main`, or the harness's own id of a sub-agent"),
   request_class: Names.refine(
-    (globs) => [globs].flat().every((glob) => RequestClass.options.some((name) => globMatches(glob, name))),
+    (globs) => [globs].flat().every((glob) => RequestClass.options.some((name) => toMatch(glob)(name))),
     `expected a kind of call: ${RequestClass.options.join(", ")}`,
   )
     .optional()
@@ -30,26 +31,11 @@ export type RouteQuestion = { model: string; agent: string; request_class: Reque
 
 export function routeFor(routes: readonly EngineRoute[], question: RouteQuestion): EngineRoute | null {
   const holds = (globs: string | string[] | undefined, value: string): boolean =>
-    globs === undefined || [globs].flat().some((glob) => globMatches(glob, value));
+    globs === undefined || [globs].flat().some((glob) => toMatch(glob)(value));
   return (
     routes.find(
       (route) =>
         holds(route.model, question.model) && holds(route.agent, question.agent) && holds(route.request_class, question.request_class),
     ) ?? null
   );
-}
-
-/** `*` stands for any run of characters. Not a regular expression: the glob comes from a file, and the name from an untrusted client. */
-export function globMatches(glob: string, text: string): boolean {
-  const [first = "", ...rest] = glob.split("*");
-  if (rest.length === 0) return glob === text;
-  if (!text.startsWith(first)) return false;
-  const last = rest.pop() ?? "";
-  let at = first.length;
-  for (const piece of rest) {
-    const found = text.indexOf(piece, at);
-    if (found < 0) return false;
-    at = found + piece.length;
-  }
-  return text.length - last.length >= at && text.endsWith(last);
 }

@@ -8,9 +8,9 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIPv6 } from "node:net";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import { toMatch } from "../../schema/to-match.ts";
 import { checkedAddresses, type Network } from "../../wire/network.ts";
 import { isPublicAddress } from "../../wire/public-address.ts";
-import { globMatches } from "../pool/routes.ts";
 import { imageOutside } from "./sandboxed-request.ts";
 
 /** What an image may weigh at the vendors' own APIs, or more. */
@@ -53,7 +53,7 @@ function allowed(text: string, origins: readonly string[]): URL {
   const url = URL.parse(text);
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) throw new Error(`"${text.slice(0, 200)}" is no http(s) address`);
   if (url.username || url.password) throw new Error("an address with a password is not fetched");
-  if (!origins.some((origin) => globMatches(origin, url.origin))) throw new Error(`the origin ${url.origin} is not in fetch_images`);
+  if (!origins.some((origin) => toMatch(origin)(url.origin))) throw new Error(`the origin ${url.origin} is not in fetch_images`);
   return url;
 }
 

@@ -6,7 +6,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { cacheRoot } from "../../host/cache-folder.ts";
 import { AdmissionRecord } from "../../schema/admission.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { tryJson } from "../../schema/read-json.ts";
 
 export function admissionFile(taskHash: string): string {
   return join(cacheRoot(), "admissions", `${taskHash}.json`);
@@ -16,16 +16,8 @@ export function admissionFile(taskHash: string): string {
 export async function readAdmission(taskHash: string, version: string): Promise<AdmissionRecord | null> {
   const text = await readFile(admissionFile(taskHash), "utf8").catch(() => null);
   if (text === null) return null;
-  const record = AdmissionRecord.safeParse(parsed(text)).data;
+  const record = AdmissionRecord.safeParse(tryJson(text)).data;
   return record?.task_hash === taskHash && record.version === version ? record : null;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return null;
-  }
 }
 
 /** Returns the file. Another process may write the same one: a reader sees the one or the other, and no half. */

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { cacheRoot } from "../../host/cache-folder.ts";
 import { currentOwner, hostId, isOwnerAlive } from "../../host/owner.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { tryJson } from "../../schema/read-json.ts";
 
 const ImageUse = z.strictObject({
   /** Milliseconds since 1970. */
@@ -49,14 +49,6 @@ export async function usesOf(id: string): Promise<ImageUse[]> {
       const use = ImageUse.safeParse(tryJson(line));
       return use.success ? [use.data] : [];
     });
-}
-
-function tryJson(line: string): unknown {
-  try {
-    return readJson(line);
-  } catch {
-    return null;
-  }
 }
 
 /** Once the image is removed. */

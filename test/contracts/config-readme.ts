@@ -3,11 +3,13 @@
  *
  *     node test/contracts/config-readme.ts      writes it; config-readme.test.ts says when that is due
  */
+
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { configSchema, scalarPaths } from "../../config.ts";
 import { SessionOptions } from "../../schema/session-spec.ts";
+import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/configuration.md", import.meta.url));
 
@@ -68,7 +70,5 @@ function rowOf(key: string, node: Node, variables: ReadonlySet<string>): string 
     `${values}${node.description}`,
   ]);
 }
-
-const row = (cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 
 if (import.meta.main) await writeFile(path, configReadme());

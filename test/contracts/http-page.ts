@@ -3,6 +3,7 @@
  *
  *     node test/contracts/http-page.ts      writes it; http-page.test.ts says when that is due
  */
+
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { engineRoutes } from "../../proxy/control/control-engines.ts";
@@ -15,6 +16,7 @@ import { operatorRoutes } from "../../service/operator-routes.ts";
 import { resultRoutes } from "../../service/result-routes.ts";
 import type { ServiceParts } from "../../service/service-parts.ts";
 import { setRoutes } from "../../service/set-routes.ts";
+import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/http.md", import.meta.url));
 
@@ -94,6 +96,5 @@ function typeOf(schema: JsonSchema): string {
 
 const listed = (type: string): string => (type.includes(" | ") ? `(${type})` : type);
 const code = (text: string): string => `\`${text}\``;
-const row = (cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 
 if (import.meta.main) await writeFile(path, httpPage());

@@ -3,6 +3,7 @@
  *
  *     node test/contracts/reasons-page.ts      writes it; reasons-page.test.ts says when that is due
  */
+
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { errorCodes } from "../../errors.ts";
@@ -10,6 +11,7 @@ import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../
 import { groupReasons, maskReasons, rolloutReasons } from "../../schema/reasons/left-out.ts";
 import type { Meaning } from "../../schema/reasons/meaning.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../schema/reasons/untrained.ts";
+import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/reasons.md", import.meta.url));
 
@@ -82,7 +84,5 @@ function table(meanings: Record<string, Meaning>): string[] {
   const rows = Object.entries(meanings).map(([word, { what, cure }]) => row([`\`${word}\``, what, cure ?? "nothing is to be done"]));
   return [row(["word", "what it means", "what to do"]), row(["---", "---", "---"]), ...rows, ""];
 }
-
-const row = (cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 
 if (import.meta.main) await writeFile(path, reasonsPage());

@@ -13,3 +13,17 @@ make_environment() {
   # --no-deps: what the wheels ask for is contradictory, or gigabytes that nobody calls; the pins name all that is needed.
   "$place/tools/bin/uv" pip install --quiet --python "$place/venv" --no-deps --requirement "$requirements" >&2
 }
+
+# install_pinned NAME: a Python 3.11 with requirements.txt below ~/.cache/alidade/NAME/<hash of the pins> (ALIDADE_CACHE moves it);
+# prints the folder. place.ts makes the same name.
+install_pinned() {
+  local place=${ALIDADE_CACHE:-$HOME/.cache/alidade}/$1/$(sha256sum requirements.txt | cut -c1-12)
+  mkdir -p "$place"
+  exec 9>"$place/lock"
+  flock 9
+  if [ ! -f "$place/ready" ]; then
+    make_environment "$place" 3.11 requirements.txt
+    touch "$place/ready"
+  fi
+  echo "$place"
+}

@@ -10,10 +10,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
-import { loadPg, type PgRow } from "../../../ledger/postgres/pg-library.ts";
+import type { DatabaseRow } from "../../../ledger/from-rows.ts";
+import { loadPg } from "../../../ledger/postgres/pg-library.ts";
 import { until } from "./until.ts";
 
-/** `nobody`, for root: Postgres refuses to run as root. */
+/** Postgres refuses to run as root: there its user is the one of uid 65534. */
 const unprivileged = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
 /** The folder of its programs: Debian's of the newest version, or that of the path. */
@@ -55,7 +56,7 @@ export class Postgres implements AsyncDisposable {
   }
 
   /** One question of the test's own, in the schema. */
-  async ask(schema: string, sql: string, values: unknown[] = []): Promise<PgRow[]> {
+  async ask(schema: string, sql: string, values: unknown[] = []): Promise<DatabaseRow[]> {
     const { Client } = await loadPg();
     const client = new Client({ host: this.folder, user: "alidade", database: "postgres", options: `-c search_path=${schema}` });
     client.on("error", () => undefined);
@@ -137,7 +138,7 @@ export class PostgresPlace {
     return (await this.#postgres()).url(this.#schema);
   }
 
-  async ask(sql: string, values: unknown[] = []): Promise<PgRow[]> {
+  async ask(sql: string, values: unknown[] = []): Promise<DatabaseRow[]> {
     return (await this.#postgres()).ask(this.#schema, sql, values);
   }
 

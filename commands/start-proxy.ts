@@ -1,0 +1,28 @@
+/** The proxy that a run file asks for. */
+import type { Config } from "../config.ts";
+import { assertServed, type EngineSpec, HarnessProxy } from "../proxy/index.ts";
+import { DiskStore } from "../store/index.ts";
+import { version } from "../version.ts";
+
+/** `sessions`: the folder of the logs. Throws where it cannot serve the model, or where an engine cannot be trained from and the purpose is training. */
+export async function startProxy(
+  config: Config,
+  { engines, sessions, signal }: { engines: EngineSpec[]; sessions: string; signal: AbortSignal },
+): Promise<HarnessProxy> {
+  await using scope = new AsyncDisposableStack();
+  const proxy = scope.use(
+    await HarnessProxy.start({
+      engines,
+      routes: config.routes,
+      pauseWaitSeconds: config.pause_wait_seconds,
+      bounds: config.bounds,
+      store: new DiskStore(sessions),
+      version,
+      signal,
+    }),
+  );
+  assertServed(proxy.pool.slots, config.routes, config.model);
+  if (config.purpose === "train") proxy.assertTrainable();
+  scope.move();
+  return proxy;
+}

@@ -1,0 +1,96 @@
+/** What the rows of a database say, whichever database it is. A statement gives its columns the names that are read here. */
+import { readJson } from "../schema/read-json.ts";
+import type { Task } from "../schema/task.ts";
+import type { HeardNode, NodeReport } from "./control-state.ts";
+import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
+import type { ResultRow, SetSpec } from "./records.ts";
+import { groupId } from "./result-row.ts";
+
+/** sqlite says 0 and 1 where Postgres says false and true. */
+export type DatabaseRow = Record<string, string | number | boolean | null>;
+
+export function specOf({ spec }: DatabaseRow): SetSpec {
+  return readJson(String(spec)) as SetSpec;
+}
+
+/** Of a rollout with its group and its set. */
+export function toClaim(row: DatabaseRow): Claim {
+  return {
+    rollout_id: String(row.id),
+    attempt: Number(row.attempt),
+    set_id: String(row.set_id),
+    spec: specOf(row),
+    group_key: String(row.group_key),
+    group_id: groupId(String(row.set_id), Number(row.number)),
+    group_size: Number(row.size),
+    index: Number(row.sample_index),
+    task: readJson(String(row.task)) as Task,
+    task_hash: String(row.task_hash),
+    failures: Number(row.failures),
+  };
+}
+
+export function toResult({ entry }: DatabaseRow): ResultRow {
+  return readJson(String(entry)) as ResultRow;
+}
+
+export function toWholeGroup(set: string, { key, number, size }: DatabaseRow, cursor: string, rows: ResultRow[]): WholeGroup {
+  return { cursor, group_key: String(key), group_id: groupId(set, Number(number)), group_size: Number(size), rows };
+}
+
+export function toNodeState({ name, slots, running, is_draining, lease_ms }: DatabaseRow): NodeState {
+  return {
+    name: String(name),
+    slots: Number(slots),
+    running: Number(running),
+    is_draining: Boolean(is_draining),
+    lease_ms: Number(lease_ms),
+  };
+}
+
+export function toHeardNode({ name, report }: DatabaseRow): HeardNode {
+  return { node: String(name), report: report === null ? null : (readJson(String(report)) as NodeReport) };
+}
+
+export type SetRows = {
+  set: DatabaseRow;
+  isOver: boolean;
+  /** `state`, `n`. */
+  results: DatabaseRow[];
+  /** Rollouts that are not over: `state`, `n`, and the `age` of the oldest in ms. */
+  open: DatabaseRow[];
+  /** `n`, and how many are `whole`. */
+  groups: DatabaseRow | undefined;
+  /** `code`, `n`. */
+  failures: DatabaseRow[];
+  /** `name`, `cursor`. */
+  consumers: DatabaseRow[];
+};
+
+export function toSetState({ set, isOver, results, open, groups, failures, consumers }: SetRows): SetState {
+  const over = new Map(results.map(counted("state")));
+  const waiting = new Map(open.map(counted("state")));
+  const ages = new Map(open.map(({ state, age }) => [String(state), Number(age)]));
+  return {
+    set_id: String(set.id),
+    key: String(set.key),
+    spec: specOf(set),
+    is_drained: Boolean(set.is_drained),
+    is_over: isOver,
+    rollouts: {
+      queued: waiting.get("queued") ?? 0,
+      running: waiting.get("running") ?? 0,
+      completed: over.get("completed") ?? 0,
+      failed: over.get("failed") ?? 0,
+      cancelled: over.get("cancelled") ?? 0,
+    },
+    groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
+    oldest: { queued_ms: ages.get("queued") ?? null, running_ms: ages.get("running") ?? null },
+    failures: Object.fromEntries(failures.map(counted("code"))),
+    consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
+  };
+}
+
+const counted =
+  (name: string) =>
+  (row: DatabaseRow): [string, number] => [String(row[name]), Number(row.n)];
