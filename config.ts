@@ -86,6 +86,13 @@ export const Config = z.strictObject({
     .describe("a call waits so long for the end of a weight update before it is told to try again"),
   host: z.string().min(1).default("127.0.0.1").describe("address on which `serve` listens for harnesses"),
   port: z.number().int().min(0).max(65535).default(4000).describe("port on which `serve` listens for harnesses; 0 takes a free one"),
+  tls: z
+    .strictObject({
+      cert: z.string().min(1).optional().describe("PEM file: the certificate, with those between it and its root behind it"),
+      key: z.string().min(1).optional().describe("PEM file: its private key, without a passphrase"),
+    })
+    .prefault({})
+    .describe("`serve` and `service` listen with HTTPS by this pair; it is read when they start"),
   control_port: z.number().int().min(0).max(65535).default(4001).describe("port of the control listener, on loopback; 0 takes a free one"),
   control_token_env: z
     .string()
@@ -258,9 +265,9 @@ export async function loadConfig(options: {
   env?: Record<string, string | undefined>;
   overrides?: Record<string, unknown>;
 }): Promise<Config> {
-  const file = options.file === undefined ? {} : withPlugInsFrom(dirname(resolve(options.file)), await readConfigFile(options.file));
+  const file = options.file === undefined ? {} : withFilesFrom(dirname(resolve(options.file)), await readConfigFile(options.file));
   const said = [fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
-  const layers = [file, ...said.map((layer) => withPlugInsFrom(process.cwd(), layer))];
+  const layers = [file, ...said.map((layer) => withFilesFrom(process.cwd(), layer))];
   const merged = withSharedEngine(layers.reduce(mergeLayer, options.defaults ?? {}));
   const result = Config.safeParse(merged);
   if (result.success) return result.data;
@@ -334,16 +341,16 @@ function toScalar(text: string): unknown {
   return text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
-/** Files of plug-ins that a layer names are relative to its folder, wherever they are loaded later. */
-function withPlugInsFrom(folder: string, layer: Record<string, unknown>): Record<string, unknown> {
+/** Files of plug-ins and of TLS that a layer names are relative to its folder, wherever they are loaded later. */
+function withFilesFrom(folder: string, layer: Record<string, unknown>): Record<string, unknown> {
   const absolute = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(absolute);
     return typeof value === "string" ? fromFolder(value, folder) : value;
   };
+  const pathFrom = (path: unknown): unknown => (typeof path === "string" && path !== "" ? resolve(folder, path) : path);
   const withKind = (engine: unknown): unknown =>
     isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
-  const { engine, engines } = layer;
-  const { harness } = layer;
+  const { engine, engines, harness, tls } = layer;
   const own = ["harness", "sandbox", "graders", "task_formats"].filter((key) => Object.hasOwn(layer, key));
   return {
     ...layer,
@@ -351,6 +358,7 @@ function withPlugInsFrom(folder: string, layer: Record<string, unknown>): Record
     ...(isPlain(harness) && {
       harness: { ...harness, folder: typeof harness.folder === "string" ? resolve(folder, harness.folder) : folder },
     }),
+    ...(isPlain(tls) && { tls: Object.fromEntries(Object.entries(tls).map(([name, path]) => [name, pathFrom(path)])) }),
     ...(engine === undefined ? {} : { engine: withKind(engine) }),
     ...(engines === undefined ? {} : { engines: Array.isArray(engines) ? engines.map(withKind) : engines }),
   };

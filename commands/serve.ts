@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { loadConfig, sessionOptionsOf } from "../config.ts";
-import { HarnessProxy, strayRoutes } from "../proxy/index.ts";
+import { HarnessProxy, readTlsFiles, strayRoutes } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newKey } from "../schema/ids.ts";
 import { DiskStore } from "../store/index.ts";
@@ -10,6 +10,7 @@ import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
+import { addTlsFlags, type TlsFlags, tlsOf } from "./flags/tls-flags.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
@@ -19,7 +20,7 @@ import { terminal } from "./terminal.ts";
 const defaults = { purpose: "live" } as const;
 
 export function serve(program: Command): void {
-  addSessionFlags(addEngineFlags(program.command("serve")), { defaults })
+  addSessionFlags(addTlsFlags(addEngineFlags(program.command("serve"))), { defaults })
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
     )
@@ -44,11 +45,13 @@ export function serve(program: Command): void {
           host: flags.host,
           port: flags.port,
           control_port: flags.controlPort,
+          ...tlsOf(flags),
           out: flags.out,
           ...sessionOptionsGiven(flags),
         },
       });
       sayUnknownVariables(config);
+      const tls = await readTlsFiles(config.tls);
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
       await using opened = await openEngines(config, signal);
@@ -63,6 +66,7 @@ export function serve(program: Command): void {
         version,
         host: config.host,
         port: config.port,
+        tls,
         controlToken,
         controlPort: config.control_port,
         rebuild: true,
@@ -102,7 +106,8 @@ export function serve(program: Command): void {
 }
 
 type ServeFlags = SessionFlags &
-  EngineFlags & {
+  EngineFlags &
+  TlsFlags & {
     config?: string;
     host?: string;
     port?: number;

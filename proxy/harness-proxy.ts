@@ -20,6 +20,7 @@ import { ControlListener } from "./control/control-listener.ts";
 import type { Controlled } from "./control/controlled.ts";
 import { Bounds } from "./http/bounds.ts";
 import { type ClientTimeouts, HarnessListener } from "./http/harness-listener.ts";
+import type { TlsPair } from "./http/tls-files.ts";
 import { EnginePool } from "./pool/engine-pool.ts";
 import { assertTrainable, type EngineSpec } from "./pool/engine-slot.ts";
 import type { EngineRoute } from "./pool/routes.ts";
@@ -42,6 +43,8 @@ export type ProxyOptions = {
   host?: string;
   /** 0 takes a free one. */
   port?: number;
+  /** The harnesses' listener speaks HTTPS then; the control listener stays on loopback without. */
+  tls?: TlsPair | undefined;
   /** Token of the control listener; none: there is no such listener. */
   controlToken?: string | null;
   controlPort?: number;
@@ -90,6 +93,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
       { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, onError },
       Bounds.parse(options.bounds ?? {}),
       options.clientTimeouts,
+      options.tls,
     );
   }
 

@@ -1,6 +1,7 @@
 export { neutralSampling } from "./calls/admit.ts";
 export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { Bounds } from "./http/bounds.ts";
+export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
 export type { EngineState } from "./pool/canary.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";

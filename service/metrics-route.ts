@@ -19,7 +19,7 @@ export function metricsRoute({ ledger, engines }: ServiceParts): ServiceRoute {
   return defineRoute({
     method: "get",
     path: "/metrics",
-    role: "read",
+    roles: ["read"],
     title: "Figures of sets, nodes and engines in Prometheus's text format",
     answers: [prometheusType],
     handle: async ({ signal }) => new Response(await looks.join(signal, look), { headers: { "content-type": prometheusType } }),

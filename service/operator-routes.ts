@@ -20,7 +20,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
     defineRoute({
       method: "post",
       path: "/control/pause",
-      role: "control",
+      roles: ["control"],
       title: "Shuts the gate of the engines at all nodes; answers when the running calls have ended (drain, abort), at once for hold",
       body: ServicePause,
       handle: ({ body, signal }) => control.pause(body, signal),
@@ -28,7 +28,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
     defineRoute({
       method: "put",
       path: "/control/policy",
-      role: "control",
+      roles: ["control"],
       title: "Names the weights at all nodes, or at none: a 409 where an engine says that it serves others",
       body: ServicePolicy,
       handle: ({ body: { fence, engines, engine_version, ...policy }, signal }) =>
@@ -37,7 +37,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
     defineRoute({
       method: "post",
       path: "/control/resume",
-      role: "control",
+      roles: ["control"],
       title: "Opens the gate at all nodes; a 409 where an engine says that it serves other weights than their name",
       body: z.strictObject({ fence: FenceName }),
       // A trainer that has left wants the gate open all the same.
@@ -46,14 +46,14 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
     defineRoute({
       method: "get",
       path: "/nodes",
-      role: "read",
+      roles: ["read", "node"],
       title: "The nodes at work",
       handle: async () => ({ nodes: await ledger.nodes() }),
     }),
     defineRoute({
       method: "post",
       path: "/nodes/:name/drain",
-      role: "control",
+      roles: ["control", "node"],
       title: "The node ends what it has begun and claims no more",
       body: nothing,
       handle: async ({ param }) => {
@@ -64,7 +64,7 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
     defineRoute({
       method: "get",
       path: "/health",
-      role: "read",
+      roles: ["read", "node"],
       title: "`ok`, or the reason why rollouts do not go on",
       handle: async () => {
         const [fences, engines, nodes] = [await control.status(), ownEngines?.() ?? [], await ledger.nodes()];

@@ -29,7 +29,7 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
     defineRoute({
       method: "get",
       path: "/sets/:id/results",
-      role: "read",
+      roles: ["read"],
       title:
         "Results after a cursor, in their order, one a line (NDJSON) with the cursor behind it, or one an event whose id is the cursor",
       query: ResultsQuery,
@@ -52,7 +52,7 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
     defineRoute({
       method: "get",
       path: "/sets/:id/rollouts/:rollout",
-      role: "read",
+      roles: ["read"],
       title: "One rollout's result; `result` is null where it is not over",
       query: DeliveryQuery.extend({ wait }),
       handle: async ({ param, query, signal }) => {

@@ -1,5 +1,4 @@
 /** The HTTP face of the ledger: any number of these may stand over one, for all state is in it. */
-import { createServer, type Server } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { keepSecret } from "../engines/index.ts";
@@ -7,7 +6,8 @@ import { AlidadeError, asAlidadeError } from "../errors.ts";
 import type { ControlEnv } from "../proxy/control/control-body.ts";
 import { openApi } from "../proxy/control/openapi.ts";
 import { answerError, answerRoute } from "../proxy/control/route.ts";
-import { closeListener, listenOn } from "../proxy/http/listen.ts";
+import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
+import type { TlsPair } from "../proxy/http/tls-files.ts";
 import { Access, type AccessToken } from "./access.ts";
 import { metricsRoute } from "./metrics-route.ts";
 import { operatorRoutes } from "./operator-routes.ts";
@@ -18,23 +18,26 @@ import { setRoutes } from "./set-routes.ts";
 
 export class ServiceListener implements AsyncDisposable {
   readonly routes: readonly ServiceRoute[];
-  readonly #server: Server;
+  readonly #server: HttpServer;
+  readonly #tls: TlsPair | undefined;
   readonly #access: Access;
   readonly #stopped = new AbortController();
 
-  constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string) {
+  constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string, tls?: TlsPair) {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
     this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), metricsRoute(parts)];
-    this.#server = createServer(
+    this.#tls = tls;
+    this.#server = serverOf(
       { headersTimeout: 30_000, requestTimeout: 60_000 },
       getRequestListener(this.#app(version).fetch, { overrideGlobalObjects: false }),
+      tls,
     );
   }
 
   /** Throws `config_invalid` naming an address that cannot be had. */
   listen(host: string, port: number): Promise<string> {
-    return listenOn(this.#server, host, port);
+    return listenOn(this.#server, host, port, this.#tls);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -46,7 +49,7 @@ export class ServiceListener implements AsyncDisposable {
     const app = new Hono<ControlEnv>();
     for (const route of this.routes) app.on(route.method.toUpperCase(), route.path, (context) => this.#handle(route, context));
     app.get("/openapi.json", (context) => {
-      this.#access.assert(context.req.header("authorization"), "read");
+      this.#access.assert(context.req.header("authorization"), ["read"]);
       return context.json(openApi("Alidade rollout service", this.routes, version));
     });
     app.notFound((context) =>
@@ -57,7 +60,7 @@ export class ServiceListener implements AsyncDisposable {
   }
 
   #handle(route: ServiceRoute, context: Context<ControlEnv>): Promise<Response> {
-    this.#access.assert(context.req.header("authorization"), route.role);
+    this.#access.assert(context.req.header("authorization"), route.roles);
     return answerRoute(route, context, this.#stopped.signal);
   }
 }

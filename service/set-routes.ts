@@ -19,7 +19,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "put",
       path: "/sets/:key",
-      role: "submit",
+      roles: ["submit"],
       title: "Makes a set, or finds it: the same key and content is the same set, other content is a 409",
       body: SetSpec,
       handle: async ({ param, body }) => {
@@ -32,7 +32,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "post",
       path: "/sets/:id/groups",
-      role: "submit",
+      roles: ["submit"],
       title: "Submits groups, one a line, all of them or none; a group that is there already is not made again",
       lines: GroupLine,
       handle: async ({ param, lines }) => {
@@ -46,7 +46,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "post",
       path: "/sets/:id/rollouts",
-      role: "submit",
+      roles: ["submit"],
       title: "Submits one rollout, which joins its group by key and index",
       body: OneRollout,
       handle: async ({ param, body: { group_key, index, task } }) => {
@@ -57,7 +57,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "delete",
       path: "/sets/:id",
-      role: "submit",
+      roles: ["submit"],
       title: "Cancels what is not over of a set",
       query: Reason,
       handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id") }, query.reason) }),
@@ -65,7 +65,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "delete",
       path: "/sets/:id/groups/:key",
-      role: "submit",
+      roles: ["submit"],
       title: "Cancels what is not over of a group",
       query: Reason,
       handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id"), group: param("key") }, query.reason) }),
@@ -73,7 +73,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "delete",
       path: "/sets/:id/rollouts/:rollout",
-      role: "submit",
+      roles: ["submit"],
       title: "Cancels a rollout, unless it is over",
       query: Reason,
       handle: async ({ param, query }) => ({
@@ -83,7 +83,7 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "post",
       path: "/sets/:id/drain",
-      role: "submit",
+      roles: ["submit"],
       title: "Takes no more rollouts; groups are whole with those that they have",
       body: nothing,
       handle: ({ param }) => ledger.drain(param("id")),
@@ -91,21 +91,21 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
     defineRoute({
       method: "get",
       path: "/sets",
-      role: "read",
+      roles: ["read"],
       title: "All sets",
       handle: async () => ({ sets: await ledger.sets() }),
     }),
     defineRoute({
       method: "get",
       path: "/sets/:id",
-      role: "read",
+      roles: ["read"],
       title: "Counts, ages and failures of a set, and the cursors of its consumers",
       handle: ({ param }): Promise<SetState> => ledger.set(param("id")),
     }),
     defineRoute({
       method: "put",
       path: "/consumers/:name",
-      role: "submit",
+      roles: ["submit"],
       title: "A consumer's word on what it has safe; nothing of what is served depends on it",
       body: z.strictObject({ set: z.string(), cursor: z.string() }),
       handle: async ({ param, body: { set, cursor } }) => {

@@ -47,6 +47,7 @@ const kinds = {
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
+  openssl: { missing: opensslMissing, add: "install openssl: sudo apt-get install -y openssl" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
@@ -107,6 +108,11 @@ async function pythonMissing(): Promise<string | null> {
 async function gitMissing(): Promise<string | null> {
   const { ok } = await run("git", ["--version"]);
   return ok ? null : "no git on the path";
+}
+
+async function opensslMissing(): Promise<string | null> {
+  const { ok } = await run("openssl", ["version"]);
+  return ok ? null : "no openssl on the path";
 }
 
 async function mountMissing(): Promise<string | null> {

@@ -10,6 +10,7 @@ import type { Config } from "../../config.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
+import { readTlsFiles, type TlsPair } from "../../proxy/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
 import { GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
@@ -17,6 +18,7 @@ import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
+import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
 import { addNodeFlags, nodeProgress } from "./node-flags.ts";
@@ -28,10 +30,12 @@ import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.t
 
 type ServiceFlags = RolloutFlags &
   TaskChoiceFlags &
-  WebhookFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
+  WebhookFlags &
+  TlsFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
+type Listening = ServiceFlags & { tls: TlsPair | undefined };
 
 export function service(program: Command): void {
-  addWebhookFlags(addTaskChoice(addNodeFlags(program.command("service"))))
+  addTlsFlags(addWebhookFlags(addTaskChoice(addNodeFlags(program.command("service")))))
     .description(
       "Takes tasks from trainers over HTTP, runs them through the harness and hands out results by cursor. All state is in <out>/service/:\nstarted again after any end it goes on, what ran is run again and what was finished is served again from the trainer's cursor.",
     )
@@ -54,13 +58,14 @@ export function service(program: Command): void {
     )
     .action(async (tasks: string[], flags: ServiceFlags) => {
       const signal = terminal().stopSignal();
-      await serveRollouts(await rolloutConfig(flags, tasks, { choose: taskChoiceOf(flags) }), flags, signal);
+      await serveRollouts(await rolloutConfig(flags, tasks, { choose: taskChoiceOf(flags), ...tlsOf(flags) }), flags, signal);
     });
 }
 
 /** Until the signal fires. */
-async function serveRollouts(config: Config, flags: ServiceFlags, signal: AbortSignal): Promise<void> {
-  assertMayListen(flags.host, tokensOf(flags.tokenEnv));
+async function serveRollouts(config: Config, given: ServiceFlags, signal: AbortSignal): Promise<void> {
+  assertMayListen(given.host, tokensOf(given.tokenEnv));
+  const flags = { ...given, tls: await readTlsFiles(config.tls) };
   const webhook = webhookOf(flags);
   const hints: OpenHints = (ledger, note) => webhook && new GroupHints(ledger, webhook, note);
   await (flags.ledger === undefined ? serveWithNode(config, flags, hints, signal) : serveAlone(config, flags, flags.ledger, hints, signal));
@@ -70,7 +75,7 @@ async function serveRollouts(config: Config, flags: ServiceFlags, signal: AbortS
 type OpenHints = (ledger: Ledger, note: (text: string) => void) => GroupHints | null;
 
 /** All parts in one process. */
-async function serveWithNode(config: Config, flags: ServiceFlags, openHints: OpenHints, signal: AbortSignal): Promise<void> {
+async function serveWithNode(config: Config, flags: Listening, openHints: OpenHints, signal: AbortSignal): Promise<void> {
   const { onProgress, note } = nodeProgress(flags);
   const folder = join(config.out, "service");
   const backend = await chooseBackend(config, signal, onProgress);
@@ -94,7 +99,7 @@ async function serveWithNode(config: Config, flags: ServiceFlags, openHints: Ope
 }
 
 /** Nodes are elsewhere: each says itself what it has no room for. */
-async function serveAlone(config: Config, flags: ServiceFlags, url: string, openHints: OpenHints, signal: AbortSignal): Promise<void> {
+async function serveAlone(config: Config, flags: Listening, url: string, openHints: OpenHints, signal: AbortSignal): Promise<void> {
   const { note } = nodeProgress(flags);
   const folder = join(config.out, "service");
   const { tasks, taskOf } = await knownTasks(config, signal, note);
@@ -107,9 +112,9 @@ async function serveAlone(config: Config, flags: ServiceFlags, url: string, open
 }
 
 /** Says where it listens: on the terminal, and in service.json for this user alone. */
-async function listen(parts: ServiceParts, folder: string, flags: ServiceFlags, known: number): Promise<ServiceListener> {
+async function listen(parts: ServiceParts, folder: string, flags: Listening, known: number): Promise<ServiceListener> {
   const { tokens, token } = await accessOf(folder, tokensOf(flags.tokenEnv));
-  const listener = new ServiceListener(parts, tokens, version);
+  const listener = new ServiceListener(parts, tokens, version, flags.tls);
   const url = await listener.listen(flags.host, flags.port);
   const file = join(folder, "service.json");
   await writeFile(file, `${JSON.stringify({ url, token })}\n`, { mode: privateFileMode });

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import type { ListenerRoute } from "./route.ts";
 
-/** `role`: of the token that may call it, where a listener has several. */
-type ListedRoute = ListenerRoute & { role?: string };
+/** `roles`: a token with one of them may call it, where a listener has several. */
+type ListedRoute = ListenerRoute & { roles?: readonly string[] };
 
 export function openApi(title: string, routes: readonly ListedRoute[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};
@@ -21,14 +21,14 @@ export function openApi(title: string, routes: readonly ListedRoute[], version: 
 }
 
 function operationOf(route: ListedRoute): object {
-  const { title, role, path, body, lines, query, headers = {}, answers = ["application/json"], status = 200 as number } = route;
+  const { title, roles, path, body, lines, query, headers = {}, answers = ["application/json"], status = 200 as number } = route;
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: "path", required: true, schema: { type: "string" } }));
   const content = body
     ? { "application/json": { schema: schemaOf(body) } }
     : lines && { "application/x-ndjson": { schema: schemaOf(lines) } };
   return {
     summary: title,
-    ...(role && { description: `Role: ${role}.` }),
+    ...(roles && { description: `Role: ${roles.join(" or ")}.` }),
     parameters: [...inPath, ...(query ? inQuery(query) : []), ...inHeaders(headers)],
     ...(content && { requestBody: { content } }),
     responses: {

@@ -2,7 +2,7 @@
  * The HTTP face for harnesses: the dialects' routes, at the root and below `/s/<key>`. Which session a request belongs
  * to is known by its connection (a sandbox's door), else by the path, else by the API key, and by nothing else.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
@@ -30,9 +30,10 @@ import type { Bounds } from "./bounds.ts";
 import { Doors } from "./doors.ts";
 import { Gate } from "./gate.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import { closeListener, listenOn } from "./listen.ts";
+import { closeListener, type HttpServer, listenOn, serverOf } from "./listen.ts";
 import { dialectByKey, errorAt, methodsByPath, noRoute, noWebSocket } from "./no-route.ts";
 import { RequestBytes } from "./request-bytes.ts";
+import type { TlsPair } from "./tls-files.ts";
 
 export type ClientTimeouts = {
   /** A client that has not sent its headers by then is not a harness (slowloris). */
@@ -47,14 +48,15 @@ const usualTimeouts: ClientTimeouts = { headersMs: 30_000, requestMs: 300_000, s
 type HarnessEnv = { Bindings: HttpBindings };
 
 export class HarnessListener implements AsyncDisposable {
-  readonly #server: Server;
+  readonly #server: HttpServer;
+  readonly #tls: TlsPair | undefined;
   readonly #sessions: Sessions;
   readonly #surroundings: CallSurroundings;
   readonly #gate: Gate;
   readonly #bodies: BodyReader;
   readonly #doors: Doors;
 
-  constructor(sessions: Sessions, surroundings: CallSurroundings, bounds: Bounds, timeouts: Partial<ClientTimeouts> = {}) {
+  constructor(sessions: Sessions, surroundings: CallSurroundings, bounds: Bounds, timeouts: Partial<ClientTimeouts> = {}, tls?: TlsPair) {
     this.#gate = new Gate(bounds);
     this.#bodies = new BodyReader(this.#gate);
     this.#doors = new Doors(this.#gate);
@@ -62,7 +64,8 @@ export class HarnessListener implements AsyncDisposable {
     this.#surroundings = surroundings;
     const { headersMs, requestMs, silentMs } = { ...usualTimeouts, ...timeouts };
     const serve = getRequestListener(this.#app().fetch, { overrideGlobalObjects: false });
-    this.#server = createServer(
+    this.#tls = tls;
+    this.#server = serverOf(
       {
         keepAliveTimeout: 65_000,
         headersTimeout: headersMs,
@@ -72,16 +75,18 @@ export class HarnessListener implements AsyncDisposable {
         keepAliveInitialDelay: silentMs,
       },
       (incoming, outgoing) => this.#doors.inOrder(incoming, outgoing, () => void serve(incoming, outgoing)),
+      tls,
     );
   }
 
   listen(host: string, port: number): Promise<string> {
-    return listenOn(this.#server, host, port);
+    return listenOn(this.#server, host, port, this.#tls);
   }
 
-  /** A connection of this session; it needs no key. */
+  /** A connection of this session; it needs no key, and speaks no TLS. */
   attach(session: Session, socket: Duplex): void {
-    if (this.#doors.admit(session, socket)) this.#server.emit("connection", socket as Socket);
+    const event = this.#tls ? "secureConnection" : "connection";
+    if (this.#doors.admit(session, socket)) this.#server.emit(event, socket as Socket);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

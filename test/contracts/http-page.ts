@@ -20,7 +20,7 @@ import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/http.md", import.meta.url));
 
-type Listed = ListenerRoute & { role?: string };
+type Listed = ListenerRoute & { roles?: readonly string[] };
 type JsonSchema = {
   type?: string | string[];
   enum?: unknown[];
@@ -61,7 +61,7 @@ export function httpPage(): string {
 }
 
 function section(route: Listed): string[] {
-  const { method, path, title, role, body, lines, query } = route;
+  const { method, path, title, roles, body, lines, query } = route;
   const fields = [
     ...fieldsOf("query", query && schemaOf(query)),
     ...fieldsOf("body", body && schemaOf(body)),
@@ -70,7 +70,7 @@ function section(route: Listed): string[] {
   return [
     `### \`${method.toUpperCase()} ${path}\``,
     "",
-    `${title}.${role === undefined ? "" : ` Role: ${role}.`}`,
+    `${title}.${roles === undefined ? "" : ` Role: ${roles.join(" or ")}.`}`,
     "",
     ...(fields.length === 0 ? [] : [row(["in", "field", "type", "default", ""]), row(["---", "---", "---", "---", "---"]), ...fields, ""]),
   ];

@@ -6,7 +6,7 @@ import { prometheusText } from "../../wire/prometheus-text.ts";
 import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 
-async function scraped(url: string, token = "reader"): Promise<{ response: Response; text: string; value(series: string): number | null }> {
+async function scraped(url: string, token = "read"): Promise<{ response: Response; text: string; value(series: string): number | null }> {
   const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
   const text = await response.text();
   const lines = text.split("\n");

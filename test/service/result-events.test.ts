@@ -12,7 +12,7 @@ type Event = { id: string | null; event: string; data: { result?: { group_key: s
 
 /** Asks for events, and reads them one by one. */
 async function eventsAt(url: string, { lastId, signal }: { lastId?: string; signal?: AbortSignal } = {}) {
-  const headers = { authorization: "Bearer reader", accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
+  const headers = { authorization: "Bearer read", accept: "text/event-stream", ...(lastId !== undefined && { "last-event-id": lastId }) };
   const response = await fetch(url, { headers, ...(signal && { signal }) });
   return { status: response.status, type: response.headers.get("content-type"), text: () => response.text(), events: eventsOf(response) };
 }

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -27,11 +28,13 @@ class ServiceError(Exception):
 class Service:
     """`url` and `token`, or the `folder` of a service on this machine (its service.json is read again after each restart).
 
-    `patience`: seconds that a service which cannot be reached is waited for; then ConnectionError is raised.
+    `patience`: seconds that a service which cannot be reached is waited for; then ConnectionError is raised, and at once for a
+    certificate that is not trusted. `ca`: PEM file of the certificate that an https address is trusted by (default: the system's).
     """
 
-    def __init__(self, url=None, token=None, folder="runs/service", patience=600):
+    def __init__(self, url=None, token=None, folder="runs/service", patience=600, ca=None):
         self._url, self._token = url, token
+        self._trust = None if ca is None else ssl.create_default_context(cafile=ca)
         self._file = None if url else os.path.join(folder, "service.json")
         self._patience = patience
 
@@ -90,6 +93,8 @@ class Service:
                 if refusal.status not in (502, 503) or time.monotonic() > until:
                     raise refusal from None
             except (OSError, http.client.HTTPException, ValueError) as error:
+                if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+                    raise ConnectionError(f"the service's certificate is not trusted; name its CA's file as ca: {error.reason}") from error
                 if time.monotonic() > until:
                     raise ConnectionError(f"no service answers after {self._patience} s: {error}") from error
             time.sleep(pause)
@@ -106,7 +111,7 @@ class Service:
             path += "?" + urllib.parse.urlencode({name: value for name, value in query.items() if value is not None})
         headers = {"authorization": f"Bearer {token}", "content-type": kind}
         request = urllib.request.Request(url + path, data=data, headers=headers, method=method)
-        return urllib.request.urlopen(request, timeout=seconds + 60)
+        return urllib.request.urlopen(request, timeout=seconds + 60, context=self._trust)
 
     def _address(self):
         if self._file is None:

@@ -3,7 +3,7 @@
  * folder of ours, and is reached by mutual TLS alone. Everything goes with its first process.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
@@ -11,6 +11,7 @@ import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image
 import { dockerClient, hello } from "../../../sandboxes/docker/client.ts";
 import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
 import { connectEngine, type EngineAddress } from "../../../sandboxes/engines/engine-connection.ts";
+import { makeCertificates } from "./certificates.ts";
 
 /** Not below /tmp, which the engine does not see. */
 const parent = "/var/tmp";
@@ -27,7 +28,7 @@ export class SecondEngine implements AsyncDisposable {
     this.#name = name;
     this.#folder = folder;
     this.address = { host: `tcp://${subnet}.2:2376`, cert_path: join(folder, "client") };
-    makeCertificates(folder, `${subnet}.2`);
+    makeEngineCertificates(folder, `${subnet}.2`);
     run("ip", "netns", "add", name);
     run("ip", "link", "add", `${name}e`, "type", "veth", "peer", "name", `${name}i`, "netns", name);
     run("ip", "addr", "add", `${subnet}.1/30`, "dev", `${name}e`);
@@ -114,19 +115,12 @@ export function secondEngineMissing(): string | null {
   }
 }
 
-function makeCertificates(folder: string, address: string): void {
-  const openssl = (...args: string[]) => run("openssl", ...args);
+function makeEngineCertificates(folder: string, address: string): void {
+  makeCertificates(
+    folder,
+    (["server", "client"] as const).map((name) => ({ name, altNames: `IP:${address}`, usage: name })),
+  );
   const path = (name: string) => join(folder, name);
-  const makeKey = (name: string) => openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", path(`${name}-key.pem`));
-  makeKey("ca");
-  openssl("req", "-x509", "-new", "-key", path("ca-key.pem"), "-days", "2", "-subj", "/CN=ca", "-out", path("ca.pem"));
-  for (const name of ["server", "client"]) {
-    makeKey(name);
-    openssl("req", "-new", "-key", path(`${name}-key.pem`), "-subj", `/CN=${name}`, "-out", path(`${name}.csr`));
-    writeFileSync(path(`${name}.ext`), `subjectAltName=IP:${address}\nextendedKeyUsage=${name}Auth\n`);
-    const sign = ["-CA", path("ca.pem"), "-CAkey", path("ca-key.pem"), "-CAcreateserial", "-days", "2", "-extfile", path(`${name}.ext`)];
-    openssl("x509", "-req", "-in", path(`${name}.csr`), ...sign, "-out", path(`${name}.pem`));
-  }
   mkdirSync(path("client"));
   const own = { "ca.pem": "ca.pem", "client.pem": "cert.pem", "client-key.pem": "key.pem" };
   for (const [from, to] of Object.entries(own)) cpSync(path(from), path(`client/${to}`));

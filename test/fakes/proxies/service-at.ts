@@ -6,7 +6,8 @@ import { FolderBlobs } from "../../../blobs/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import { SqliteLedger } from "../../../ledger/index.ts";
 import { ControlFollower } from "../../../node/control-follower.ts";
-import { ServiceListener } from "../../../service/index.ts";
+import type { TlsPair } from "../../../proxy/index.ts";
+import { roles, ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
 import { proxyAt } from "./proxy-at.ts";
@@ -15,8 +16,15 @@ const scratch = scratchFolder("service");
 let places = 0;
 export const serviceTask = { task_id: "t", instruction: "Do it.", grader: { kind: "script", command: ["true"] } };
 
-/** Until the test ends, or `close`. Two tokens: `all`, and `reader` with the role read. */
-export async function serviceAt(t: TestContext, { path = join(scratch, `${places++}.sqlite`), weights = "default" } = {}) {
+/** Until the test ends, or `close`. Tokens: `all`, and one by the name of each role. */
+export async function serviceAt(
+  t: TestContext,
+  {
+    path = join(scratch, `${places++}.sqlite`),
+    weights = "default",
+    tls,
+  }: { path?: string; weights?: string; tls?: TlsPair | undefined } = {},
+) {
   const scope = new AsyncDisposableStack();
   t.after(() => scope.disposeAsync());
   const { proxy } = scope.use(await proxyAt(() => ({ text: "hi" })));
@@ -35,10 +43,7 @@ export async function serviceAt(t: TestContext, { path = join(scratch, `${places
     await following;
   });
   const blobs = new FolderBlobs(`${path}-blobs`);
-  const tokens = [
-    { token: "all", roles: ["submit", "read", "control"] as const },
-    { token: "reader", roles: ["read"] as const },
-  ];
+  const tokens = [{ token: "all", roles }, ...roles.map((role) => ({ token: role, roles: [role] }))];
   const parts = {
     ledger,
     blobs,
@@ -46,7 +51,7 @@ export async function serviceAt(t: TestContext, { path = join(scratch, `${places
     taskOf: (given: unknown) => inlineTask(given),
     checkHarness: (name: string) => void harnessNamed(name),
   };
-  const listener = scope.use(new ServiceListener(parts, tokens, "test"));
+  const listener = scope.use(new ServiceListener(parts, tokens, "test", tls));
   const url = await listener.listen("127.0.0.1", 0);
   const call = async (method: string, path: string, body?: unknown, token = "all") => {
     const response = await fetch(url + path, {
