@@ -1,26 +1,15 @@
 /** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now, and without a model. */
-import { isAbsolute, resolve } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
-import { currentOwner } from "../host/owner.ts";
-import { prepareTasks, tasksThatFit } from "../rollouts/index.ts";
 import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
 import { openIndex } from "../rollouts/run-index.ts";
-import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
-import { engineAddresses } from "../sandboxes/network/engine-addresses.ts";
-import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
-import { loadTaskSets } from "../tasks/index.ts";
 import { print, say, table } from "./command-line.ts";
-import { loadPlugIns } from "./flags/plug-in-flags.ts";
-import { grantsOf } from "./flags/task-grants.ts";
 import { toRollouts } from "./overview/entries.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
+import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
-import { chooseBackend } from "./run/choose-backend.ts";
-import { describedRun } from "./run/described-run.ts";
 import { terminal } from "./terminal.ts";
 
 type RegradeFlags = FilterFlags & { concurrency: number; overcommit?: boolean; json?: boolean };
@@ -39,31 +28,20 @@ export function regrade(program: Command): void {
       "after",
       "\nExamples:\n  alidade regrade runs/run1abc\n  alidade regrade runs/run1abc slugify/0 --json\n  alidade regrade runs/run1abc --task 'slug*' --reward none",
     )
-    .action(async (run: string, names: string[], flags: RegradeFlags) => {
+    .action(async (folder: string, names: string[], flags: RegradeFlags) => {
       const signal = terminal().stopSignal();
-      const path = await runFolderOf(run);
-      const { run_id, config: asked } = await describedRun(path, "run");
-      const config = await loadConfig({ env: {}, defaults: asked, overrides: {} });
+      const path = await runFolderOf(folder);
       const note = (text: string) => say(`  ${text}`);
       const isWanted = await selection(path, names, flags);
-      const backend = await chooseBackend(config, signal, (event) => event.type === "note" && note(event.text));
-      const plugIns = await loadPlugIns(config);
-      const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
-      const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
-      const loaded = await loadTaskSets(places, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-      checkPublicNetwork(loaded, config.allow_public_network);
-      const fitting = await tasksThatFit(loaded, backend, await backend.room(signal), flags.overcommit === true, onLeftOut);
-      const tasks = await prepareTasks(fitting, backend, { signal, progress: note, run_id, graders: plugIns.graders, onLeftOut });
-      const owner = { run_id, owner: await currentOwner() };
+      const run = await openKeptRun(path, { note, overcommit: flags.overcommit === true }, signal);
       let graded = 0;
       const regrading = await regradeRun(
         {
-          ...owner,
-          rules: rulesOf(config),
+          ...run.owner,
           path,
-          tasks: new Map(tasks.map((task) => [task.task_id, task])),
-          backend,
-          graders: plugIns.graders,
+          tasks: run.tasks,
+          backend: run.backend,
+          graders: run.graders,
           atOnce: flags.concurrency,
           isWanted,
           onGraded: (one) => note(`${++graded}: ${nameOf(one)}: ${shown(one.before)} → ${shown(one.after)}`),
@@ -83,12 +61,6 @@ export function regrade(program: Command): void {
       print(flags.json ? JSON.stringify({ run: path, ...withChanges(regrading) }) : tableOf(regrading));
       if (regrading.left.length > 0 || regrading.regraded.some(({ after }) => after === null)) terminal().exitCode = 1;
     });
-}
-
-/** As in the run, and so its engines are out of reach. */
-function rulesOf({ engine, engines = [], bounds }: Config): NetworkRules {
-  const never = engineAddresses(() => [engine, ...engines].flatMap(({ url }) => url ?? []));
-  return { ...plainRules(), never, bounds: { connections: bounds.network_connections, bytes: bounds.network_bytes } };
 }
 
 /** Throws `not_found` for a name that no rollout has, and where none is left. */

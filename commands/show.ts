@@ -1,13 +1,19 @@
 /** `alidade show <rollout>`: a session as a person wants to read it. */
 import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Command } from "commander";
+import { AlidadeError } from "../errors.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
 import { privateFileMode } from "../store/private.ts";
 import { toStoreError } from "../store/store-error.ts";
 import { print, say } from "./command-line.ts";
 import { findRecord, findTrajectory } from "./records/find-trajectory.ts";
+import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
 import { renderHtml } from "./show/render-html.ts";
 import { renderText } from "./show/render-text.ts";
+import { visibleText } from "./show/visible-text.ts";
+import { renderDiff, workDiff } from "./show/work-diff.ts";
 import { terminal } from "./terminal.ts";
 
 export function show(program: Command): void {
@@ -19,13 +25,18 @@ export function show(program: Command): void {
     .argument("[rollout]", "id of a rollout, session or trajectory, or <task>/<index>; its beginning is enough (default: the only one)")
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
     .option("--html <file>", "write the same as one static page; - prints it")
-    .option("--json", "print the canonical trajectory")
+    .option("--diff", "print what the rollout changed, as a diff against its task's own files: in a sandbox that is made for it")
+    .option("--json", "print the canonical trajectory; with --diff one JSON object with each path's diff")
     .option("--full", "do not shorten tool results and prompts")
-    .addHelpText("after", "\nExamples:\n  alidade show slugify-accents/0\n  alidade show ses1a2b… --run runs/run1abc --html session.html")
-    .action(async (name: string | undefined, flags: { run?: string; html?: string; json?: boolean; full?: boolean }) => {
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade show slugify-accents/0\n  alidade show slugify-accents/0 --diff\n  alidade show ses1a2b… --run runs/run1abc --html session.html",
+    )
+    .action(async (name: string | undefined, flags: ShowFlags) => {
       const folder = await runFolderOf(flags.run);
       const trajectory = await findTrajectory(folder, name, (message) => say(`alidade: ${message}`));
-      const record = flags.json ? null : await findRecord(folder, trajectory);
+      const record = flags.json && !flags.diff ? null : await findRecord(folder, trajectory);
+      if (flags.diff) return showDiff(folder, record, flags.json === true);
       if (flags.html === "-") print(renderHtml(trajectory, record));
       else if (flags.html !== undefined) {
         const { html } = flags;
@@ -36,6 +47,26 @@ export function show(program: Command): void {
       } else
         print(flags.json ? JSON.stringify(trajectory) : renderText(trajectory, { record, full: flags.full === true, color: hasColors() }));
     });
+}
+
+type ShowFlags = { run?: string; html?: string; diff?: boolean; json?: boolean; full?: boolean };
+
+/** Through a pipe as it is, for other programs; on a terminal nothing of it moves the cursor. */
+async function showDiff(folder: string, record: RolloutRecord | null, json: boolean): Promise<void> {
+  const signal = terminal().stopSignal();
+  if (record === null)
+    throw new AlidadeError("not_found", "it is no rollout of a run, so it changed no files of a task", { param: "diff" });
+  const run = await openKeptRun(folder, { note: (text) => say(`  ${text}`), only: record.task_id }, signal);
+  const diffs = await workDiff(run, join(folder, "blobs"), record, signal);
+  const { rollout_id, attempt, task_id } = record;
+  if (json) print(JSON.stringify({ rollout_id, attempt, task_id, paths: diffs }));
+  else print(renderDiff(diffs, terminal().stdout.isTTY ? painted : (line) => line).trimEnd());
+}
+
+function painted(line: string): string {
+  const text = visibleText(line);
+  const color = hasColors() ? { "+": 32, "-": 31, "@": 36, "#": 2 }[line.charAt(0)] : undefined;
+  return color === undefined ? text : `\u001b[${color}m${text}\u001b[0m`;
 }
 
 /** Colours need a terminal that shows them; Node also reads NO_COLOR and TERM. */

@@ -68,7 +68,7 @@ export function describeRecord({ verdict, error, exit_code, output_tail, work, s
     ["rollout's error", error && `${error.code}: ${error.message}`],
     ...(verdict === null ? [] : describeVerdict(verdict)),
     ["set-up kept in", setup && blobOf(setup)],
-    ["changes kept in", work && blobOf(work)],
+    ["changes kept in", work && `${blobOf(work)}; --diff prints them`],
     ...(network === null ? [] : describeNetwork(network)),
     ["harness's exit code", exit_code === null ? null : String(exit_code)],
     ["harness's last words", endOf(output_tail)],

@@ -1,0 +1,59 @@
+/** A run that is over: its tasks as they are now, and sandboxes of the kind that it used, for what is made of its works again. */
+import { isAbsolute, resolve } from "node:path";
+import { type Config, loadConfig } from "../../config.ts";
+import type { AlidadeError } from "../../errors.ts";
+import type { Grader } from "../../graders/grader.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { prepareTasks, tasksThatFit } from "../../rollouts/index.ts";
+import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
+import { engineAddresses } from "../../sandboxes/network/engine-addresses.ts";
+import { type NetworkRules, plainRules } from "../../sandboxes/network/open-network.ts";
+import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { Task } from "../../schema/task.ts";
+import { loadTaskSets } from "../../tasks/index.ts";
+import { loadPlugIns } from "../flags/plug-in-flags.ts";
+import { grantsOf } from "../flags/task-grants.ts";
+import { chooseBackend } from "../run/choose-backend.ts";
+import { describedRun } from "../run/described-run.ts";
+
+export type KeptRun = {
+  config: Config;
+  backend: SandboxBackend;
+  graders: readonly Grader[];
+  /** By their `task_id`; without those that cannot be loaded any more, which were noted. */
+  tasks: Map<string, Task>;
+  /** Labels of new sandboxes, and what these may reach. */
+  owner: { run_id: string; owner: string; rules: NetworkRules };
+};
+
+/** `only`: this task alone. Throws `config_invalid` where the folder is no run's. */
+export async function openKeptRun(
+  path: string,
+  { note, only, overcommit = false }: { note: (text: string) => void; only?: string; overcommit?: boolean },
+  signal: AbortSignal,
+): Promise<KeptRun> {
+  const { run_id, config: asked } = await describedRun(path, "run");
+  const config = await loadConfig({ env: {}, defaults: asked, overrides: {} });
+  const backend = await chooseBackend(config, signal, (event) => event.type === "note" && note(event.text));
+  const { graders, formats } = await loadPlugIns(config);
+  const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
+  const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
+  const all = await loadTaskSets(places, { graders, formats, ...grantsOf(config), signal, progress: note, onLeftOut });
+  const loaded = all.filter(({ task_id }) => only === undefined || task_id === only);
+  checkPublicNetwork(loaded, config.allow_public_network);
+  const fitting = await tasksThatFit(loaded, backend, await backend.room(signal), overcommit, onLeftOut);
+  const tasks = await prepareTasks(fitting, backend, { signal, progress: note, run_id, graders, onLeftOut });
+  return {
+    config,
+    backend,
+    graders,
+    tasks: new Map(tasks.map((task) => [task.task_id, task])),
+    owner: { run_id, owner: await currentOwner(), rules: rulesOf(config) },
+  };
+}
+
+/** As in the run, and so its engines are out of reach. */
+function rulesOf({ engine, engines = [], bounds }: Config): NetworkRules {
+  const never = engineAddresses(() => [engine, ...engines].flatMap(({ url }) => url ?? []));
+  return { ...plainRules(), never, bounds: { connections: bounds.network_connections, bytes: bounds.network_bytes } };
+}
