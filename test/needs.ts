@@ -38,6 +38,8 @@ type NeedKind = {
 
 const kinds = {
   docker: { missing: dockerMissing, add: "install Docker and start it: sudo systemctl start docker" },
+  /** Its processes and the folders of its layers are this machine's, and this process may look at them. */
+  "engine-here": { missing: engineHereMissing, add: "run the tests as root on the Linux machine of the engine, without DOCKER_HOST" },
   /** One that is started by the test, beside the first. */
   "second-engine": {
     missing: secondEngine,
@@ -94,6 +96,13 @@ export function missing(what: Need): Promise<string | null> {
 async function dockerMissing(): Promise<string | null> {
   const { ok, output } = await run("docker", ["info", "--format", "{{.ServerVersion}}"]);
   return ok && output !== "" ? null : "no Docker engine answers";
+}
+
+async function engineHereMissing(): Promise<string | null> {
+  const host = process.env.DOCKER_HOST ?? "";
+  if (host !== "" && !host.startsWith("unix:")) return "the engine of DOCKER_HOST is on another machine";
+  if (process.platform !== "linux" || process.geteuid?.() !== 0) return "it needs root on Linux";
+  return missing("docker");
 }
 
 async function secondEngine(): Promise<string | null> {

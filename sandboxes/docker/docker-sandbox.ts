@@ -329,6 +329,7 @@ export class DockerSandbox implements Sandbox {
   /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
   async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
     const command = `"${argv.join(" ").slice(0, 200)}"`;
+    await this.#watchdog?.look(); // a short command writes much between two looks
     await this.#checkRunning(`${command} ran in it`);
     if (finished.exit_code === 0) return false;
     const kills = await this.#outOfMemoryKillsSeen(`${command} ran in it`);
@@ -370,7 +371,7 @@ export class DockerSandbox implements Sandbox {
         throw error;
       },
     );
-    if (state?.Running) return;
+    if (state?.Running && !this.#watchdog?.barked) return;
     if (this.#watchdog?.barked) {
       throw new AlidadeError(
         "sandbox_disk_full",

@@ -26,11 +26,16 @@ export class Watchdog {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await sleep(lookMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted || !(await this.#isTooLarge())) continue;
-      this.barked = true;
-      await this.#container.kill().catch(() => undefined); // gone already
-      return;
+      if (!signal.aborted && (await this.look())) return;
     }
+  }
+
+  /** Measures now; true: the container was too large and is ended. */
+  async look(): Promise<boolean> {
+    if (this.barked || !(await this.#isTooLarge())) return this.barked;
+    this.barked = true;
+    await this.#container.kill().catch(() => undefined); // gone already
+    return true;
   }
 
   /** A look that fails is no look: a container that is gone says so at its next command. */

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { AlidadeError } from "../../errors.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { doorId } from "../../sandboxes/docker/container.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { doorInside } from "../../sandboxes/door/door-kind.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
@@ -107,7 +108,7 @@ test("a command that takes all memory is told as out of memory, and the sandbox 
 });
 
 test("a full disk is told in words, and there is room again after removing", { timeout: 60_000 }, async (t) => {
-  if (!(await need(t, "docker"))) return;
+  if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const { exit_code, stderr, out_of_memory } = await sandbox.exec(["dd", "if=/dev/zero", "of=big", "bs=1M", "count=200"]);
   assert.deepEqual({ exit_code, out_of_memory }, { exit_code: 1, out_of_memory: false });
@@ -119,7 +120,7 @@ test("a full disk is told in words, and there is room again after removing", { t
 });
 
 test("a policy that writes all that it can, files without content too, does not end its container", { timeout: 120_000 }, async (t) => {
-  if (!(await need(t, "docker"))) return;
+  if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec({ memory_mb: 48 }), signal);
   const fill = `import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -224,15 +225,9 @@ test("the door opens again after its forwarder was killed", { timeout: 60_000 },
   await using sandbox = await dockerBackend({ door: "forwarder" }).create(await spec(), signal);
   await using _door = await sandbox.openDoor((socket) => void socket.end("still here"));
   const top = await run("docker", ["top", sandbox.id, "-eo", "pid,args"]);
-  const pid = Number(
-    top.stdout
-      .split("\n")
-      .find((line) => line.includes(doorInside))
-      ?.trim()
-      .split(" ")[0],
-  );
-  if (!(pid > 0) || process.geteuid?.() !== 0) return t.skip("the forwarder can be killed only by root of a local engine");
-  process.kill(pid, "SIGKILL");
+  assert.ok(top.stdout.includes(doorInside), top.stdout);
+  // By its user, from inside: the engine's process ids need not be this machine's.
+  await run("docker", ["exec", "-u", String(doorId), sandbox.id, "sh", "-c", "kill -9 -1"]);
   const script = `import socket, time
 for _ in range(100):
     try:
