@@ -16,12 +16,25 @@ export class Access {
     this.#known = tokens.map(({ token, roles }) => ({ hash: Buffer.from(hashKey(token)), roles: new Set(roles) }));
   }
 
-  /** `header`: `Bearer …`. Throws `unauthorized`: 401 for an unknown token, 403 for one with none of the roles. */
-  assert(header: string | undefined, wanted: readonly AccessRole[]): void {
-    const given = Buffer.from(hashKey(header?.replace(/^Bearer +/i, "") ?? ""));
+  /** `token`: as `tokenOf` reads it. Throws `unauthorized`: 401 for an unknown token, 403 for one with none of the roles. */
+  assert(token: string, wanted: readonly AccessRole[]): void {
+    const given = Buffer.from(hashKey(token));
     const found = this.#known.filter(({ hash }) => timingSafeEqual(hash, given));
     if (found.length === 0) throw new AlidadeError("unauthorized", "the service wants its token as `Authorization: Bearer …`");
     if (!found.some(({ roles }) => wanted.some((role) => roles.has(role))))
       throw new AlidadeError("unauthorized", `this token has not the role ${wanted.join(" or ")}`, { status: 403 });
   }
+}
+
+/**
+ * A request's token, as it comes: `Authorization: Bearer …`, the password of `Authorization: Basic …` (an address such as
+ * http://any:token@host for clients that send no header of their own), or Polar's `x-polar-control-token`.
+ */
+export function tokenOf(header: (name: string) => string | undefined): string {
+  const given = header("authorization");
+  if (given === undefined) return header("x-polar-control-token") ?? "";
+  const [, basic] = /^Basic +(\S+)$/i.exec(given) ?? [];
+  if (basic === undefined) return given.replace(/^Bearer +/i, "");
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(basic, "base64").toString("utf8")) ?? [];
+  return password ?? "";
 }

@@ -1,5 +1,6 @@
 export { type AccessRole, type AccessToken, roles } from "./access.ts";
 export { GroupHints } from "./group-hints.ts";
-export type { Webhook } from "./post-signed.ts";
+export { Callbacks } from "./polar/callbacks.ts";
+export { refusedAddress, type Webhook } from "./post-signed.ts";
 export { ServiceListener } from "./service-listener.ts";
 export type { ServiceParts } from "./service-parts.ts";

@@ -1,4 +1,4 @@
-/** A signed request to an address of the operator's: `alidade-signature` is an HMAC over `<alidade-timestamp>.<body>`. */
+/** A request to an address outside: with a secret, `alidade-signature` is an HMAC over `<alidade-timestamp>.<body>`. */
 import { createHmac } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { request as requestHttp } from "node:http";
@@ -8,10 +8,12 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import { publicInternet } from "../sandboxes/network/public-internet.ts";
 import { checkedAddresses, type Network } from "../wire/network.ts";
+import { isPublicAddress } from "../wire/public-address.ts";
 
 export type Webhook = {
   url: string;
-  secret: string;
+  /** null: it is not signed. */
+  secret: string | null;
   /** Loopback, private and link-local addresses too. */
   mayBePrivate: boolean;
 };
@@ -25,11 +27,25 @@ const anyNetwork: Network = {
   mayConnect: () => true,
 };
 
+/** What is wrong with an address, to stand behind its name; null: nothing, as far as it is seen without a look-up. */
+export function refusedAddress(text: string, mayBePrivate: boolean): string | null {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) return "is no http(s) address without a password";
+  const host = hostOf(url);
+  if (mayBePrivate || (host !== "localhost" && (isIP(host) === 0 || isPublicAddress(host)))) return null;
+  return `is at ${host}, which is no public address: --allow-private-webhook allows it`;
+}
+
+/** IPv6 without its brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
+}
+
 /** Resolves with a 2xx. Follows no redirect. Throws `not_found` saying why it was not told, and the signal's reason. */
 export async function postSigned({ url, secret, mayBePrivate }: Webhook, body: string, signal: AbortSignal): Promise<void> {
   const within = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
   try {
-    const status = await post(new URL(url), body, signed(body, secret), mayBePrivate ? anyNetwork : publicInternet, within);
+    const status = await post(new URL(url), body, headersOf(body, secret), mayBePrivate ? anyNetwork : publicInternet, within);
     if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
   } catch (error) {
     signal.throwIfAborted();
@@ -38,15 +54,17 @@ export async function postSigned({ url, secret, mayBePrivate }: Webhook, body: s
   }
 }
 
-function signed(body: string, secret: string): Record<string, string> {
+function headersOf(body: string, secret: string | null): Record<string, string> {
+  const type = { "content-type": "application/json" };
+  if (secret === null) return type;
   const timestamp = String(Math.floor(Date.now() / 1000));
   const digest = createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex");
-  return { "content-type": "application/json", "alidade-timestamp": timestamp, "alidade-signature": `sha256=${digest}` };
+  return { ...type, "alidade-timestamp": timestamp, "alidade-signature": `sha256=${digest}` };
 }
 
 /** The connection goes to the very address that was looked at. */
 async function post(url: URL, body: string, headers: Record<string, string>, network: Network, signal: AbortSignal): Promise<number> {
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = hostOf(url);
   const named: Network = isIP(host) === 0 ? network : { ...network, resolve: async () => [host] };
   const addresses = await untilAborted(checkedAddresses(host, named), signal);
   if (addresses === null) throw new Error("it is not an address of the public internet (--allow-private-webhook allows others)");

@@ -8,9 +8,11 @@ import { openApi } from "../proxy/control/openapi.ts";
 import { answerError, answerRoute } from "../proxy/control/route.ts";
 import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
 import type { TlsPair } from "../proxy/http/tls-files.ts";
-import { Access, type AccessToken } from "./access.ts";
+import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
 import { metricsRoute } from "./metrics-route.ts";
 import { operatorRoutes } from "./operator-routes.ts";
+import { polarRoutes } from "./polar/polar-routes.ts";
+import { PolarTasks } from "./polar/polar-tasks.ts";
 import { resultRoutes } from "./result-routes.ts";
 import type { ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -26,7 +28,8 @@ export class ServiceListener implements AsyncDisposable {
   constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string, tls?: TlsPair) {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
-    this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), metricsRoute(parts)];
+    const polar = parts.polar === null ? [] : polarRoutes(new PolarTasks(parts, parts.polar), parts);
+    this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), metricsRoute(parts), ...polar];
     this.#tls = tls;
     this.#server = serverOf(
       { headersTimeout: 30_000, requestTimeout: 60_000 },
@@ -49,7 +52,7 @@ export class ServiceListener implements AsyncDisposable {
     const app = new Hono<ControlEnv>();
     for (const route of this.routes) app.on(route.method.toUpperCase(), route.path, (context) => this.#handle(route, context));
     app.get("/openapi.json", (context) => {
-      this.#access.assert(context.req.header("authorization"), ["read"]);
+      this.#assert(context, ["read"]);
       return context.json(openApi("Alidade rollout service", this.routes, version));
     });
     app.notFound((context) =>
@@ -60,7 +63,12 @@ export class ServiceListener implements AsyncDisposable {
   }
 
   #handle(route: ServiceRoute, context: Context<ControlEnv>): Promise<Response> {
-    this.#access.assert(context.req.header("authorization"), route.roles);
+    this.#assert(context, route.roles);
     return answerRoute(route, context, this.#stopped.signal);
+  }
+
+  #assert(context: Context<ControlEnv>, roles: readonly AccessRole[]): void {
+    const token = tokenOf((name) => context.req.header(name));
+    this.#access.assert(token, roles);
   }
 }

@@ -3,6 +3,7 @@ import type { Blobs } from "../blobs/index.ts";
 import type { Ledger } from "../ledger/index.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
+import type { Callbacks } from "./polar/callbacks.ts";
 
 export type ServiceParts = {
   ledger: Ledger;
@@ -13,4 +14,6 @@ export type ServiceParts = {
   checkHarness(name: string): void;
   /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */
   engines: (() => ReturnType<EngineSlot["describe"]>[]) | null;
+  /** For the addresses that bridges of Polar's give; null: its routes are not served. */
+  polar: Callbacks | null;
 };

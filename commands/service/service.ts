@@ -12,7 +12,7 @@ import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../led
 import { runNode } from "../../node/index.ts";
 import { readTlsFiles, type TlsPair } from "../../proxy/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
-import { GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
+import { Callbacks, GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -31,7 +31,7 @@ import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.t
 type ServiceFlags = RolloutFlags &
   TaskChoiceFlags &
   WebhookFlags &
-  TlsFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[] };
+  TlsFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[]; polar?: boolean };
 type Listening = ServiceFlags & { tls: TlsPair | undefined };
 
 export function service(program: Command): void {
@@ -51,6 +51,7 @@ export function service(program: Command): void {
       "--token-env <name...>",
       `variable that holds a token, or NAME=${roles.join(",")} for some roles only (default: ${defaultTokenVariable}; without one a token is made and kept in <out>/service/service.json)`,
     )
+    .option("--polar", "also serve the rollout routes of Polar, for its bridges: docs/service.md#bridges-of-polar")
     .option("--json", "print one JSON object with url and token_file")
     .addHelpText(
       "after",
@@ -93,7 +94,9 @@ async function serveWithNode(config: Config, flags: Listening, openHints: OpenHi
     return task;
   };
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
-  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines }, folder, flags, known.tasks.length);
+  await using polar = callbacksOf(flags, ledger, note);
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, polar };
+  await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, signal);
 }
@@ -106,9 +109,16 @@ async function serveAlone(config: Config, flags: Listening, url: string, openHin
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownFolder(folderOf(flags.trajectories ?? join(folder, "trajectories")), ledger.id);
-  await using _listener = await listen({ ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null }, folder, flags, tasks.length);
+  await using polar = callbacksOf(flags, ledger, note);
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, polar };
+  await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);
+}
+
+/** null: Polar's routes are not served. */
+function callbacksOf({ polar, allowPrivateWebhook = false }: ServiceFlags, ledger: Ledger, note: (text: string) => void): Callbacks | null {
+  return polar ? new Callbacks(ledger, allowPrivateWebhook, note) : null;
 }
 
 /** Says where it listens: on the terminal, and in service.json for this user alone. */

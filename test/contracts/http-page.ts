@@ -13,6 +13,8 @@ import { schemaOf } from "../../proxy/control/openapi.ts";
 import type { ListenerRoute } from "../../proxy/control/route.ts";
 import { metricsRoute } from "../../service/metrics-route.ts";
 import { operatorRoutes } from "../../service/operator-routes.ts";
+import { polarRoutes } from "../../service/polar/polar-routes.ts";
+import type { PolarTasks } from "../../service/polar/polar-tasks.ts";
 import { resultRoutes } from "../../service/result-routes.ts";
 import type { ServiceParts } from "../../service/service-parts.ts";
 import { setRoutes } from "../../service/set-routes.ts";
@@ -54,6 +56,11 @@ export function httpPage(): string {
     "Of `alidade service`: see [the rollout service](service.md). Each token has roles.",
     "",
     ...[...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), metricsRoute(parts)].flatMap(section),
+    "## The routes of Polar",
+    "",
+    "Of `alidade service --polar`: see [bridges of Polar](service.md#bridges-of-polar).",
+    "",
+    ...polarRoutes({} as PolarTasks, parts).flatMap(section),
   ]
     .join("\n")
     .trimEnd()

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
@@ -216,4 +218,47 @@ test("beyond loopback the service wants a token of the operator's", async () => 
   const { code, stderr } = await cli(["service", "--engine", "http://127.0.0.1:1", "--host", "0.0.0.0"]);
   assert.equal(code, 2);
   assert.match(stderr, /--host is 0\.0\.0\.0: .*ALIDADE_SERVICE_TOKEN/);
+});
+
+test("a bridge of Polar's gets the tokens that the practice engine sampled, by its callback and by polling", { timeout }, async (t) => {
+  const place = join(scratch, "polar");
+  await mkdir(place);
+  await writeTask(place, "fix-slug");
+  await writeFile(join(place, "run.yaml"), runFile({ engine: "practice", tasks: [join(place, "fix-slug")] }));
+  const service = startCli(["service", "-c", "run.yaml", "-p", "0", "--json", "--polar", "--allow-private-webhook"], { cwd: place });
+  t.after(() => service[Symbol.asyncDispose]());
+  await service.until(() => service.stdout.includes("\n"));
+  const { url, token } = JSON.parse(await readFile(join(place, JSON.parse(service.stdout).token_file), "utf8"));
+  let told = "";
+  const bridge = createServer(async (asked, response) => {
+    told = Buffer.concat(await asked.toArray()).toString("utf8");
+    response.end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(bridge, "listening");
+  t.after(() => bridge.close());
+  const authorization = `Basic ${Buffer.from(`bridge:${token}`).toString("base64")}`;
+  const ask = async (method: string, path: string, body?: object) =>
+    (await fetch(url + path, { method, headers: { authorization }, ...(body && { body: JSON.stringify(body) }) })).json();
+  const task = {
+    task_id: "rollout 0/0",
+    instruction: "Say something.",
+    num_samples: 2,
+    agent: { model_name: "openai/any" },
+    builder: { strategy: "prefix_merging" },
+    callback_url: `http://127.0.0.1:${(bridge.address() as AddressInfo).port}/callback/task_result`,
+    metadata: { alidade_task: "fix-slug", rollout_step: 0 },
+  };
+  assert.deepEqual(await ask("POST", "/rollout/task/submit", task), { task_id: task.task_id, status: "running" });
+  await service.until(() => told !== "");
+  const polled = await ask("GET", `/rollout/task/${encodeURIComponent(task.task_id)}`);
+  assert.deepEqual(polled, JSON.parse(told));
+  assert.deepEqual([polled.status, polled.total_sessions, polled.completed_sessions], ["completed", 2, 2], service.stderr);
+  for (const { status, error, trajectory, metadata } of polled.results) {
+    assert.deepEqual([status, error, metadata.rollout_step], ["COMPLETED", null, 0]);
+    const [trace] = trajectory.traces;
+    const trained = trace.loss_mask.reduce((sum: number, each: number) => sum + each, 0);
+    assert.ok(trained > 0 && trace.prompt_ids.length > 0 && trace.reward === 0, JSON.stringify(trace).slice(0, 500));
+    for (const [at, logprob] of trace.response_logprobs.entries()) assert.equal(logprob < 0, trace.loss_mask[at] === 1);
+    assert.match(JSON.stringify(trace.prompt_messages), /Say something/, "the bridge's own instruction");
+  }
 });

@@ -53,6 +53,10 @@ const mayOpen = {
   "POST /control/pause": "control",
   "PUT /control/policy": "control",
   "POST /control/resume": "control",
+  "POST /rollout/task/submit": "submit",
+  "GET /rollout/task/:task_id": "read",
+  "DELETE /rollout/task/:task_id": "submit",
+  "GET /rollout/status": "read",
 };
 
 test("what is wrong with a request is named by its field, and nothing of it is taken", async (t) => {

@@ -7,7 +7,7 @@ import { harnessNamed } from "../../../harnesses/index.ts";
 import { SqliteLedger } from "../../../ledger/index.ts";
 import { ControlFollower } from "../../../node/control-follower.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
-import { roles, ServiceListener } from "../../../service/index.ts";
+import { Callbacks, roles, ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
 import { proxyAt } from "./proxy-at.ts";
@@ -50,6 +50,7 @@ export async function serviceAt(
     engines: () => proxy.pool.slots.map((slot) => slot.describe()),
     taskOf: (given: unknown) => inlineTask(given),
     checkHarness: (name: string) => void harnessNamed(name),
+    polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),
   };
   const listener = scope.use(new ServiceListener(parts, tokens, "test", tls));
   const url = await listener.listen("127.0.0.1", 0);

@@ -1,0 +1,71 @@
+/** A result as Polar's SessionResult. Which tokens are trained is said by `reconstruct/`. */
+import { type Blobs, getPacked } from "../../blobs/index.ts";
+import { callsOfRow, inputOf, outputOf, toolsOf } from "../../exporters/rows/row-calls.ts";
+import { toChatMessages, toChatTool } from "../../exporters/shapes/chat-messages.ts";
+import type { ResultRow, SetSpec } from "../../ledger/index.ts";
+import { type FlatRow, responseOnly, selectRows } from "../../reconstruct/index.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { metadataOf } from "./polar-request.ts";
+
+/** What a bridge may read of the budget that ended an agent whose work was graded all the same. */
+const agentTimeout = { status: "timeout", timeout_source: "agent", timeout_stage: "exec" };
+const trainedTimeout = { reason: "agent_timeout", trainable: true, masked: false };
+
+/** `labels`: of the set. Throws what reading its trajectory throws. */
+export async function sessionResult(blobs: Blobs, task_id: string, row: ResultRow, labels: SetSpec["labels"]): Promise<object> {
+  const isOver = row.state === "completed";
+  const isLate = isOver && row.stop_reason === "harness_timeout";
+  const status = isLate ? "TIMEOUT" : isOver ? "COMPLETED" : "ERROR";
+  const error = isOver || row.error === null ? null : `${row.error.code}: ${row.error.message}`;
+  const text = isOver && row.payload !== null ? await getPacked(blobs, row.payload) : null;
+  const traces = text === null ? [] : tracesOf(Trajectory.parse(readJson(text)), labels.builder, isLate);
+  const { rollout_id, attempt, policies, stop_reason, mask_reason, reward, components } = row;
+  return {
+    session_id: rollout_id,
+    task_id,
+    status,
+    trajectory: { status, traces, error, metadata: { record_count: row.turns, ...(isLate && { agent_result: agentTimeout }) } },
+    timing: timingOf(row.times),
+    node_id: null,
+    error,
+    metadata: { ...metadataOf(labels), alidade: { rollout_id, attempt, policies, stop_reason, mask_reason, reward, components } },
+  };
+}
+
+function tracesOf(trajectory: Trajectory, builder: string | undefined, isLate: boolean): object[] {
+  const { rows } = selectRows(trajectory, { strategy: builder === "per_request" ? "per-call" : "strict" });
+  return [...rows].filter(({ dummy }) => !dummy).map((row) => traceOf(row, trajectory, isLate));
+}
+
+function traceOf(row: FlatRow, trajectory: Trajectory, isLate: boolean): object {
+  const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
+  const calls = callsOfRow(row, trajectory);
+  const [first, last] = [calls[0], calls.at(-1)];
+  const prompt = first === undefined ? [] : inputOf(first, trajectory);
+  const said = last === undefined ? [] : [...inputOf(last, trajectory).slice(prompt.length), ...outputOf(last, trajectory)];
+  return {
+    prompt_ids,
+    response_ids,
+    loss_mask: mask,
+    response_logprobs: logprobs,
+    prompt_messages: prompt.flatMap(toChatMessages),
+    response_messages: said.flatMap(toChatMessages),
+    tools: toolsOf(first, trajectory).map(toChatTool),
+    finish_reason: last?.finish_reason ?? null,
+    reward: row.reward,
+    metadata: {
+      ...(isLate && { training_filter: trainedTimeout }),
+      alidade: { agent: row.agent, row_index: row.row_index, row_count: row.row_count, policy_version: row.policy_version },
+    },
+  };
+}
+
+/** Only of stages that were begun and ended. */
+function timingOf({ queued, init, run, post, done }: Record<string, number>): Record<string, number> {
+  const lengths = { register_to_init_queue_ms: [queued, init], init_ms: [init, run], run_ms: [run, post], postrun_ms: [post, done] };
+  const all = Object.entries({ ...lengths, e2e_ms: [queued, done] });
+  return Object.fromEntries(
+    all.flatMap(([name, [from, to]]) => (from === undefined || to === undefined ? [] : [[name, Math.max(0, to - from)]])),
+  );
+}
