@@ -1,6 +1,7 @@
 /** Google generateContent: Gemini CLI, and programs on Google's SDKs. The address names the model and says whether to stream. */
 import { mintToolCallId } from "../schema/ids.ts";
 import { type Address, type Dialect, type Route, toEvents } from "./dialect.ts";
+import { candidates } from "./google-generate-content/candidates.ts";
 import { googleError } from "./google-generate-content/error.ts";
 import { labelsOfGenerateContent } from "./google-generate-content/labels.ts";
 import { parseGenerateContent } from "./google-generate-content/parse.ts";
@@ -48,6 +49,7 @@ export const googleGenerateContent: Dialect = {
   },
   writer: (context) => new GenerateContentWriter(context),
   error: googleError,
+  several: candidates,
   countTokens: (count) => ({ totalTokens: count }),
   models: (models) => ({ models: models.map(modelOf) }),
   model: modelOf,

@@ -13,7 +13,7 @@ export function specOf({ spec }: DatabaseRow): SetSpec {
   return readJson(String(spec)) as SetSpec;
 }
 
-/** Of a rollout with its group and its set. */
+/** The row of a rollout, joined with its group and its set. */
 export function toClaim(row: DatabaseRow): Claim {
   return {
     rollout_id: String(row.id),

@@ -12,7 +12,7 @@ import type { KeptRun } from "../records/kept-run.ts";
 /** `diff`: unified, as `git apply` reads it; null where `note` says why there is none. */
 export type PathDiff = { path: string; change: Change["kind"]; diff: string | null; note: string | null };
 
-/** Of one file. A policy can write thousands of long ones, which no person reads. */
+/** Bounds of what is compared: a policy can write thousands of long files, which no person reads. */
 const mostBytes = 512 * 1024;
 const mostFiles = 500;
 /** Two texts with nothing in common take long to compare. */

@@ -25,7 +25,6 @@ const GenerationConfig = z.looseObject({
   seed: z.number().int().nullish(),
   presencePenalty: z.number().nullish(),
   frequencyPenalty: z.number().nullish(),
-  candidateCount: z.number().int().nullish(),
   responseMimeType: z.string().nullish(),
   responseModalities: z.array(z.string()).nullish(),
   thinkingConfig: z.looseObject({}).nullish(),
@@ -77,11 +76,6 @@ function unwrapped(body: Record<string, unknown>): Record<string, unknown> {
 
 /** What would change the meaning of the answer, with what is understood. */
 function refuseUnsupported(config: GenerationConfig): void {
-  if (config.candidateCount != null && config.candidateCount !== 1)
-    throw invalid(
-      "generationConfig.candidateCount",
-      `only 1 candidate a request is supported, not ${config.candidateCount}; send the request ${config.candidateCount} times`,
-    );
   if (config.responseModalities?.some((modality) => modality !== "TEXT"))
     throw invalid("generationConfig.responseModalities", 'only ["TEXT"] is supported');
   if (config.responseMimeType != null && !["text/plain", "application/json"].includes(config.responseMimeType))

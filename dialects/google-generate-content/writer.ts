@@ -7,6 +7,7 @@ import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { carrierOf } from "../carrier.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
+import { choiceIndex } from "../several-samples.ts";
 import { toolInput } from "../tool-input.ts";
 import { googleErrorBody } from "./error.ts";
 import { averageLogprob, logprobsResult } from "./logprobs.ts";
@@ -28,7 +29,7 @@ export class GenerateContentWriter implements StreamWriter {
   readonly #tokens: SampledToken[] = [];
   /** How many of them are in the pieces so far: the next piece brings the others. */
   #shown = 0;
-  #malformed: { part: number; name: string }[] = [];
+  #malformed: { candidate?: number; part: number; name: string }[] = [];
   /** A thought was sampled, and no call has carried its signature. */
   #owesSignature = false;
   #finish: string | null = null;
@@ -98,7 +99,8 @@ export class GenerateContentWriter implements StreamWriter {
       this.#owesSignature = false;
       return { functionCall: { id: event.id, name: event.name, args }, thoughtSignature: this.#signature };
     }
-    this.#malformed.push({ part: this.#parts.length, name: event.name });
+    const place = this.#context.native.choice === undefined ? {} : { candidate: choiceIndex(this.#context) };
+    this.#malformed.push({ ...place, part: this.#parts.length, name: event.name });
     return { text: event.arguments };
   }
 
@@ -121,7 +123,7 @@ export class GenerateContentWriter implements StreamWriter {
       ...(this.#finish !== null && { finishReason: this.#finish }),
       ...(tokens.length > 0 && { logprobsResult: logprobsResult(tokens) }),
       ...(average !== null && { avgLogprobs: average }),
-      index: 0,
+      index: choiceIndex(this.#context),
     };
     return {
       candidates: [candidate],

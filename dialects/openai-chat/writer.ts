@@ -5,10 +5,10 @@ import { type AnswerableFinish, answerable } from "../answerable.ts";
 import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
-import { choiceIndex } from "../openai/choices.ts";
 import { type ShownToken, shownToken } from "../openai/logprobs.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 import { openaiUsage } from "../openai-usage.ts";
+import { choiceIndex } from "../several-samples.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */
 export class ChatWriter implements StreamWriter {

@@ -4,9 +4,9 @@ import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
-import { choiceIndex } from "../openai/choices.ts";
 import { openaiErrorBody } from "../openai-error.ts";
 import { openaiUsage } from "../openai-usage.ts";
+import { choiceIndex } from "../several-samples.ts";
 import { toLogprobs } from "./logprobs.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */

@@ -3,8 +3,9 @@ import { z } from "zod";
 import type { JsonObject } from "../../schema/message.ts";
 import { readJson } from "../../schema/read-json.ts";
 import type { SseFrame } from "../../wire/sse.ts";
-import type { AnswerContext, SeveralAnswers, StreamJoiner } from "../dialect.ts";
+import type { SeveralAnswers, StreamJoiner } from "../dialect.ts";
 import { checked, invalid, isObject } from "../edge.ts";
+import { seeded, sum } from "../several-samples.ts";
 
 /** OpenAI's limit. */
 const mostChoices = 128;
@@ -30,18 +31,8 @@ export const choices = ({ prompts }: { prompts: boolean }): SeveralAnswers => ({
   joiner: () => new ChoiceStream(),
 });
 
-/** Its place in an answer with several: each is a call of its own, and its record says which. */
-export function choiceIndex({ native }: AnswerContext): number {
-  return isObject(native.choice) && typeof native.choice.index === "number" ? native.choice.index : 0;
-}
-
 function promptsOf(value: unknown): unknown[] {
   return Array.isArray(value) && value.length > 1 && typeof value[0] !== "number" ? value : [value];
-}
-
-/** With one seed all samples of a prompt would be the same; servers that sample several add their numbers to it, too. */
-function seeded(seed: unknown, sample: number): JsonObject {
-  return typeof seed === "number" ? { seed: seed + sample } : {};
 }
 
 /** Chunks of several streams as those of one: one id, one usage, one end. */
@@ -75,15 +66,3 @@ class ChoiceStream implements StreamJoiner {
 }
 
 const done = "[DONE]";
-
-/** Number by number; null where one of them is unknown. */
-function sum(values: readonly unknown[]): JsonObject | null {
-  if (values.length === 0 || !values.every(isObject)) return null;
-  const keys = Object.keys(values[0] ?? {}).filter((key) => values.every((value) => Object.hasOwn(value, key)));
-  return Object.fromEntries(
-    keys.map((key) => {
-      const parts = values.map((value) => value[key]);
-      return [key, parts.every((part) => typeof part === "number") ? parts.reduce((total, part) => total + part, 0) : sum(parts)];
-    }),
-  );
-}

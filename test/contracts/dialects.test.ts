@@ -442,7 +442,6 @@ const badBodies: Record<string, BadBody[]> = {
     [{ ...said, cachedContent: "cachedContents/1" }, "cachedContent"],
     [{ ...said, generationConfig: 5 }, "generationConfig"],
     [{ ...said, generationConfig: { temperature: "hot" } }, "generationConfig.temperature"],
-    [{ ...said, generationConfig: { candidateCount: 2 } }, "generationConfig.candidateCount"],
     [{ ...said, generationConfig: { responseModalities: ["TEXT", "IMAGE"] } }, "generationConfig.responseModalities"],
     [{ ...said, generationConfig: { responseMimeType: "text/x.enum" } }, "generationConfig.responseMimeType"],
     [{ ...said, tools: {} }, "tools"],

@@ -63,6 +63,6 @@ test("what a rollout changed is a diff that git applies to the task's files, and
 
   await rm(join(run, "blobs"), { recursive: true });
   const lost = await cli(["show", "a/0", "--run", run, "--diff"]);
-  assert.equal(lost.code, 1);
+  assert.notEqual(lost.code, 0);
   assert.match(lost.stderr, /there is no .*blobs\/[0-9a-f]{64}\.tar\.gz/);
 });

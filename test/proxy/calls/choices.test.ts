@@ -1,6 +1,7 @@
 /** Several samples of one request, through the vendor's SDK: a call each, one answer. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Candidate, type GenerateContentResponse, GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import { decode, encode, type WireRequest } from "../../fakes/engines/scripted-engine.ts";
 import { until } from "../../fakes/machine/until.ts";
@@ -75,6 +76,37 @@ for (const relay of ["buffered", "live"] as const)
     });
 
 for (const stream of [false, true])
+  test(`candidates of Google's SDK are a call each and one answer: ${stream ? "streamed" : "whole"}`, async () => {
+    await using at = await proxyAt(echo);
+    const client = await at.open({ relay: "live" });
+    const google = new GoogleGenAI({ apiKey: client.key, httpOptions: { baseUrl: at.proxy.url } });
+    const request = { model: "any", contents: "hi", config: { candidateCount: 3, seed: 7 } };
+    const pieces: GenerateContentResponse[] = [];
+    if (stream) for await (const piece of await google.models.generateContentStream(request)) pieces.push(piece);
+    else pieces.push(await google.models.generateContent(request));
+    const all = pieces.flatMap(({ candidates }) => candidates ?? []);
+    const textOf = (index: number): string =>
+      all
+        .filter((one) => one.index === index)
+        .map(wordsOf)
+        .join("");
+    assert.deepEqual([0, 1, 2].map(textOf), ["7", "8", "9"]);
+    assert.equal(all.filter(({ finishReason }) => finishReason === "STOP").length, 3);
+    assert.equal(new Set(pieces.map(({ responseId }) => responseId)).size, 1);
+    const { calls } = await client.trajectory();
+    const sampled = calls.reduce((sum, { usage }) => sum + (usage?.sampled_tokens ?? 0), 0);
+    const usages = pieces.flatMap(({ usageMetadata }) => usageMetadata?.candidatesTokenCount ?? []);
+    assert.deepEqual([calls.length, usages], [3, [sampled]]);
+    assert.deepEqual(
+      (await begunIn(client)).map(({ native }) => native.choice),
+      [0, 1, 2].map((index) => ({ index, of: 3 })),
+    );
+    assert.deepEqual(at.unseen, []);
+  });
+
+const wordsOf = ({ content }: Candidate): string => (content?.parts ?? []).map(({ text }) => text ?? "").join("");
+
+for (const stream of [false, true])
   test(`where one of them fails the request fails, and its next try asks for that one alone: ${stream ? "streamed" : "whole"}`, async () => {
     let failing = true;
     await using at = await proxyAt((request) =>
@@ -129,6 +161,8 @@ test("more samples than a request or a session may have are refused before one i
   assert.match(await refused("/v1/chat/completions", { messages: hi, n: 0 }), /^400 n: /);
   assert.match(await refused("/v1/completions", { prompt: Array.from({ length: 129 }, () => "a") }), /^400 prompt: asks for 129/);
   assert.match(await refused("/v1/chat/completions", { messages: hi, n: 3 }), /max_concurrent_calls: 3 of 2/);
+  const google = { contents: [{ role: "user", parts: [{ text: "hi" }] }], generationConfig: { candidateCount: 9 } };
+  assert.match(await refused("/v1beta/models/any:generateContent", google), /^400 generationConfig\.candidateCount: /);
   assert.deepEqual(await begunIn(client), []);
   assert.equal((await client.chat({ messages: hi, n: 2 })).status, 200);
   assert.equal((await client.trajectory()).calls.length, 2);
