@@ -9,6 +9,7 @@ import { z } from "zod";
 import { dialects } from "./dialects/index.ts";
 import { engineRegistry } from "./engines/index.ts";
 import { AlidadeError, messageOf } from "./errors.ts";
+import { NamedGraderServer } from "./graders/remote/grader-servers.ts";
 import { harnessNamed, harnessRegistry } from "./harnesses/index.ts";
 import { fromFolder, isFile } from "./host/plug-ins.ts";
 import { Bounds, EngineRoute } from "./proxy/index.ts";
@@ -174,6 +175,12 @@ export const Config = z.strictObject({
     .describe("engines that sandboxes are spread over, instead of the one of this machine; a word is an address, as `host`"),
   graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
   task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
+  grader_servers: z
+    .array(NamedGraderServer)
+    .default([])
+    .describe(
+      "servers that tasks may be graded by (`remote`): each by its origin, with `api_key_env` where it wants a key; a task is sent to no other one",
+    ),
   task_env: z
     .array(z.string().min(1))
     .default([])

@@ -45,6 +45,7 @@ export const errorCodes = {
   pack_failed: "infrastructure",
   grader_error: "infrastructure",
   grader_timeout: "infrastructure",
+  grader_unreachable: "infrastructure",
   judge_abstained: "infrastructure",
   store_full: "infrastructure",
   store_error: "infrastructure",

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { AlidadeError } from "../errors.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
 import type { Grader } from "../graders/grader.ts";
+import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -17,7 +18,14 @@ import type { HashedTask } from "../tasks/task-set.ts";
 import { version } from "../version.ts";
 import { checkReport, whyNot } from "./check/check-report.ts";
 import { print, say, toNumber } from "./command-line.ts";
-import { dockerEngineOption, graderOption, loadPlugIns, sandboxWords, taskFormatOption } from "./flags/plug-in-flags.ts";
+import {
+  dockerEngineOption,
+  graderOption,
+  graderServerOption,
+  loadPlugIns,
+  sandboxWords,
+  taskFormatOption,
+} from "./flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
 import { visibleText } from "./show/visible-text.ts";
@@ -35,6 +43,7 @@ export function check(program: Command): void {
     .addOption(dockerEngineOption())
     .option("--unsafe-host", "allow the process sandbox: the task's tests run as you, on this machine; no hack is tried there")
     .addOption(graderOption())
+    .addOption(graderServerOption())
     .addOption(taskFormatOption())
     .addOption(taskEnvOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
@@ -65,6 +74,7 @@ type CheckFlags = TaskChoiceFlags & {
   dockerEngine?: EngineAddress[];
   unsafeHost?: boolean;
   grader?: string[];
+  graderServer?: NamedGraderServer[];
   taskFormat?: string[];
   taskEnv?: string[];
   overcommit?: boolean;
@@ -88,7 +98,11 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   assertWhole("--times", flags.times);
   if (flags.concurrency !== undefined) assertWhole("--concurrency", flags.concurrency);
   const backend = await backendOf(flags, signal);
-  const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
+  const plugIns = await loadPlugIns({
+    graders: flags.grader ?? [],
+    task_formats: flags.taskFormat ?? [],
+    grader_servers: flags.graderServer ?? [],
+  });
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
   const grants = grantsOf({ task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
   const choice = taskChoiceOf(flags);

@@ -4,10 +4,8 @@
  */
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
-import type { Message, Part, Tool } from "../schema/message.ts";
-import { resultContent } from "../schema/message-text.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { schemaAsWritten } from "../wire/tool-schema.ts";
+import { outputMessage, type ResponseItem, responseItems, responseTool, withItemIds } from "../wire/response-items.ts";
 import { defineExporter } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
@@ -43,15 +41,13 @@ export const nemoGym = defineExporter({
   },
 });
 
-type GymItem = Record<string, unknown>;
-
-function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: SamplePlace): GymItem {
+function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, reward }: SamplePlace): ResponseItem {
   const calls = callsOfRow(row, trajectory);
   const first = calls[0] ?? trajectory.calls[0];
   const input = first === undefined ? [] : inputOf(first, trajectory);
-  const tools = toolsOf(first, trajectory).map(toTool);
+  const tools = toolsOf(first, trajectory).map(responseTool);
   return {
-    responses_create_params: { input: input.flatMap(toItems), tools, parallel_tool_calls: true },
+    responses_create_params: { input: input.flatMap(responseItems), tools, parallel_tool_calls: true },
     response: {
       id: row.trajectory_id,
       created_at: (first?.times.begun ?? 0) / 1000,
@@ -76,70 +72,27 @@ function measured(values: Record<string, number | null>): Record<string, number 
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
 }
 
-function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): GymItem[] {
+function outputItems(row: FlatRow, calls: CallRecord[], trajectory: Trajectory): ResponseItem[] {
   const turns = new Map(nemoTurns(row).map((turn) => [turn.call_id, turn]));
   const items = calls.flatMap((call, index) => {
     const before = calls[index - 1];
     const context = before === undefined ? [] : inputOf(call, trajectory).slice(before.input.length + 1);
-    const output = outputOf(call, trajectory).flatMap(toItems);
-    return [...context.flatMap(toItems), ...withTokens(output.length > 0 ? output : [toOutputMessage("")], turns.get(call.call_id))];
+    const output = outputOf(call, trajectory).flatMap(responseItems);
+    return [...context.flatMap(responseItems), ...withTokens(output.length > 0 ? output : [outputMessage("")], turns.get(call.call_id))];
   });
-  return items.map((item, at) => (item.id === "" ? { ...item, id: `item_${at}` } : item));
+  return withItemIds(items);
 }
 
 /** The last item of the turn, as Gym's own converter does it. */
-function withTokens(items: GymItem[], turn: NemoTurn | undefined): GymItem[] {
+function withTokens(items: ResponseItem[], turn: NemoTurn | undefined): ResponseItem[] {
   if (turn === undefined) return items;
   return items.map((item, at) => (at === items.length - 1 ? { ...item, ...tokensOf(turn) } : item));
 }
 
-function tokensOf({ prompt_ids, token_ids, logprobs }: NemoTurn): GymItem {
+function tokensOf({ prompt_ids, token_ids, logprobs }: NemoTurn): ResponseItem {
   return { prompt_token_ids: prompt_ids, generation_token_ids: token_ids, generation_log_probs: logprobs };
 }
 
-function placeHolder(turn: NemoTurn | undefined): GymItem {
-  return { ...toOutputMessage(""), ...(turn === undefined ? {} : tokensOf(turn)) };
-}
-
-function toOutputMessage(text: string): GymItem {
-  return { type: "message", id: "", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
-}
-
-function toItems(message: Message): GymItem[] {
-  return message.parts.map((part): GymItem => toItem(part, message));
-}
-
-function toItem(part: Part, { role }: Message): GymItem {
-  switch (part.type) {
-    case "tool_call":
-      return {
-        type: "function_call",
-        id: part.id,
-        call_id: part.id,
-        name: part.name,
-        // A custom tool is a function with one string to the model.
-        arguments: part.kind === "custom" ? JSON.stringify({ input: part.arguments }) : part.arguments,
-        status: "completed",
-      };
-    case "tool_result":
-      return { type: "function_call_output", call_id: part.call_id, output: textOf(resultContent(part)) };
-    case "reasoning":
-      return { type: "reasoning", id: "", summary: [{ type: "summary_text", text: part.text }] };
-    case "image":
-      return { type: "message", role, content: [{ type: "input_image", image_url: part.url, detail: part.detail ?? "auto" }] };
-    case "text":
-      return role === "assistant"
-        ? toOutputMessage(part.text)
-        : { type: "message", role: role === "tool" ? "user" : role, content: part.text };
-  }
-}
-
-/** Gym's tool output is one string: an image in it is named, not shown. */
-function textOf(content: Extract<Part, { type: "tool_result" }>["content"]): string {
-  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("\n");
-}
-
-function toTool(tool: Tool): GymItem {
-  const { name, description, strict } = tool;
-  return { type: "function", name, description: description ?? null, parameters: schemaAsWritten(tool), strict: strict ?? null };
+function placeHolder(turn: NemoTurn | undefined): ResponseItem {
+  return { ...outputMessage(""), ...(turn === undefined ? {} : tokensOf(turn)) };
 }

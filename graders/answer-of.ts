@@ -1,9 +1,15 @@
 /** What an agent answered in words: what is graded where a task leaves no files behind. */
 import { textOf } from "../schema/message.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 
 /** Text of the main agent's last turn that reached its harness: empty where that has none, null where there is no such turn. */
-export function answerOf({ calls, messages }: Trajectory): string | null {
+export function answerOf(trajectory: Trajectory): string | null {
+  const message = trajectory.messages[answeredCalls(trajectory).at(-1)?.output ?? ""];
+  return message ? textOf(message) : null;
+}
+
+/** The main agent's own calls whose turns reached its harness, in their order. */
+export function answeredCalls({ calls }: Pick<Trajectory, "calls">): CallRecord[] {
   const answered = calls.filter(
     ({ agent, request_class, outcome, other_policy, output }) =>
       output !== null &&
@@ -12,7 +18,5 @@ export function answerOf({ calls, messages }: Trajectory): string | null {
       !other_policy &&
       (outcome === "delivered" || outcome === "partial"),
   );
-  const last = answered.toSorted((a, b) => a.ordinal - b.ordinal).at(-1);
-  const message = messages[last?.output ?? ""];
-  return message ? textOf(message) : null;
+  return answered.toSorted((a, b) => a.ordinal - b.ordinal);
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { answerOf } from "./answer-of.ts";
 import { matches, Pattern } from "./bounded/matches.ts";
 import type { GradeContext, Grader } from "./grader.ts";
-import { ruleVerdict } from "./rule-verdict.ts";
+import { ruleVerdict } from "./rules/rule-verdict.ts";
 
 const ways = ["exact", "number", "set", "regex"] as const;
 

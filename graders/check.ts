@@ -10,8 +10,9 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { knownSolution } from "./admission/known-solution.ts";
 import { takenWork } from "./admission/taken-work.ts";
-import { freshSandbox, grade, highestReward } from "./grade.ts";
+import { freshSandbox, grade } from "./grade.ts";
 import type { Grader } from "./grader.ts";
+import { highestReward } from "./rules/reward-range.ts";
 import { placeWork } from "./work.ts";
 
 /** `holds`: its reward is what this attempt must earn. */

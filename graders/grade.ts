@@ -12,6 +12,7 @@ import type { Limits, Task } from "../schema/task.ts";
 import { goldWork } from "./gold.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
+import { lowestReward, whyOutside } from "./rules/reward-range.ts";
 import { placeSetUp } from "./set-up-layer.ts";
 
 /** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
@@ -37,7 +38,9 @@ export async function grade(context: GradeContext): Promise<Verdict> {
 
 function mayBeItsDoing({ status, error }: Verdict): boolean {
   const isTheUsers = errorCodes[error?.code as ErrorCode] === "user";
-  return (status === "grader_error" || status === "infra_error") && !isTheUsers;
+  // A server that was not asked has seen no work.
+  const isAway = error?.code === "grader_unreachable";
+  return (status === "grader_error" || status === "infra_error") && !isTheUsers && !isAway;
 }
 
 /** Is any work of the task's own measured, now, of an agent that said nothing: what was delivered, or the known solution? */
@@ -84,22 +87,9 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
   }
 }
 
-const usualRange: [number, number] = [0, 1];
-
-function lowestReward({ reward_range: [lowest] = usualRange }: Task): number {
-  return lowest;
-}
-
-/** What a solution earns. */
-export function highestReward({ reward_range: [, highest] = usualRange }: Task): number {
-  return highest;
-}
-
-/** A reward outside of the task's range, or one that is no number, would weigh more than all others of its batch. */
-function withinRange({ reward_range: [lowest, highest] = usualRange }: Task, verdict: Verdict): Verdict {
-  const { reward } = verdict;
-  if (reward === null || (reward >= lowest && reward <= highest)) return verdict;
-  const message = `the grader gave the reward ${reward}, and the task allows ${lowest} to ${highest}: set reward_range in the task, or mend the grader`;
+function withinRange(task: Task, verdict: Verdict): Verdict {
+  const message = verdict.reward === null ? null : whyOutside(task, verdict.reward);
+  if (message === null) return verdict;
   return { ...verdict, reward: null, status: "grader_error", error: { code: "grader_error", message, status: null } };
 }
 

@@ -7,6 +7,7 @@ import { composite } from "./composite.ts";
 import type { Grader } from "./grader.ts";
 import { harbor } from "./harbor.ts";
 import { judge } from "./judge.ts";
+import { remote } from "./remote.ts";
 import { script } from "./script.ts";
 import { state } from "./state.ts";
 import { tests } from "./tests.ts";
@@ -16,7 +17,7 @@ export const graderRegistry = registryOf<Grader>({
   noun: "grader",
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
-  list: [tests, script, harbor, state, answer, trajectory, composite, judge] as unknown as readonly Grader[],
+  list: [tests, script, harbor, state, answer, trajectory, composite, judge, remote] as unknown as readonly Grader[],
   members: {
     name: "text",
     title: "text",

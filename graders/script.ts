@@ -12,6 +12,7 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer-of.ts";
 import type { Grader } from "./grader.ts";
+import { ToldComponents, withWeights } from "./rules/told-reward.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
 const ScriptSpec = z.strictObject({
@@ -21,16 +22,8 @@ const ScriptSpec = z.strictObject({
   files: z.string().nullable().default(null),
 });
 
-/**
- * What the last line must be. A component is a number, or a value with its weight; components explain the reward, they
- * do not make it.
- */
-const Line = z.strictObject({
-  reward: z.number(),
-  components: z
-    .record(z.string(), z.union([z.number(), z.strictObject({ value: z.number().nullable(), weight: z.number().default(0) })]))
-    .default({}),
-});
+/** What the last line must be. */
+const Line = z.strictObject({ reward: z.number(), components: ToldComponents });
 
 /** For a person; a record must stay readable. */
 const evidenceOutput = 4_000;
@@ -126,10 +119,4 @@ function isVerdict(line: string): boolean {
   } catch {
     return false;
   }
-}
-
-function withWeights(components: z.infer<typeof Line>["components"]): Verdict["components"] {
-  return Object.fromEntries(
-    Object.entries(components).map(([name, part]) => [name, typeof part === "number" ? { value: part, weight: 0 } : part]),
-  );
 }

@@ -11,9 +11,9 @@ import { type Change, readLayer, type WorkLayer } from "../files/layer.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { readJson } from "../schema/read-json.ts";
 import { queryRows } from "./bounded/query-rows.ts";
-import { conditionFields, hasOneCondition, hold, JsonPointer, oneCondition, textOfValue, valueAt } from "./condition.ts";
 import type { GradeContext, Grader } from "./grader.ts";
-import { type RuleResult, ruleVerdict } from "./rule-verdict.ts";
+import { conditionFields, hasOneCondition, hold, JsonPointer, oneCondition, textOfValue, valueAt } from "./rules/condition.ts";
+import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 import { workEvidence } from "./work.ts";
 
 const WorkPath = z

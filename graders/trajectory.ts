@@ -9,9 +9,9 @@ import type { ToolCallPart } from "../schema/message.ts";
 import { readJson } from "../schema/read-json.ts";
 import { workClasses } from "../schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { Condition, hold, valueAt } from "./condition.ts";
 import type { Grader } from "./grader.ts";
-import { type RuleResult, ruleVerdict } from "./rule-verdict.ts";
+import { Condition, hold, valueAt } from "./rules/condition.ts";
+import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 
 const ToolPattern = z.strictObject({
   tool: z

@@ -2,12 +2,13 @@
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { type Config, loadConfig } from "../../config.ts";
+import type { NamedGraderServer } from "../../graders/remote/grader-servers.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { toNumber } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
-import { dockerEngineOption, graderOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
+import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
@@ -19,6 +20,7 @@ export type RolloutFlags = SessionFlags &
     dockerEngine?: EngineAddress[];
     unsafeHost?: boolean;
     grader?: string[];
+    graderServer?: NamedGraderServer[];
     taskFormat?: string[];
     concurrency?: number;
     overcommit?: boolean;
@@ -36,6 +38,7 @@ export function addRolloutFlags(command: Command, words: { harness: string; unsa
     .addOption(dockerEngineOption())
     .option("--unsafe-host", `allow the process sandbox, which isolates nothing${words.unsafeHost}`)
     .addOption(graderOption())
+    .addOption(graderServerOption())
     .addOption(taskFormatOption())
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
@@ -55,6 +58,7 @@ export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: 
       docker_engines: flags.dockerEngine,
       unsafe_host: flags.unsafeHost,
       graders: flags.grader,
+      grader_servers: flags.graderServer,
       task_formats: flags.taskFormat,
       ...sessionOptionsGiven(flags),
       concurrency: { run: flags.concurrency },

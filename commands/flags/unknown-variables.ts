@@ -10,7 +10,8 @@ const others = ["ANSWER", "API_KEY", "CACHE", "CONTROL_TOKEN", "DEBUG", "DOCKER_
 export function sayUnknownVariables(config: Config, env: Record<string, string | undefined> = terminal().env): void {
   const keys = scalarPaths().map((path) => path.join("_").toUpperCase());
   const known = new Set([...keys, ...others].map((name) => `ALIDADE_${name}`));
-  const named = [config.control_token_env, config.engine.api_key_env, ...(config.engines ?? []).map((engine) => engine.api_key_env)];
+  const servers = [config.engine, ...(config.engines ?? []), ...config.grader_servers];
+  const named = [config.control_token_env, ...servers.map(({ api_key_env }) => api_key_env)];
   for (const [name, value] of Object.entries(env)) {
     if (!name.startsWith("ALIDADE_") || name.startsWith("ALIDADE_TEST_") || !value || known.has(name) || named.includes(name)) continue;
     say(`alidade: the variable ${name} is unknown and does nothing: ${whatWasMeant(name, [...known])}`);

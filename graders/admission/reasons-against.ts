@@ -1,8 +1,8 @@
 /** What gradings and scan say against a task, in sentences. */
 import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/admission.ts";
 import type { Task } from "../../schema/task.ts";
-import { highestReward } from "../grade.ts";
 import { probes } from "../probes/index.ts";
+import { highestReward } from "../rules/reward-range.ts";
 
 type Gradings = readonly AdmissionGrading[];
 

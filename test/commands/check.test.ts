@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, readFile, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
+import { graderServer } from "../fakes/proxies/grader-server.ts";
 
 const scratch = scratchFolder("check");
 const task = join(root, "examples/demo/tasks/merge-ranges");
@@ -81,4 +82,32 @@ test("reap removes what a process that died left behind, and says what", { timeo
   );
   await assert.rejects(stat(folder));
   assert.equal((await cli(["reap"])).code, 0);
+});
+
+test("check grades by a server that --grader-server names, and leaves a task of any other one out by its field", {
+  timeout: 120_000,
+}, async (t) => {
+  const { origin, asked } = await graderServer(t, ({ body }) => ({
+    reward: Number((body.work as { added: string[] }).added.includes("done.txt")),
+  }));
+  const folder = join(scratch, "remote");
+  await mkdir(join(folder, "gold"), { recursive: true });
+  await writeFile(join(folder, "gold", "done.txt"), "yes");
+  const lines = [
+    "task_id: asked",
+    "instruction: Make done.txt.",
+    "gold_files: gold",
+    `grader: { kind: remote, url: "${origin}/grade", tries: 1 }`,
+  ];
+  await writeFile(join(folder, "task.yaml"), lines.join("\n"));
+  const args = ["check", folder, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"];
+  const held = await cli([...args, "--grader-server", `${origin}=SERVER_KEY`], { env: { SERVER_KEY: "key-4711-4711" } });
+  assert.deepEqual([held.code, jsonOf<Checks>(held).checks[0]?.outcome], [0, "holds"], held.stderr);
+  assert.deepEqual(new Set(asked.map(({ headers }) => headers.authorization)), new Set(["Bearer key-4711-4711"]));
+  const refused = await cli([...args, "--grader-server", "http://127.0.0.1:1"]);
+  assert.match(refused.stdout, /task\.yaml: grader\.url: is at a server that is not in grader_servers/);
+  const saidTo = async (server: string) =>
+    jsonOf<{ error: { message: string } }>(await cli([...args, "--grader-server", server])).error.message;
+  assert.match(await saidTo(`${origin}/grade`), /^--grader-server is ".*": give the server's origin/);
+  assert.match(await saidTo(`${origin}=NO_KEY`), /^grader_servers names NO_KEY for http.*, and that variable is not set/);
 });

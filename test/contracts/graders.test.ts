@@ -35,6 +35,15 @@ const specs: Record<string, GraderSpec> = {
   answer: { kind: "answer", exact: "a", tolerance: 0, take: "all", ignore_case: false },
   trajectory: { kind: "trajectory", must: [], must_not: [], order: [], max_turns: 1 },
   judge: { kind: "judge", rubric: [{ name: "a", says: "It is done.", weight: 1 }], sees: ["answer", "files"], votes: 1 },
+  remote: {
+    kind: "remote",
+    url: "http://127.0.0.1:9/verify",
+    form: "alidade",
+    sends: [],
+    data: {},
+    timeout_seconds: 60,
+    tries: 1,
+  },
   composite: {
     kind: "composite",
     combine: "all",
@@ -85,6 +94,7 @@ for (const spec of Object.values(specs)) {
   test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
     const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });
     if (spec.kind === "judge") assert.match(verdict.error?.message ?? "", /through the proxy of a run, and there is none/);
+    else if (spec.kind === "remote") assert.match(verdict.error?.message ?? "", /is not in grader_servers/);
     else if (withoutSandbox.has(spec.kind)) assert.equal(verdict.status, "graded");
     else assert.deepEqual([verdict.reward, verdict.error?.message.includes("no room")], [null, true]);
     Verdict.parse(verdict);

@@ -1,7 +1,7 @@
 /** What a value that a work left, or an argument of a call, must be. */
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { matches, Pattern } from "./bounded/matches.ts";
+import { matches, Pattern } from "../bounded/matches.ts";
 
 const fields = {
   equals: z.unknown().optional().describe("the very value: of a file its text, of JSON the value, of a query its rows"),
