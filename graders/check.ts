@@ -8,7 +8,7 @@ import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
-import { knownSolution } from "./admission/known-solution.ts";
+import { knownSolution, solvedAt } from "./admission/known-solution.ts";
 import { takenWork } from "./admission/taken-work.ts";
 import { freshSandbox, grade } from "./grade.ts";
 import type { Grader } from "./grader.ts";
@@ -35,7 +35,7 @@ export type CheckOptions = {
 
 export async function checkTask(task: Task, backend: SandboxBackend, options: CheckOptions): Promise<CheckResult> {
   await using kept = await temporaryLayers();
-  const { solution: gold } = await knownSolution(task, backend, options, kept.folder, async () => null);
+  const gold = await knownSolution(task, backend, options, kept.folder, async () => null);
   const attempts = [
     { attempt: "gold", work: gold },
     { attempt: "no-op", work: null },
@@ -44,10 +44,10 @@ export async function checkTask(task: Task, backend: SandboxBackend, options: Ch
   const context = { task, signal: options.signal, ...(options.graders && { graders: options.graders }) };
   for (let time = 1; time <= (options.times ?? 3); time++) {
     for (const { attempt, work: known } of attempts) {
-      const act = async (sandbox: Parameters<typeof placeWork>[0]) =>
-        known === null ? undefined : placeWork(sandbox, task, known, {}, options.signal);
-      const { work, setUp } = await takenWork(task, backend, act, options, kept.folder);
-      const verdict = await grade({ ...context, work, fresh: freshSandbox(context, backend, { ...options, setUp }) });
+      const act = async (sandbox: Parameters<typeof placeWork>[0], step: number) =>
+        known === null ? undefined : placeWork(sandbox, task, solvedAt(known, step), {}, options.signal);
+      const { setUp, ...works } = await takenWork(task, backend, act, options, kept.folder);
+      const verdict = await grade({ ...context, ...works, fresh: freshSandbox(context, backend, { ...options, setUp }) });
       const run: CheckRun = { attempt, time, holds: holds(task, attempt, verdict), verdict };
       runs.push(run);
       options.progress?.(run);

@@ -31,15 +31,21 @@ export async function goldWork(task: Task, delivered: Sandbox, folder: string, o
   return keepLayer(changesBetween(base, files, workdir), folder);
 }
 
-async function scriptedWork(
-  task: Task,
+async function scriptedWork(task: Task, script: GoldScript, sandbox: Sandbox, folder: string, options: GoldOptions): Promise<WorkLayer> {
+  const { environment } = task;
+  const delivered = environment.files === null ? [] : await readFolder(environment.files);
+  await runGoldScript(task, script, sandbox, options);
+  await sandbox.freeze();
+  return takeWork(sandbox, task, delivered, folder, options.signal);
+}
+
+/** Leaves what the script made, and nothing of the script. */
+export async function runGoldScript(
+  { environment, limits }: Task,
   { files, at, command, env }: GoldScript,
   sandbox: Sandbox,
-  folder: string,
   { signal, rules }: GoldOptions,
-): Promise<WorkLayer> {
-  const { environment, limits } = task;
-  const delivered = environment.files === null ? [] : await readFolder(environment.files);
+): Promise<void> {
   await sandbox.writeFiles(await readFolder(files), at);
   await using network = rules ? await openNetwork(sandbox, "agent", environment.network, rules) : null;
   await sandbox.exec(command, {
@@ -49,6 +55,4 @@ async function scriptedWork(
     signal,
   });
   await sandbox.exec(["rm", "-rf", "--", sandbox.path(at)], { cwd: "/", signal });
-  await sandbox.freeze();
-  return takeWork(sandbox, task, delivered, folder, signal);
 }

@@ -14,6 +14,7 @@ import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
 import { lowestReward, whyOutside } from "./rules/reward-range.ts";
 import { placeSetUp } from "./set-up-layer.ts";
+import { taskOfStep } from "./steps.ts";
 
 /** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
 const aroundSeconds = 120;
@@ -76,7 +77,11 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
     const spec = specOfGrader(task.grader, graders);
     const verdict = await (grader.parts === undefined
       ? untilAborted(grader.grade(spec, { ...context, signal }), signal)
-      : grader.grade(spec, { ...context, part: (own) => grade({ ...context, task: { ...task, grader: own } }) }));
+      : grader.grade(spec, {
+          ...context,
+          part: (own) => grade({ ...context, task: { ...task, grader: own } }),
+          step: (index) => gradeStep(context, index),
+        }));
     context.signal.throwIfAborted();
     return { ...withinRange(task, verdict), ...(grader.version !== undefined && { grader_version: grader.version }) };
   } catch (error) {
@@ -85,6 +90,15 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
     const isResult = failure.owner === "policy" && !context.signal.aborted;
     return isResult ? noOutput(context.task, failure, duration_ms) : unmeasured(context, failure, duration_ms);
   }
+}
+
+/** A step that the agent never came to is its doing: what the infrastructure broke is not graded at all. */
+export function gradeStep(context: GradeContext, index: number): Promise<Verdict> {
+  const { steps = [], ...rest } = context;
+  const task = taskOfStep(context.task, index);
+  const work = steps[index];
+  if (work !== undefined) return grade({ ...rest, task, work });
+  return Promise.resolve(noOutput(task, new AlidadeError("output_unreadable", "the agent left no work of this step")));
 }
 
 function withinRange(task: Task, verdict: Verdict): Verdict {

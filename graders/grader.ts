@@ -19,6 +19,8 @@ export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */
   work: WorkLayer;
+  /** The works of a task with steps, one after each that the agent ended, in order. `work` is the last of them. */
+  steps?: readonly WorkLayer[];
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
@@ -32,6 +34,8 @@ export type GradeContext = {
   isolation?: Verdict["isolation"];
   /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */
   part?(spec: GraderSpec): Promise<Verdict>;
+  /** Grades one step's work by that step's tests. `grade` gives it where the task has steps. */
+  step?(index: number): Promise<Verdict>;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
   signal: AbortSignal;

@@ -10,6 +10,7 @@ import { judge } from "./judge.ts";
 import { remote } from "./remote.ts";
 import { script } from "./script.ts";
 import { state } from "./state.ts";
+import { steps } from "./steps.ts";
 import { tests } from "./tests.ts";
 import { trajectory } from "./trajectory.ts";
 
@@ -17,7 +18,7 @@ export const graderRegistry = registryOf<Grader>({
   noun: "grader",
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
-  list: [tests, script, harbor, state, answer, trajectory, composite, judge, remote] as unknown as readonly Grader[],
+  list: [tests, script, harbor, state, answer, trajectory, composite, steps, judge, remote] as unknown as readonly Grader[],
   members: {
     name: "text",
     title: "text",
@@ -45,14 +46,20 @@ export function specOfGrader(spec: GraderSpec, known?: readonly Grader[]): Grade
 
 /** Does it, or one of its parts, ask a model? */
 export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean {
-  const { asksModels: asks = false, parts } = graderOf(spec, known);
-  return asks || (parts?.of(spec).some((part) => asksModels(part, known)) ?? false);
+  return withParts(spec, known).some(({ grader }) => grader.asksModels === true);
 }
 
 /** The environment of each task, and those that its grader makes of its own: what is to be prepared before the first sandbox. */
 export function environmentsOf(tasks: readonly Task[], known?: readonly Grader[]): { task_id: string; environment: Environment }[] {
   return tasks.flatMap(({ task_id, environment, grader }) => {
-    const others = graderOf(grader, known).environments?.(specOfGrader(grader, known)) ?? [];
+    const others = withParts(grader, known).flatMap(({ grader: own, spec }) => own.environments?.(spec) ?? []);
     return [environment, ...others].map((one) => ({ task_id, environment: one }));
   });
+}
+
+/** A grader's spec, and those of its parts and of theirs, each as its grader reads it. */
+export function withParts(spec: GraderSpec, known?: readonly Grader[]): { grader: Grader; spec: GraderSpec }[] {
+  const grader = graderOf(spec, known);
+  const own = specOfGrader(spec, known);
+  return [{ grader, spec: own }, ...(grader.parts?.of(own) ?? []).flatMap((part) => withParts(part, known))];
 }

@@ -12,7 +12,7 @@ import type { Session } from "../proxy/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
-import { conceal, setUp } from "../sandboxes/set-up.ts";
+import { beginStep, conceal, setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -24,6 +24,8 @@ export type PreparedRollout = AsyncDisposable & {
   /** What its commands see of the network that its task allows. */
   network: OpenNetwork;
   launch: HarnessLaunch;
+  /** Writes what the harness starts with once more, for another instruction. */
+  launchFor(instruction: string, signal: AbortSignal): Promise<HarnessLaunch>;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;
   /** What was put into the workdir. */
@@ -123,18 +125,24 @@ async function prepareWithin(
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
   const network = scope.use(await openNetwork(sandbox, "agent", task.environment.network, rules));
 
-  const launch = harness.launch({
-    instruction: task.instruction,
-    baseUrl: door.url,
-    apiKey: dummyKey,
-    model: session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
-    home: sandbox.path(home),
-    workdir: sandbox.path(task.environment.workdir),
-    pack: sandbox.path(packInside(harness)),
-    contextWindow: setup.proxy.facts.max_model_len,
-  });
-  const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
-  if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), signal);
+  const [first] = task.steps ?? [];
+  if (first !== undefined) await beginStep(sandbox, task, first, network.env, signal);
+  const launchFor = async (instruction: string, within: AbortSignal): Promise<HarnessLaunch> => {
+    const launch = harness.launch({
+      instruction,
+      baseUrl: door.url,
+      apiKey: dummyKey,
+      model: session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
+      home: sandbox.path(home),
+      workdir: sandbox.path(task.environment.workdir),
+      pack: sandbox.path(packInside(harness)),
+      contextWindow: setup.proxy.facts.max_model_len,
+    });
+    const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
+    if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), within);
+    return launch;
+  };
+  const launch = await launchFor(task.instruction, signal);
   signal.throwIfAborted();
 
   const release = scope.move();
@@ -144,6 +152,7 @@ async function prepareWithin(
     door,
     network,
     launch,
+    launchFor,
     pack,
     delivered,
     setUp: left,

@@ -130,8 +130,10 @@ async function newVerdict(
     // Its work is the difference to what the set-up left then.
     const setUp = record.setup && (await openLayer(blobs, record.setup.sha256));
     const fresh = freshSandbox(context, setup.backend, { ...setup, setUp });
-    const work = await reopenWork(blobs, kept.sha256, fresh, signal);
-    const verdict = await grade({ ...context, work, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
+    const reopen = (sha256: string) => reopenWork(blobs, sha256, fresh, signal);
+    const work = await reopen(kept.sha256);
+    const steps = await Promise.all(record.steps.flatMap((step) => (step.work ? [reopen(step.work.sha256)] : [])));
+    const verdict = await grade({ ...context, work, steps, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
     signal.throwIfAborted();
     // The infrastructure measured nothing: the reward that is there stays.
     if (verdict.status === "infra_error" || verdict.status === "cancelled") return verdict.error?.message ?? verdict.status;

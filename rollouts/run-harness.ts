@@ -69,7 +69,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   }
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
   const paused = prepared.session.pausedSince(started, Date.now());
-  const engine_share = Math.max(0, engineTime(prepared) - paused) / Math.max(1, Date.now() - started - paused);
+  const engine_share = Math.max(0, engineTime(prepared, started) - paused) / Math.max(1, Date.now() - started - paused);
   // A turn that it leaves by ending is sampled to its end, within its seconds, and trained like any other.
   await prepared.session.running.callsEnded(AbortSignal.any([late.signal, signal])).catch(() => undefined);
   // A harness may be gone before it is noted how its last answer ended.
@@ -137,14 +137,14 @@ function endedHow({ task }: RolloutPlan, { exit_code, timed_out, out_of_memory }
   return `ended with exit code ${exit_code}${exit_code === 0 ? where : ""}`;
 }
 
-/** Milliseconds during which at least one call was being sampled. */
-function engineTime({ session }: PreparedRollout): number {
+/** Milliseconds since `started` during which at least one call was being sampled. */
+function engineTime({ session }: PreparedRollout, started: number): number {
   const spans = session
     .calls()
     .map((call): [number, number] => [call.begun.time, call.outcome?.time ?? Date.now()])
     .sort((a, b) => a[0] - b[0]);
   let total = 0;
-  let until = 0;
+  let until = started;
   for (const [from, to] of spans) {
     if (to <= until) continue;
     total += to - Math.max(from, until);

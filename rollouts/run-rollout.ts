@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import type { WorkLayer } from "../files/layer.ts";
 import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
+import type { GradeContext } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
@@ -26,6 +27,7 @@ import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
 import type { RunSetup } from "./run-setup.ts";
+import { runSteps, type StepRun } from "./steps/run-steps.ts";
 
 /** What is known of an attempt so far: it grows from step to step and becomes the record. */
 type RunningAttempt = {
@@ -38,6 +40,8 @@ type RunningAttempt = {
   /** What the task's set-up left; null where it has none, or did not end. */
   setUp: WorkLayer | null;
   work: WorkLayer | null;
+  /** Steps of its task that the agent ended. */
+  steps: StepRun[];
   /** The grader's sandbox: a warm pool makes it while the work is taken out. */
   grading: ExpectedSandbox | undefined;
   verdict: Verdict | null;
@@ -59,6 +63,7 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     told: null,
     setUp: null,
     work: null,
+    steps: [],
     grading: undefined,
     verdict: null,
     error: null,
@@ -97,25 +102,26 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   await readLog(setup, attempt);
   if (work === null) return;
   attempt.work = work;
+  if (attempt.verdict !== null) return;
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
-    const { graders, backend } = setup;
-    const { isolation } = backend.capabilities;
-    const context = { task: plan.task, work, signal, isolation, ...(graders && { graders }) };
+    const { graders } = setup;
     await using sampler = asksModels(plan.task.grader, graders) ? await openSampler(setup, plan) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
-      ...context,
+      ...gradingContext(setup, plan, attempt, signal),
+      work,
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
-      fresh: freshSandbox(context, attempt.grading ?? setup.backend, {
-        run_id: setup.run_id,
-        owner: setup.owner,
-        rules: attempt.rules,
-        setUp: attempt.setUp,
-      }),
     });
   });
+}
+
+function gradingContext(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, signal: AbortSignal): Omit<GradeContext, "work"> {
+  const { graders, backend, run_id, owner } = setup;
+  const context = { task: plan.task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
+  const whose = { run_id, owner, rules: attempt.rules, setUp: attempt.setUp };
+  return { ...context, fresh: freshSandbox(context, attempt.grading ?? backend, whose) };
 }
 
 /** Where a release failed as well, what failed before it is what happened. */
@@ -150,6 +156,7 @@ async function inSandbox(
   return await setup.slots.run.run(signal, async () => {
     enter(setup, plan, attempt, "run");
     await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
+    if (plan.task.steps) return inSteps(setup, plan, attempt, prepared, signal);
     const run = await runHarness(setup, plan, prepared, signal);
     attempt.run = run;
     if (!run.infrastructure) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
@@ -162,13 +169,33 @@ async function inSandbox(
   });
 }
 
-async function leftBehind(
-  { folder }: RunSetup,
-  { sandbox, delivered, setUp }: PreparedRollout,
-  { task }: RolloutPlan,
+/** Step after step, each graded before the next one begins. */
+async function inSteps(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: RunningAttempt,
+  prepared: PreparedRollout,
   signal: AbortSignal,
-): Promise<WorkLayer> {
-  await sandbox.freeze("reads");
+): Promise<WorkLayer | null> {
+  const context = gradingContext(setup, plan, attempt, signal);
+  const take = () => whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
+  const { steps, verdict, failure } = await runSteps({ setup, plan, prepared, context, take }, signal);
+  attempt.steps = steps;
+  attempt.verdict = verdict;
+  // An engine that was too slow for one step was so for the rollout.
+  const run = steps.find((step) => step.run.slow_engine)?.run ?? steps.at(-1)?.run ?? null;
+  attempt.run = failure === null ? run : null;
+  attempt.error = failure ? toErrorRecord(failure) : (run?.infrastructure ?? run?.failure ?? null);
+  await whenThereIsSpace(setup, signal, () => prepared.session.seal(attempt.run?.stop_reason ?? failure?.code ?? "exited"));
+  return steps.at(-1)?.work ?? null;
+}
+
+async function leftBehind(setup: RunSetup, prepared: PreparedRollout, plan: RolloutPlan, signal: AbortSignal): Promise<WorkLayer> {
+  await prepared.sandbox.freeze("reads");
+  return workOf(setup, prepared, plan, signal);
+}
+
+function workOf({ folder }: RunSetup, { sandbox, delivered, setUp }: PreparedRollout, { task }: RolloutPlan, signal: AbortSignal) {
   return takeWork(sandbox, task, delivered, folder.blobs, signal, setUp);
 }
 
@@ -270,6 +297,7 @@ function recordOf(plan: RolloutPlan, attempt: RunningAttempt, state: RolloutReco
     sandbox: attempt.sandbox && { ...attempt.sandbox },
     setup: attempt.setUp && keptOf(attempt.setUp),
     work: attempt.work && keptOf(attempt.work),
+    steps: attempt.steps.map(({ name, run, work }) => ({ name, stop_reason: run.stop_reason, work: work && keptOf(work) })),
     network: usesNetwork(plan.task.environment) ? attempt.rules.log.use() : null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,

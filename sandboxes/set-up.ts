@@ -1,7 +1,9 @@
 /** A task's own preparation of its sandbox, with a network of its own that is cut when it ends. */
 import { AlidadeError } from "../errors.ts";
+import { readFolder } from "../files/file-tree.ts";
 import { refusedHosts } from "../schema/refused-hosts.ts";
-import type { Environment, Limits } from "../schema/task.ts";
+import type { Environment, Limits, TaskStep } from "../schema/task.ts";
+import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { type NetworkRules, openNetwork } from "./network/open-network.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { envInside } from "./task-spec.ts";
@@ -24,6 +26,23 @@ export async function conceal(sandbox: Sandbox, task: Prepared, signal: AbortSig
   const { conceal: command } = task.environment;
   if (command !== null)
     await runStep(sandbox, task, { name: "environment.conceal", command, user: "sandbox", env: {}, rules: null }, signal);
+}
+
+/**
+ * What stands before the agent begins a step: its files, its own command, its healthcheck. `env`: beside the environment's.
+ * Throws as `setUp` does, and `sandbox_unhealthy`.
+ */
+export async function beginStep(
+  sandbox: Sandbox,
+  task: Prepared,
+  { name, files, setup, healthcheck }: TaskStep,
+  env: Record<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (files !== null) await sandbox.writeFiles(await readFolder(files));
+  if (setup !== null)
+    await runStep(sandbox, task, { name: `setup of the step ${name}`, command: setup, user: "sandbox", env, rules: null }, signal);
+  await untilReady(sandbox, checkOfTask(healthcheck), null, signal);
 }
 
 type PreparationStep = {

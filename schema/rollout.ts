@@ -71,6 +71,10 @@ export const RolloutRecord = z.strictObject({
   work: KeptLayer.nullable()
     .default(null)
     .describe("what the agent changed since: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
+  steps: z
+    .array(z.strictObject({ name: z.string(), stop_reason: z.string(), work: KeptLayer.nullable() }))
+    .default([])
+    .describe("of a task with steps: those that the agent began, how each ended, and the work after it; `work` is the last of them"),
   network: NetworkUse.nullable()
     .default(null)
     .describe("what went out of its sandboxes and what was refused; null where the task has no network"),

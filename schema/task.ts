@@ -122,6 +122,22 @@ export const GoldScript = z.strictObject({
 });
 export type GoldScript = z.infer<typeof GoldScript>;
 
+/** One step of a task: what its agent gets. Its grader stands under the same name in the task's grader of kind `steps`. */
+export const TaskStep = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
+  instruction: z.string().min(1),
+  files: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe("put into the workdir before it begins: a folder on the host; the loader resolves the path"),
+  setup: z.array(z.string()).min(1).nullable().default(null).describe("run in the workdir after that, as the sandbox's user"),
+  healthcheck: Healthcheck.nullable().default(null).describe("after `setup`"),
+  agent_seconds: z.number().positive().describe("seconds that the harness may run for this step"),
+  gold_script: GoldScript.optional(),
+});
+export type TaskStep = z.infer<typeof TaskStep>;
+
 /** Which grader, and what that one is told (`graders/`): its own schema reads the rest where a task is loaded. */
 export const GraderSpec = z.looseObject({ kind: z.string().min(1) });
 export type GraderSpec = z.infer<typeof GraderSpec>;
@@ -144,6 +160,11 @@ export const Task = z.strictObject({
   gold_files: z.string().nullable().default(null),
   /** Or a script that is run in a sandbox of its own. */
   gold_script: GoldScript.optional(),
+  /**
+   * The agent does these one after the other, in one sandbox, and the work after each is graded by itself. `instruction` is
+   * then the first one's, `agent_seconds` and `grade_seconds` of the limits are those of all together.
+   */
+  steps: z.array(TaskStep).min(1).max(100).optional(),
   data_source: z.string().nullable().default(null),
   labels: z.record(z.string(), z.string()).default({}),
 });

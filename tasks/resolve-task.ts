@@ -4,7 +4,7 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
-import type { Environment, GraderSpec, Task } from "../schema/task.ts";
+import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../schema/task.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
 
@@ -18,7 +18,32 @@ export async function resolveTask(task: Task, place: TaskPlace, graders?: readon
     environment: await resolveEnvironment(task.environment, place),
     grader: await resolveGrader(task.grader, place, graders),
     gold_files: task.gold_files === null ? null : await place.folder(task.gold_files, "gold_files"),
+    ...(task.gold_script && { gold_script: await resolveScript(task.gold_script, place, "gold_script") }),
+    ...((task.steps || task.grader.kind === "steps") && { steps: await resolveSteps(task, task.steps ?? [], place) }),
   };
+}
+
+async function resolveScript(script: GoldScript, place: TaskPlace, field: string): Promise<GoldScript> {
+  return { ...script, files: await place.folder(script.files, `${field}.files`) };
+}
+
+/** Steps and their grader's are the same ones. */
+async function resolveSteps({ grader }: Task, steps: TaskStep[], place: TaskPlace): Promise<TaskStep[]> {
+  const graded = grader.kind === "steps" && Array.isArray(grader.steps) ? (grader.steps as { name?: unknown }[]) : [];
+  const [names, wanted] = [steps.map(({ name }) => name), graded.map(({ name }) => name)];
+  if (JSON.stringify(names) !== JSON.stringify(wanted))
+    throw taskError(
+      place.name,
+      "grader.steps",
+      `are ${JSON.stringify(wanted)}: write a grader of kind steps with ${JSON.stringify(names)}`,
+    );
+  return Promise.all(
+    steps.map(async (step, index) => ({
+      ...step,
+      files: step.files === null ? null : await place.folder(step.files, `steps.${index}.files`),
+      ...(step.gold_script && { gold_script: await resolveScript(step.gold_script, place, `steps.${index}.gold_script`) }),
+    })),
+  );
 }
 
 async function resolveEnvironment(environment: Environment, place: TaskPlace): Promise<Environment> {

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { messageOf } from "../errors.ts";
 import { hashTree, isBelow, readFolder } from "../files/file-tree.ts";
 import type { Grader } from "../graders/grader.ts";
-import { graderOf } from "../graders/index.ts";
+import { environmentsOf, withParts } from "../graders/index.ts";
 import { cacheRoot } from "../host/cache-folder.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
 import { hashOf } from "../schema/ids.ts";
@@ -78,13 +78,15 @@ export async function contentHash(task: Task, graders?: readonly Grader[]): Prom
 }
 
 /** All that a task names on the host. */
-function foldersOf({ environment, grader, gold_files, gold_script }: Task, graders?: readonly Grader[]): Set<string> {
-  const { folders = [], environments } = graderOf(grader, graders);
-  const places = [environment, ...(environments?.(grader) ?? [])].flatMap(({ files, mounts, build }) => {
+function foldersOf(task: Task, graders?: readonly Grader[]): Set<string> {
+  const { gold_files, gold_script, steps = [] } = task;
+  const places = environmentsOf([task], graders).flatMap(({ environment: { files, mounts, build } }) => {
     const { [nodeInside]: _, ...others } = mounts;
     return [files, build?.context, ...Object.values(others)];
   });
-  const named = [gold_files, gold_script?.files, ...folders.map((field) => grader[field]), ...places];
+  const judged = withParts(task.grader, graders).flatMap(({ grader: { folders = [] }, spec }) => folders.map((field) => spec[field]));
+  const ofSteps = steps.flatMap((step) => [step.files, step.gold_script?.files]);
+  const named = [gold_files, gold_script?.files, ...judged, ...ofSteps, ...places];
   return new Set(named.filter((path) => typeof path === "string"));
 }
 

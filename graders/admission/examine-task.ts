@@ -17,7 +17,7 @@ import { probesFor } from "../probes/index.ts";
 import type { Probe, ProbeTarget } from "../probes/probe.ts";
 import { placeWork } from "../work.ts";
 import { type HiddenFiles, hiddenFiles } from "./hidden-files.ts";
-import { hasSolution, knownSolution } from "./known-solution.ts";
+import { hasSolution, type KnownSolution, knownSolution, solvedAt } from "./known-solution.ts";
 import { leakScan } from "./leak-scan.ts";
 import { measuringMemory } from "./peak-memory.ts";
 import { filesOfWork, probeTargets } from "./probe-targets.ts";
@@ -83,16 +83,16 @@ class TaskExamination {
   async run(): Promise<Examination> {
     const isContainer = this.#backend.capabilities.isolation !== "none";
     if (!hasSolution(this.#task)) return this.#end(isContainer);
-    const { solution, seen: hidden } = await this.#solution();
-    const solved = await filesOfWork(solution, this.#task.environment.workdir);
+    const { seen: hidden, ...known } = await this.#solution();
+    const solved = await filesOfWork(known.solution, this.#task.environment.workdir);
     const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
-    const gold = await this.#taken((sandbox) => placeWork(sandbox, this.#task, solution, {}, this.#options.signal));
+    const gold = await this.#taken((sandbox, step) => this.#place(sandbox, solvedAt(known, step)));
     for (let time = 1; time <= this.#options.times; time++) {
       await this.#grade("gold", null, time, gold);
       await this.#grade("no-op", null, time, idle);
     }
     const edited = await this.#workOf(seen.edit.base, seen.edit.files);
-    await this.#grade("random-edit", null, 1, { ...idle, work: edited });
+    await this.#grade("random-edit", null, 1, await this.#with(idle, edited));
     if (!isContainer) return this.#end(false);
     // Probes show nothing where the known solution earns too little, or no change too much.
     if (reasonsAgainst(this.#task, this.#gradings, this.#scan).some(({ code }) => code !== "leak")) return this.#end(true);
@@ -115,7 +115,7 @@ class TaskExamination {
     };
   }
 
-  #solution(): Promise<{ solution: WorkLayer; seen: HiddenFiles }> {
+  #solution(): Promise<KnownSolution & { seen: HiddenFiles }> {
     const look = (sandbox: Sandbox) => hiddenFiles(this.#task.grader, sandbox, this.#options.graders);
     return knownSolution(this.#task, this.#backend, this.#options, this.#folder, look);
   }
@@ -150,7 +150,7 @@ class TaskExamination {
   async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork> {
     if (this.#backend.capabilities.isolation === "none") throw unsafe();
     const files = probe.files?.(target) ?? [];
-    if (probe.script === undefined) return { ...idle, work: await this.#workOf(base, files) };
+    if (probe.script === undefined) return this.#with(idle, await this.#workOf(base, files));
     const script = probe.script(target);
     return this.#taken(async (sandbox) => {
       assertContainer(sandbox);
@@ -159,7 +159,16 @@ class TaskExamination {
     });
   }
 
-  #taken<T>(act: (sandbox: Sandbox) => Promise<T>): Promise<TakenWork & { acted: T }> {
+  /** What would be taken out where this alone was done. In a task with steps it lies beside what each step brings along. */
+  async #with(idle: TakenWork, work: WorkLayer): Promise<TakenWork> {
+    return this.#task.steps ? this.#taken((sandbox) => this.#place(sandbox, work)) : { ...idle, work };
+  }
+
+  #place(sandbox: Sandbox, work: WorkLayer): Promise<void> {
+    return placeWork(sandbox, this.#task, work, {}, this.#options.signal);
+  }
+
+  #taken<T>(act: (sandbox: Sandbox, step: number) => Promise<T>): Promise<TakenWork & { acted: T }> {
     return takenWork(this.#task, this.#backend, act, this.#options, this.#folder);
   }
 
@@ -173,7 +182,8 @@ class TaskExamination {
     const context = { task, signal, ...(graders && { graders }) };
     const fresh = freshSandbox(context, this.#backend, { ...this.#options, setUp: taken.setUp });
     const measured = measuringMemory(fresh);
-    const verdict = await grade({ ...context, work: taken.work, fresh: work === "gold" ? measured.fresh : fresh });
+    const { setUp: _, ...works } = taken;
+    const verdict = await grade({ ...context, ...works, fresh: work === "gold" ? measured.fresh : fresh });
     assertMeasured(verdict);
     const { reward, status, tier, duration_ms, error } = verdict;
     const said = error?.message ?? null;

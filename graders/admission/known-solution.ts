@@ -3,12 +3,22 @@ import type { WorkLayer } from "../../files/layer.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
-import { goldWork } from "../gold.ts";
+import { goldWork, runGoldScript } from "../gold.ts";
 import { deliveredSandbox } from "../grade.ts";
-import type { AttemptOptions } from "./taken-work.ts";
+import { taskOfStep } from "../steps.ts";
+import { type AttemptOptions, takenWork } from "./taken-work.ts";
 
-export function hasSolution({ gold_files, gold_patch, gold_script }: Task): boolean {
+export function hasSolution({ gold_files, gold_patch, gold_script, steps }: Task): boolean {
+  if (steps) return steps.every((step) => step.gold_script !== undefined);
   return gold_files !== null || gold_patch !== null || gold_script !== undefined;
+}
+
+/** `steps`: of a task with steps what is solved after each; `solution` is the last of them. */
+export type KnownSolution = { solution: WorkLayer; steps?: WorkLayer[] };
+
+/** What is put into a sandbox to have the step solved. */
+export function solvedAt({ solution, steps }: KnownSolution, step: number): WorkLayer {
+  return steps?.[step] ?? solution;
 }
 
 /**
@@ -21,15 +31,33 @@ export async function knownSolution<T>(
   options: AttemptOptions,
   folder: string,
   look: (sandbox: Sandbox) => Promise<T>,
-): Promise<{ solution: WorkLayer; seen: T }> {
+): Promise<KnownSolution & { seen: T }> {
   if (!hasSolution(task))
     throw new AlidadeError(
       "task_invalid",
       `${task.task_id} has no gold_patch, gold_files or gold_script (solution/solve.sh of Harbor): give one of them: check grades a known solution`,
       { param: "gold_patch" },
     );
+  const rules = options.rules ?? plainRules();
+  if (task.steps) return solvedSteps(task, backend, { ...options, rules }, folder, look);
   await using sandbox = await deliveredSandbox(task, backend, options, options.signal);
   const seen = await look(sandbox);
-  const rules = options.rules ?? plainRules();
   return { solution: (await goldWork(task, sandbox, folder, { signal: options.signal, rules })) as WorkLayer, seen };
+}
+
+async function solvedSteps<T>(
+  task: Task,
+  backend: Pick<SandboxBackend, "create">,
+  options: AttemptOptions,
+  folder: string,
+  look: (sandbox: Sandbox) => Promise<T>,
+): Promise<KnownSolution & { seen: T }> {
+  const solve = async (sandbox: Sandbox, index: number): Promise<T | null> => {
+    const seen = index === 0 ? await look(sandbox) : null;
+    const script = task.steps?.[index]?.gold_script;
+    if (script) await runGoldScript(taskOfStep(task, index), script, sandbox, options);
+    return seen;
+  };
+  const { work, steps = [], acted } = await takenWork(task, backend, solve, options, folder);
+  return { solution: work, steps, seen: acted as T };
 }

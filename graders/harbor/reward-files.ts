@@ -67,7 +67,7 @@ function toNumber(name: string, value: unknown): number {
 }
 
 /** Harbor leaves it to a metric which of several rewards counts; here it is `reward`, or the only one. */
-function rewardOf(values: Map<string, number>): number {
+export function rewardOf(values: Map<string, number>): number {
   const [only] = values.values();
   const reward = values.get("reward") ?? (values.size === 1 ? only : undefined);
   if (reward !== undefined) return reward;

@@ -202,6 +202,11 @@ export class Session implements Placed {
     for (const run of this.running.all()) this.stopWhereEnding(run);
   }
 
+  /** Takes `stopCalls` back, for a harness that is started again. A session that is sealed stays so. */
+  allowCalls(): void {
+    this.#ending = null;
+  }
+
   /** For a call that begins to generate. */
   stopWhereEnding(run: { cancel(why: string): void }): void {
     if (this.#ending !== null) run.cancel(this.#ending);

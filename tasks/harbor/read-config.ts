@@ -62,3 +62,14 @@ function remove(value: Table, path: string[]): void {
   const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Table | undefined)?.[key], value);
   if (parent !== null && typeof parent === "object") Reflect.deleteProperty(parent, path.at(-1) ?? "");
 }
+
+/** Data sets mark their files so that they are found in training data; an agent is not shown that, as in Harbor. */
+const canary = /^(?:<!--.*canary.*-->|#.*canary.*)$/i;
+
+export function withoutCanary(text: string): string {
+  const lines = text.split("\n");
+  let at = 0;
+  while (at < lines.length && canary.test((lines[at] ?? "").trim())) at += 1;
+  while (at < lines.length && (lines[at] ?? "").trim() === "") at += 1;
+  return lines.slice(at).join("\n");
+}

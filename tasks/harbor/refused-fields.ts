@@ -12,12 +12,12 @@ type Refusal = { field: string; value: unknown; why: string };
 export async function refuseFields(config: TaskConfig, folder: string, file: string): Promise<void> {
   const found = [
     ...environmentRefusals("environment", config.environment),
-    ...(config.verifier.environment ? environmentRefusals("verifier.environment", config.verifier.environment) : []),
-    ...stepRefusals(config),
-    ...serviceRefusals(config),
+    ...ofVerifier("", config),
+    ...(config.steps ?? []).flatMap((step, index) => ofVerifier(`steps.${index}.`, step)),
   ][0];
   if (found) throw taskError(file, found.field, `is ${JSON.stringify(found.value)}: ${found.why}`);
-  for (const place of ["environment", "tests"]) await refuseCompose(join(folder, place));
+  const ofSteps = (config.steps ?? []).map(({ name }) => `steps/${name}/tests`);
+  for (const place of ["environment", "tests", ...ofSteps]) await refuseCompose(join(folder, place));
 }
 
 function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skills_dir }: EnvironmentConfig): Refusal[] {
@@ -36,14 +36,15 @@ function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skill
   return all.flatMap((one) => (one === false ? [] : [{ ...one, field: `${within}.${one.field}` }]));
 }
 
-function stepRefusals({ steps }: TaskConfig): Refusal[] {
-  const names = steps?.map(({ name }) => name) ?? [];
-  return names.length === 0
-    ? []
-    : [{ field: "steps", value: names, why: "a task of several steps is not run yet: give each step a task of its own" }];
+type Judged = Pick<TaskConfig, "artifacts" | "verifier">;
+
+function ofVerifier(within: string, judged: Judged): Refusal[] {
+  const { environment } = judged.verifier;
+  const own = environment ? environmentRefusals("verifier.environment", environment) : [];
+  return [...own, ...serviceRefusals(judged)].map((one) => ({ ...one, field: `${within}${one.field}` }));
 }
 
-function serviceRefusals({ artifacts, verifier }: TaskConfig): Refusal[] {
+function serviceRefusals({ artifacts, verifier }: Judged): Refusal[] {
   const why = 'a task has one container: write "main"';
   const of = (list: readonly { service: string }[], field: string) =>
     list.flatMap(({ service }, index) => (service === "main" ? [] : [{ field: `${field}.${index}.service`, value: service, why }]));

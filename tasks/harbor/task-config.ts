@@ -114,6 +114,7 @@ const StepConfig = z.strictObject({
   healthcheck: HealthcheckConfig.nullable().default(null),
   artifacts: z.array(ArtifactConfig).default([]),
 });
+export type StepConfig = z.infer<typeof StepConfig>;
 
 /** Ours, among the free words of `[metadata]`. */
 const OwnMetadata = z.strictObject({
@@ -143,7 +144,12 @@ export const TaskConfig = z.strictObject({
   solution: z.strictObject({ env: Strings.default({}) }).prefault({}),
   environment: EnvironmentConfig.prefault({}),
   multi_step_reward_strategy: z.enum(["mean", "final"]).nullable().default(null),
-  steps: z.array(StepConfig).nullable().default(null),
+  steps: z
+    .array(StepConfig)
+    .max(100)
+    .refine((steps) => new Set(steps.map(({ name }) => name.toLowerCase())).size === steps.length, "two steps have one name")
+    .nullable()
+    .default(null),
   artifacts: z.array(ArtifactConfig).default([]),
 });
 export type TaskConfig = z.infer<typeof TaskConfig>;

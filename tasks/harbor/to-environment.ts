@@ -8,7 +8,8 @@ import { NetworkAccess } from "../../schema/network.ts";
 import { Environment, type Limits } from "../../schema/task.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
-import type { EnvironmentConfig, HealthcheckConfig, TaskConfig } from "./task-config.ts";
+import type { EnvironmentConfig, HealthcheckConfig, StepConfig, TaskConfig } from "./task-config.ts";
+import type { FolderOrder, PlacedStep } from "./to-verifier.ts";
 
 /** A folder of the host with a Dockerfile, or an image by its name. */
 export type ImageSource = { image: string; build: null; stage: LastStage } | { image: null; build: string; stage: LastStage };
@@ -69,7 +70,7 @@ export function toEnvironment({ config, source, env, user, network, grading_netw
   });
 }
 
-function toHealthcheck({ command, interval_sec, timeout_sec, retries, start_period_sec }: HealthcheckConfig) {
+export function toHealthcheck({ command, interval_sec, timeout_sec, retries, start_period_sec }: HealthcheckConfig) {
   return { command, interval_seconds: interval_sec, timeout_seconds: timeout_sec, retries, start_period_seconds: start_period_sec };
 }
 
@@ -122,4 +123,22 @@ function access(mode: "public" | "no-network" | "allowlist", hosts: string[] | n
 /** Does the task say anything of the agent's network? */
 export function statesNetwork({ agent, environment }: TaskConfig): boolean {
   return agent.network_mode !== null || environment.network_mode !== null || environment.allow_internet !== null;
+}
+
+/** What the agent of a task or of a step reaches: the step's word, else the task's, else the environment's. */
+export function agentNetwork({ config, unstated, file }: FolderOrder, step: PlacedStep | null = null): NetworkAccess {
+  const { agent, environment } = config;
+  const own = step === null ? [] : [[`steps.${step.index}.agent`, step.config.agent] as const];
+  return networkOf([...own, ["agent", agent], ["environment", environment]], unstated, file);
+}
+
+/** Harbor waits without an end; an agent that hangs would keep its place for ever. */
+const agentSeconds = 3_600;
+
+export function secondsOf({ timeout_sec }: TaskConfig["agent"]): number {
+  return timeout_sec ?? agentSeconds;
+}
+
+export function stepSeconds(step: StepConfig, ofTask: TaskConfig["agent"]): number {
+  return step.agent.timeout_sec ?? secondsOf(ofTask);
 }

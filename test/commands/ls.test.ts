@@ -28,6 +28,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   mask_reason: null,
   sandbox: null,
   setup: null,
+  steps: [],
   work: null,
   network: null,
   times: { queued: 0, run: 1000, done: 3500 },

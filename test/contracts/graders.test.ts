@@ -51,6 +51,9 @@ const specs: Record<string, GraderSpec> = {
   },
 };
 
+const harborSpec = specs.harbor as GraderSpec;
+specs.steps = { kind: "steps", combine: "mean", steps: [{ name: "a", grader: harborSpec, grade_seconds: 1, min_reward: { reward: 1 } }] };
+
 test("every grader of the list has a spec here that it reads", () => {
   assert.deepEqual(graders.map(({ name }) => name).sort(), Object.keys(specs).sort());
   for (const spec of Object.values(specs)) assert.deepEqual([graderOf(spec).name, specOfGrader(spec)], [spec.kind, spec]);
@@ -88,8 +91,10 @@ for (const parser of parsers) {
 const withoutSandbox = new Set(["answer", "trajectory"]);
 
 for (const spec of Object.values(specs)) {
-  const task = Task.parse({ task_id: "t", instruction: "i", grader: spec });
-  const context = { task, work: { file: "", sha256: "", bytes: 0, changes: [] }, signal: new AbortController().signal };
+  const steps = spec.kind === "steps" ? [{ name: "a", instruction: "i", agent_seconds: 1 }] : undefined;
+  const task = Task.parse({ task_id: "t", instruction: "i", grader: spec, steps });
+  const work = { file: "", sha256: "", bytes: 0, changes: [] };
+  const context = { task, work, steps: [work], signal: new AbortController().signal };
 
   test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
     const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });

@@ -7,6 +7,7 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import type { AlidadeError } from "../../errors.ts";
 import { HarborSpec } from "../../graders/harbor.ts";
+import { stepsOfGrader } from "../../graders/steps.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
@@ -115,6 +116,85 @@ test("a verifier of its own has the image of tests/Dockerfile, or the task's, an
   assert.match(shared.tests ?? "", /\/one\/tests$/);
 });
 
+const stepped: Files = {
+  ...withConfig(`multi_step_reward_strategy = "final"
+artifacts = ["/a"]
+[agent]
+timeout_sec = 9
+[verifier]
+env = { A = "1", B = "1" }
+[[verifier.collect]]
+command = "one"
+[[steps]]
+name = "first"
+min_reward = 0.5
+[steps.agent]
+timeout_sec = 5
+[steps.verifier]
+timeout_sec = 7
+env = { B = "2" }
+[[steps.verifier.collect]]
+command = "two"
+[[steps]]
+name = "second"
+min_reward = { quality = 0.25 }
+artifacts = ["b"]
+[steps.healthcheck]
+command = "true"
+`),
+  "steps/first/instruction.md": "<!-- harbor-canary GUID 1 -->\nBegin.\n",
+  "steps/first/workdir/setup.sh": "true\n",
+  "steps/first/workdir/data": "1\n",
+  "steps/second/instruction.md": "Go on.\n",
+  "steps/second/tests/test.sh": "echo 0 > /logs/verifier/reward.txt\n",
+  "steps/second/solution/solve.sh": "false\n",
+};
+
+test("steps have what their agents get, and verifiers of their own above the task's", async () => {
+  const task = await taskOf(stepped);
+  const [first, second] = task.steps ?? [];
+  assert.deepEqual([task.instruction, task.limits.agent_seconds, task.limits.grade_seconds], ["Begin.\n", 14, 607]);
+  assert.deepEqual([first?.instruction, first?.agent_seconds, first?.healthcheck, second?.agent_seconds], ["Begin.\n", 5, null, 9]);
+  assert.match(first?.files ?? "", /\/one\/steps\/first\/workdir$/);
+  assert.deepEqual([first?.setup, second?.files], [["sh", "-c", "bash ./setup.sh"], null]);
+  assert.deepEqual(
+    [first, second].map((step) => step?.gold_script?.files.replace(/.*\/one\//, "")),
+    ["solution", "steps/second/solution"],
+  );
+  const spec = stepsOfGrader(task);
+  assert.deepEqual([spec.combine, spec.steps.map(({ min_reward }) => min_reward)], ["final", [{ reward: 0.5 }, { quality: 0.25 }]]);
+  const [one, two] = spec.steps.map(({ grader }) => grader);
+  assert.deepEqual(
+    [one?.env, two?.env],
+    [
+      { A: "1", B: "2" },
+      { A: "1", B: "1" },
+    ],
+  );
+  assert.deepEqual(
+    [one?.tests, one?.step_tests, two?.tests, two?.step_tests].map((path) => path?.replace(/.*\/one\//, "") ?? null),
+    ["tests", null, "tests", "steps/second/tests"],
+  );
+  assert.deepEqual(
+    [one?.collect.map(({ command }) => command), two?.artifacts.map(({ source }) => source)],
+    [
+      ["one", "two"],
+      ["/logs/artifacts", "/a", "/app/b"],
+    ],
+  );
+});
+
+test("the hash of a set depends on what stands in its steps", async () => {
+  const hashAt = async (change: Files = {}) => {
+    const folder = await harborFolder({ one: { ...own, ...stepped, ...change } });
+    return (await taskSetOf(folder, await loadTasks(folder))).hash;
+  };
+  const first = await hashAt();
+  assert.equal(await hashAt(), first);
+  for (const path of ["steps/first/workdir/data", "steps/second/tests/test.sh", "steps/second/solution/solve.sh"])
+    assert.notEqual(await hashAt({ [path]: "changed" }), first, path);
+});
+
 test("a task that names no network mode reaches nothing, which is said, and with the operator's word what it reaches in Harbor", async () => {
   const said: string[] = [];
   const closed = await taskOf({}, { progress: (line) => void said.push(line) });
@@ -168,6 +248,20 @@ for (const [title, files, param, said] of [
     "environment.env.KEY",
     /is \$\{HOME\}.*--task-env HOME/,
   ],
+  [
+    "a step of another user",
+    { ...stepped, ...withConfig('[[steps]]\nname = "first"\n[steps.agent]\nuser = "root"\n') },
+    "steps.0.agent.user",
+    /is "root"/,
+  ],
+  [
+    "a step of another network",
+    { ...stepped, ...withConfig('[[steps]]\nname = "first"\n[steps.agent]\nnetwork_mode = "public"\n') },
+    "steps.0.agent.network_mode",
+    /is "public": all steps have one sandbox/,
+  ],
+  ["a step without a folder", withConfig('[[steps]]\nname = "third"\n'), "steps.0.name", /no folder steps\/third/],
+  ["two steps of one name", withConfig('[[steps]]\nname = "a"\n[[steps]]\nname = "A"\n'), "steps", /two steps have one name/],
   ["a word of ours that is none", withConfig("[metadata.alidade]\nrange = [0, 2]\n"), "metadata.alidade.range", /Unrecognized/],
 ] as const) {
   test(`a task with ${title} is refused by its field`, async () => {

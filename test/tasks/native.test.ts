@@ -54,6 +54,16 @@ test("a task is read from YAML and from JSON, with host paths made absolute", as
   }
 });
 
+/** A task of one step: what its agent and its verifier get. */
+const stepped = (step: object, verifier: object = {}) => ({
+  steps: [{ name: "a", instruction: "i", agent_seconds: 1, ...step }],
+  grader: {
+    kind: "steps",
+    combine: "mean",
+    steps: [{ name: "a", grade_seconds: 1, grader: { kind: "harbor", tests: "tests", ...verifier } }],
+  },
+});
+
 for (const [title, change, field] of [
   ["a missing instruction", { instruction: undefined }, "instruction"],
   ["an unknown key", { enviroment: {} }, "enviroment"],
@@ -68,6 +78,12 @@ for (const [title, change, field] of [
   ["a link out of the folder", { environment: { files: "way-out" } }, "environment.files"],
   ["tests outside the folder", { grader: { ...good.grader, tests: "../.." } }, "grader.tests"],
   ["gold files outside the folder", { gold_files: "../.." }, "gold_files"],
+  ["a gold script outside the folder", { gold_script: { files: "/etc", command: ["true"] } }, "gold_script.files"],
+  ["a step's files outside the folder", stepped({ files: "/etc" }), "steps.0.files"],
+  ["a step's gold script outside the folder", stepped({ gold_script: { files: "../..", command: ["true"] } }), "steps.0.gold_script.files"],
+  ["a step's tests outside the folder", stepped({}, { tests: "/etc" }), "grader.parts.0.grader.tests"],
+  ["a step that is not graded", stepped({ name: "b" }), "grader.steps"],
+  ["a grader of steps without steps", { grader: stepped({}).grader }, "grader.steps"],
   ["a mount of a host path", { environment: { mounts: { "/host": "/" } } }, "environment.mounts./host"],
   ["a mount through dots", { environment: { mounts: { "/host": "files/../../.." } } }, "environment.mounts./host"],
   ["Node at another place", { environment: { mounts: { "/usr": "alidade:node" } } }, "environment.mounts./usr"],

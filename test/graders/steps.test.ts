@@ -1,0 +1,63 @@
+/** What the verdicts on several steps come to: Harbor's own arithmetic. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isLastStep, stepsVerdict } from "../../graders/steps.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+
+const graded = (values: Record<string, number>): Verdict => ({
+  reward: values.reward ?? Object.values(values)[0] ?? null,
+  components: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { value, weight: 0 }])),
+  status: "graded",
+  tier: "T1",
+  isolation: "container",
+  grader: "harbor",
+  evidence: {},
+  error: null,
+  duration_ms: 1,
+});
+const lost: Verdict = { ...graded({}), reward: 0, status: "no_output", tier: "T0" };
+const unmeasured: Verdict = {
+  ...graded({}),
+  reward: null,
+  status: "infra_error",
+  error: { code: "sandbox_died", message: "it died", status: null },
+};
+
+type Spec = Parameters<typeof stepsVerdict>[0];
+const specOf = (combine: Spec["combine"], ...least: (Record<string, number> | null)[]): Spec =>
+  ({ kind: "steps", combine, steps: least.map((min_reward, index) => ({ name: "abc"[index], min_reward })) }) as unknown as Spec;
+
+const rewards = ({ components }: Verdict) =>
+  Object.fromEntries(Object.entries(components).flatMap(([name, { value }]) => (name.startsWith("step/") ? [] : [[name, value]])));
+
+test("the mean is over the steps that were graded, and a step without a name counts 0 for it; final is the last one's", () => {
+  // As measured of Harbor 0.24: min_reward missed at the second of three.
+  const verdicts = [graded({ reward: 1, a: 2 }), graded({ reward: 0.5 })];
+  const mean = stepsVerdict(specOf("mean", null, { reward: 0.75 }, null), verdicts);
+  assert.deepEqual([mean.reward, rewards(mean), mean.formula], [0.75, { reward: 0.75, a: 1 }, "mean(step/a, step/b)"]);
+  assert.deepEqual(mean.components["step/b"], { value: 0.5, weight: 0 });
+  assert.equal(mean.evidence.not_begun, 1);
+  const final = stepsVerdict(specOf("final", null, { reward: 0.75 }, null), verdicts);
+  assert.deepEqual([final.reward, rewards(final), final.formula], [0.5, { reward: 0.5 }, "step/b"]);
+});
+
+test("no step follows the last one, one below its least reward, one that lacks a reward's name, or one of which nothing was measured", () => {
+  const spec = specOf("mean", { reward: 0.5, quality: 0.5 }, { reward: 1 }, null);
+  const ended = (...verdicts: Verdict[]) => isLastStep(spec, verdicts);
+  const good = graded({ reward: 1, quality: 1 });
+  assert.deepEqual([ended(), ended(good), ended(graded({ reward: 0.5, quality: 0.5 }))], [false, false, false]);
+  assert.deepEqual([ended(graded({ reward: 1, quality: 0.4 })), ended(graded({ reward: 1 })), ended(unmeasured)], [true, true, true]);
+  assert.deepEqual([ended(good, good), ended(good, lost), ended(good, good, good)], [false, true, true]);
+  assert.equal(isLastStep(specOf("mean", null, null), [lost]), false);
+});
+
+test("a step that the agent's own doing kept from its tests counts 0, and one that nothing was measured of takes the reward away", () => {
+  const spec = specOf("mean", null, null);
+  const half = stepsVerdict(spec, [graded({ reward: 1 }), lost]);
+  assert.deepEqual([half.reward, half.status, half.tier], [0.5, "graded", "T0"]);
+  const none = stepsVerdict(spec, [graded({ reward: 1 }), unmeasured]);
+  assert.deepEqual(
+    [none.reward, none.status, none.error?.code, none.error?.message],
+    [null, "infra_error", "sandbox_died", "step b: it died"],
+  );
+});
