@@ -1,23 +1,28 @@
 /** `alidade check <tasks>`: may one train on them? What is found becomes an admission record, which `run --admitted-only` asks for. */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
 import type { Grader } from "../graders/grader.ts";
+import { asksModels } from "../graders/index.ts";
 import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
-import { admitTasks, fitMachine, knownChecks, prepareTasks, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
+import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
+import { admitTasks, fitMachine, knownChecks, prepareTasks, RunFolder, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
+import type { Task } from "../schema/task.ts";
 import { hashedTasks, loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
 import type { HashedTask } from "../tasks/task-set.ts";
 import { version } from "../version.ts";
 import { checkReport, whyNot } from "./check/check-report.ts";
 import { print, say, toNumber } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import {
   dockerEngineOption,
   graderOption,
@@ -28,13 +33,14 @@ import {
 } from "./flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
+import { type OpenedJudge, openJudge } from "./open-judge.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {
-  addTaskChoice(program.command("check"))
+  addTaskChoice(addEngineFlags(program.command("check")))
     .description(
-      "Proves tasks before anything is trained on them: the known solution must earn all, no change and a random edit less, each time; no hack of\nthe list may pay, and nothing that an agent can read may hold the answer. What is found is kept by the task's content: `run --admitted-only`\nleaves out what was not admitted, and a task that was checked is not checked again without --again. Hacks are tried in containers only. The exit code is 1\nwhere a task was not admitted, could not be checked or was left out.",
+      "Proves tasks before anything is trained on them: the known solution must earn all, no change and a random edit less, each time; no hack of\nthe list may pay, and nothing that an agent can read may hold the answer. What is found is kept by the task's content: `run --admitted-only`\nleaves out what was not admitted, and a task that was checked is not checked again without --again. Hacks are tried in containers only. Tasks whose grader asks a model (`judge`) need --engine. The exit code is 1\nwhere a task was not admitted, could not be checked or was left out.",
     )
     .argument("<tasks...>", "task files or folders; `file#id` is one task of a file")
     .option("--times <number>", "gradings of the known solution and of no change, each", toNumber, 3)
@@ -67,21 +73,22 @@ export function check(program: Command): void {
     });
 }
 
-type CheckFlags = TaskChoiceFlags & {
-  times: number;
-  concurrency?: number;
-  sandbox: string;
-  dockerEngine?: EngineAddress[];
-  unsafeHost?: boolean;
-  grader?: string[];
-  graderServer?: NamedGraderServer[];
-  taskFormat?: string[];
-  taskEnv?: string[];
-  overcommit?: boolean;
-  allowPublicNetwork?: boolean;
-  again?: boolean;
-  json?: boolean;
-};
+type CheckFlags = TaskChoiceFlags &
+  EngineFlags & {
+    times: number;
+    concurrency?: number;
+    sandbox: string;
+    dockerEngine?: EngineAddress[];
+    unsafeHost?: boolean;
+    grader?: string[];
+    graderServer?: NamedGraderServer[];
+    taskFormat?: string[];
+    taskEnv?: string[];
+    overcommit?: boolean;
+    allowPublicNetwork?: boolean;
+    again?: boolean;
+    json?: boolean;
+  };
 
 type Checking = {
   flags: CheckFlags;
@@ -130,17 +137,20 @@ async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Check
   const tasks = open.map(({ task }) => task);
   const room = await backend.room(signal);
   const overcommit = flags.overcommit === true;
-  const fitting = await tasksThatFit(tasks, backend, room, overcommit, onLeftOut, mayBeNone);
+  await using judge = await judgeFor(tasks, run_id, checking);
+  const askable = await acceptedTasks(tasks, withoutJudge(judge, graders), onLeftOut, mayBeNone);
+  const fitting = await tasksThatFit(askable, backend, room, overcommit, onLeftOut, mayBeNone);
   const ready = new Set(await prepareTasks(fitting, backend, { signal, progress, run_id, graders, onLeftOut, mayBeNone }));
   const wanted = { init: 1, run: 1, ...(flags.concurrency !== undefined && { post: flags.concurrency }) };
   const { concurrency } = fitMachine([...ready], 1, wanted, backend, room, overcommit);
-  return admitTasks(
+  return await admitTasks(
     open.filter(({ task }) => ready.has(task)),
     backend,
     {
       run_id,
       owner: await currentOwner(),
       graders,
+      ...(judge && { openSampler: judge.openSampler }),
       times: flags.times,
       version: checksVersion(version),
       atOnce: concurrency.post,
@@ -148,6 +158,20 @@ async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Check
       onGraded: (task_id, { work, time, reward, status }) => progress(`${task_id}: ${work} ${time}: ${reward ?? status}`),
     },
   );
+}
+
+/** null: no task asks a model, or no engine was named. What the models are asked is recorded in `runs/<id>/sessions`. */
+async function judgeFor(tasks: readonly Task[], run_id: string, { flags, graders, signal }: Checking): Promise<OpenedJudge | null> {
+  if (flags.engine.length === 0 || !tasks.some(({ grader }) => asksModels(grader, graders))) return null;
+  const config = await loadConfig({ env: terminal().env, overrides: enginesOf(flags) });
+  return openJudge(config, { sessions: RunFolder.sessions(join(config.out, run_id)), note: progress, signal });
+}
+
+function withoutJudge(judge: OpenedJudge | null, graders: readonly Grader[]) {
+  return ({ grader }: Task): void => {
+    if (judge !== null || !asksModels(grader, graders)) return;
+    throw new AlidadeError("config_invalid", `its grader ${grader.kind} asks a model: name one by --engine`, { param: "engine" });
+  };
 }
 
 function inOrder(hashed: readonly HashedTask[], checks: readonly TaskCheck[]): TaskCheck[] {

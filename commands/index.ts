@@ -59,7 +59,7 @@ const verbs: readonly Verb[] = [
   },
   {
     name: "regrade",
-    summary: "grade the works that a run kept again, without a model",
+    summary: "grade the works that a run kept again, without their agents",
     load: async () => (await import("./regrade.ts")).regrade,
   },
   {

@@ -1,10 +1,16 @@
-/** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now, and without a model. */
+/** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now. Agents are not run again. */
 import { type Command, InvalidArgumentError } from "commander";
+import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
+import type { OpenSampler } from "../graders/grader.ts";
+import { asksModels } from "../graders/index.ts";
+import { RunFolder } from "../rollouts/index.ts";
 import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import { print, say, table } from "./command-line.ts";
+import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
+import { openJudge } from "./open-judge.ts";
 import { toRollouts } from "./overview/entries.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
@@ -12,12 +18,12 @@ import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
-type RegradeFlags = FilterFlags & { concurrency: number; overcommit?: boolean; json?: boolean };
+type RegradeFlags = FilterFlags & EngineFlags & { concurrency: number; overcommit?: boolean; json?: boolean };
 
 export function regrade(program: Command): void {
-  addFilters(program.command("regrade"))
+  addFilters(addEngineFlags(program.command("regrade")))
     .description(
-      "Grades the works that a run kept (blobs/) again, each in a fresh sandbox, by the run's tasks as they are now, and calls no model.\nA new verdict is a new revision of its rollout, and the last one counts: for `export`, `stats` and all else. Nothing of the run changes\nbefore all are graded; broken off, the same command goes on. Ends with 1 where a rollout has no reward, or no new verdict.",
+      "Grades the works that a run kept (blobs/) again, each in a fresh sandbox, by the run's tasks as they are now. No agent is run again;\nonly a grader that asks a model (`judge`) calls the run's engines, or those of --engine.\nA new verdict is a new revision of its rollout, and the last one counts: for `export`, `stats` and all else. Nothing of the run changes\nbefore all are graded; broken off, the same command goes on. Ends with 1 where a rollout has no reward, or no new verdict.",
     )
     .argument("<run>", "folder of the run")
     .argument("[rollouts...]", "of these only: rollout id, or TASK/SAMPLE (default: all of the run)")
@@ -34,6 +40,9 @@ export function regrade(program: Command): void {
       const note = (text: string) => say(`  ${text}`);
       const isWanted = await selection(path, names, flags);
       const run = await openKeptRun(path, { note, overcommit: flags.overcommit === true }, signal);
+      const isAsked = [...run.tasks.values()].some(({ grader }) => asksModels(grader, run.graders));
+      const config = await judgeConfig(run.config, flags);
+      await using judge = isAsked ? await judgeOf(config, { sessions: RunFolder.sessions(path), note, signal }) : null;
       let graded = 0;
       const regrading = await regradeRun(
         {
@@ -42,6 +51,7 @@ export function regrade(program: Command): void {
           tasks: run.tasks,
           backend: run.backend,
           graders: run.graders,
+          openSampler: judge?.openSampler ?? "no task of the run did so when this began",
           atOnce: flags.concurrency,
           isWanted,
           onGraded: (one) => note(`${++graded}: ${nameOf(one)}: ${shown(one.before)} → ${shown(one.after)}`),
@@ -61,6 +71,23 @@ export function regrade(program: Command): void {
       print(flags.json ? JSON.stringify({ run: path, ...withChanges(regrading) }) : tableOf(regrading));
       if (regrading.left.length > 0 || regrading.regraded.some(({ after }) => after === null)) terminal().exitCode = 1;
     });
+}
+
+/** The run's engines, or those of the flags in their place. */
+async function judgeConfig(config: Config, flags: EngineFlags): Promise<Config> {
+  if (flags.engine.length === 0) return config;
+  const { engine: _engine, engines: _engines, routes: _routes, policy: _policy, ...rest } = config;
+  return loadConfig({ env: {}, defaults: rest, overrides: enginesOf(flags) });
+}
+
+/** An engine that is away costs the verdicts that need it, and no other ones. */
+async function judgeOf(...how: Parameters<typeof openJudge>): Promise<AsyncDisposable & { openSampler: OpenSampler | string }> {
+  try {
+    return await openJudge(...how);
+  } catch (error) {
+    if (!(error instanceof AlidadeError) || error.owner !== "infrastructure") throw error;
+    return { openSampler: `${error.message} (--engine names another one)`, [Symbol.asyncDispose]: async () => undefined };
+  }
 }
 
 /** Throws `not_found` for a name that no rollout has, and where none is left. */

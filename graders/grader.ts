@@ -15,6 +15,9 @@ export type GraderSampler = {
   readonly model: string;
 };
 
+/** A session of its own for one grading, sealed with the scope. `grades`: the name of what is graded. */
+export type OpenSampler = (task_id: string, grades: string) => Promise<GraderSampler & AsyncDisposable>;
+
 export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */

@@ -1,12 +1,12 @@
 /**
- * Grades what a run kept again, without any model: each rollout's work in a fresh sandbox, by its task as the task is now. A
+ * Grades what a run kept again, without its agents: each rollout's work in a fresh sandbox, by its task as the task is now. A
  * new verdict is a new revision of the rollout's record; the last one counts.
  */
 import { join } from "node:path";
 import { asAlidadeError } from "../errors.ts";
 import { openLayer } from "../files/layer.ts";
 import { freshSandbox, grade } from "../graders/grade.ts";
-import type { Grader } from "../graders/grader.ts";
+import type { Grader, OpenSampler } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { reopenWork } from "../graders/reopen-work.ts";
 import { lossOf } from "../reconstruct/index.ts";
@@ -36,6 +36,8 @@ export type RegradeSetup = {
   tasks: ReadonlyMap<string, Task>;
   backend: SandboxBackend;
   graders?: readonly Grader[];
+  /** For graders that ask models; a sentence says why there is none. */
+  openSampler: OpenSampler | string;
   /** Gradings at once. */
   atOnce: number;
   isWanted: (record: RolloutRecord) => boolean;
@@ -117,7 +119,7 @@ async function newVerdict(
   signal: AbortSignal,
 ): Promise<NewVerdict | string> {
   const task = setup.tasks.get(record.task_id);
-  const reason = whyNot(record, task, setup.graders);
+  const reason = whyNot(record, task, setup);
   if (reason !== null || task === undefined || record.work === null) return reason ?? "";
   const { rollout_id, attempt, work: kept } = record;
   const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: taskHash(task) };
@@ -133,7 +135,9 @@ async function newVerdict(
     const reopen = (sha256: string) => reopenWork(blobs, sha256, fresh, signal);
     const work = await reopen(kept.sha256);
     const steps = await Promise.all(record.steps.flatMap((step) => (step.work ? [reopen(step.work.sha256)] : [])));
-    const verdict = await grade({ ...context, work, steps, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
+    await using sampler = await samplerFor(setup, task, rollout_id);
+    const asked = { ...context, ...(sampler && { sampler }) };
+    const verdict = await grade({ ...asked, work, steps, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
     signal.throwIfAborted();
     // The infrastructure measured nothing: the reward that is there stays.
     if (verdict.status === "infra_error" || verdict.status === "cancelled") return verdict.error?.message ?? verdict.status;
@@ -146,14 +150,20 @@ async function newVerdict(
   }
 }
 
-function whyNot(record: RolloutRecord, task: Task | undefined, graders: readonly Grader[] | undefined): string | null {
+function whyNot(record: RolloutRecord, task: Task | undefined, { graders, openSampler }: RegradeSetup): string | null {
   if (record.state !== "done") return "it is not over";
   if (record.work === null) {
     const why = record.error?.message ?? record.verdict?.error?.message;
     return `its work was not kept${why === undefined ? "" : `: ${why}`}`;
   }
   if (task === undefined) return `its task ${record.task_id} is not among the run's tasks any more`;
-  return asksModels(task.grader, graders) ? `its grader ${task.grader.kind} asks a model` : null;
+  return typeof openSampler === "string" && asksModels(task.grader, graders)
+    ? `its grader ${task.grader.kind} asks a model, and ${openSampler}`
+    : null;
+}
+
+async function samplerFor({ graders, openSampler }: RegradeSetup, { task_id, grader }: Task, rollout_id: string) {
+  return typeof openSampler === "string" || !asksModels(grader, graders) ? undefined : openSampler(task_id, rollout_id);
 }
 
 function taskHash(task: Task): string {

@@ -22,7 +22,7 @@ import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { isFull } from "../store/index.ts";
-import { openSampler } from "./open-sampler.ts";
+import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
@@ -106,7 +106,8 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
     const { graders } = setup;
-    await using sampler = asksModels(plan.task.grader, graders) ? await openSampler(setup, plan) : undefined;
+    const openSampler = samplersOf(setup.proxy, (text) => setup.onProgress({ type: "note", text }));
+    await using sampler = asksModels(plan.task.grader, graders) ? await openSampler(plan.task.task_id, plan.rollout_id) : undefined;
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
       ...gradingContext(setup, plan, attempt, signal),

@@ -12,7 +12,9 @@ import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/a
 import type { Verdict } from "../../schema/rollout.ts";
 import type { Task } from "../../schema/task.ts";
 import { freshSandbox, grade } from "../grade.ts";
+import type { OpenSampler } from "../grader.ts";
 import { filesAt } from "../hidden-tests.ts";
+import { asksModels } from "../index.ts";
 import { probesFor } from "../probes/index.ts";
 import type { Probe, ProbeTarget } from "../probes/probe.ts";
 import { placeWork } from "../work.ts";
@@ -33,6 +35,8 @@ export type ExaminationOptions = AttemptOptions & {
   word: string;
   /** All where left out. */
   probes?: readonly Probe[];
+  /** For graders that ask models. */
+  openSampler?: OpenSampler;
   onGraded?: (grading: AdmissionGrading) => void;
 };
 
@@ -177,9 +181,10 @@ class TaskExamination {
   }
 
   async #grade(work: string, language: string | null, time: number, taken: TakenWork): Promise<void> {
-    const { signal, graders, onGraded } = this.#options;
+    const { signal, graders, onGraded, openSampler } = this.#options;
     const task = work === "gold" || work === "no-op" ? this.#task : this.#withShortTime();
-    const context = { task, signal, ...(graders && { graders }) };
+    await using sampler = asksModels(task.grader, graders) ? await openSampler?.(task.task_id, `${work} ${time}`) : undefined;
+    const context = { task, signal, ...(graders && { graders }), ...(sampler && { sampler }) };
     const fresh = freshSandbox(context, this.#backend, { ...this.#options, setUp: taken.setUp });
     const measured = measuringMemory(fresh);
     const { setUp: _, ...works } = taken;

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
 import { graderServer } from "../fakes/proxies/grader-server.ts";
+import { reader } from "../graders/judge/scripted-judge.ts";
 
 const scratch = scratchFolder("check");
 const task = join(root, "examples/demo/tasks/merge-ranges");
@@ -90,16 +92,7 @@ test("check grades by a server that --grader-server names, and leaves a task of 
   const { origin, asked } = await graderServer(t, ({ body }) => ({
     reward: Number((body.work as { added: string[] }).added.includes("done.txt")),
   }));
-  const folder = join(scratch, "remote");
-  await mkdir(join(folder, "gold"), { recursive: true });
-  await writeFile(join(folder, "gold", "done.txt"), "yes");
-  const lines = [
-    "task_id: asked",
-    "instruction: Make done.txt.",
-    "gold_files: gold",
-    `grader: { kind: remote, url: "${origin}/grade", tries: 1 }`,
-  ];
-  await writeFile(join(folder, "task.yaml"), lines.join("\n"));
+  const folder = await goldTask("remote", `{ kind: remote, url: "${origin}/grade", tries: 1 }`);
   const args = ["check", folder, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"];
   const held = await cli([...args, "--grader-server", `${origin}=SERVER_KEY`], { env: { SERVER_KEY: "key-4711-4711" } });
   assert.deepEqual([held.code, jsonOf<Checks>(held).checks[0]?.outcome], [0, "holds"], held.stderr);
@@ -111,3 +104,27 @@ test("check grades by a server that --grader-server names, and leaves a task of 
   assert.match(await saidTo(`${origin}/grade`), /^--grader-server is ".*": give the server's origin/);
   assert.match(await saidTo(`${origin}=NO_KEY`), /^grader_servers names NO_KEY for http.*, and that variable is not set/);
 });
+
+test("check asks a judge through --engine, and leaves its task out where there is none", { timeout: 120_000 }, async () => {
+  const folder = await goldTask("judged", '{ kind: judge, sees: [files], rubric: [{ name: a, says: "The work contains the word yes." }] }');
+  const out = join(scratch, "judge-runs");
+  const args = ["check", folder, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"];
+  const without = jsonOf<{ error: { message: string } }>(await cli(args));
+  assert.equal(without.error.message, "task asked: its grader judge asks a model: name one by --engine");
+  await using engine = await ScriptedEngine.start(reader);
+  const held = await cli([...args, "--engine", engine.url], { env: { ALIDADE_OUT: out } });
+  assert.deepEqual([held.code, jsonOf<Checks>(held).checks[0]?.outcome], [0, "holds"], held.stderr);
+  const [run = ""] = await readdir(out);
+  assert.equal((await readdir(join(out, run, "sessions"))).length, 3, "the solution, no change and a random edit");
+  const away = jsonOf<{ error: { code: string } }>(await cli([...args, "--engine", "http://127.0.0.1:1"]));
+  assert.equal(away.error.code, "engine_unreachable");
+});
+
+/** A task whose solution makes a file that says yes. Returns its folder. */
+async function goldTask(name: string, grader: string): Promise<string> {
+  const folder = join(scratch, name);
+  await mkdir(join(folder, "gold"), { recursive: true });
+  await writeFile(join(folder, "gold", "done.txt"), "yes");
+  await writeFile(join(folder, "task.yaml"), `task_id: asked\ninstruction: Make done.txt.\ngold_files: gold\ngrader: ${grader}\n`);
+  return folder;
+}

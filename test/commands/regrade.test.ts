@@ -14,6 +14,7 @@ import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
 import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
+import { reader } from "../graders/judge/scripted-judge.ts";
 
 const scratch = scratchFolder("regrade");
 
@@ -136,6 +137,7 @@ test("a grading that is broken off leaves the rewards as they were, and goes on 
     rules: plainRules(),
     tasks: new Map(tasks.map((task) => [task.task_id, task])),
     backend: localProcess,
+    openSampler: "none is asked",
     atOnce: 1,
     isWanted: () => true,
     onGraded: () => stop.abort(),
@@ -155,4 +157,42 @@ test("a grading that is broken off leaves the rewards as they were, and goes on 
   );
   assert.deepEqual(await rewardsOf(path), ["a 0", "a 0", "b 0", "b 0"]);
   assert.equal((await readFile(counter, "utf8")).length, 2 * 4, "each work is graded once");
+});
+
+test("works are judged again by a model that --engine names, in sessions that are recorded and never trained", async () => {
+  const { folder, path } = await ranTwo("judged");
+  const file = join(folder, "b", "task.yaml");
+  const [head] = (await readFile(file, "utf8")).split("grader:");
+  await writeFile(file, `${head}grader: { kind: judge, sees: [files], rubric: [{ name: a, says: "The work contains the word yes." }] }\n`);
+  const away = jsonOf<Said>(await cli(["regrade", path, "--json"]));
+  assert.deepEqual(
+    away.regraded.map(({ task_id }) => task_id),
+    ["a", "a"],
+  );
+  for (const { reason } of away.not_regraded) assert.match(reason, /^its grader judge asks a model, and .*--engine names another one/);
+  const logs = new Set(await readdir(join(path, "sessions")));
+  await using engine = await ScriptedEngine.start(reader);
+  const result = await cli(["regrade", path, "--task", "b", "--engine", engine.url, "--json"]);
+  assert.deepEqual(
+    [result.code, jsonOf<Said>(result).regraded.map(({ after, revision }) => [after, revision])],
+    [
+      0,
+      [
+        [1, 2],
+        [1, 2],
+      ],
+    ],
+    result.stderr,
+  );
+  const asked = (await readdir(join(path, "sessions"))).filter((name) => !logs.has(name));
+  const specs = await Promise.all(
+    asked.map(async (name) => JSON.parse((await readFile(join(path, "sessions", name), "utf8")).split("\n")[0] ?? "").spec),
+  );
+  assert.deepEqual(
+    specs.map(({ purpose, task_id }) => [purpose, task_id]),
+    [
+      ["judge", "b"],
+      ["judge", "b"],
+    ],
+  );
 });
