@@ -3,6 +3,7 @@
 import { namedIn, registryOf } from "../host/plug-ins.ts";
 import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import { answer } from "./answer.ts";
+import { cases } from "./cases.ts";
 import { composite } from "./composite.ts";
 import type { Grader } from "./grader.ts";
 import { harbor } from "./harbor.ts";
@@ -18,7 +19,7 @@ export const graderRegistry = registryOf<Grader>({
   noun: "grader",
   param: "grader.kind",
   // A spec is only ever given to the grader of its own kind.
-  list: [tests, script, harbor, state, answer, trajectory, composite, steps, judge, remote] as unknown as readonly Grader[],
+  list: [tests, cases, script, harbor, state, answer, trajectory, composite, steps, judge, remote] as unknown as readonly Grader[],
   members: {
     name: "text",
     title: "text",

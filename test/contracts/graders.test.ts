@@ -19,6 +19,7 @@ const specs: Record<string, GraderSpec> = {
     protected: [],
     work_runs: "together",
   },
+  cases: { kind: "cases", command: ["true"], cases: [{ args: [], stdin: "", stdout: "a", exit: 0 }], files: null, pays: "all" },
   script: { kind: "script", command: ["true"], files: null },
   harbor: {
     kind: "harbor",
@@ -59,7 +60,7 @@ test("every grader of the list has a spec here that it reads", () => {
   for (const spec of Object.values(specs)) assert.deepEqual([graderOf(spec).name, specOfGrader(spec)], [spec.kind, spec]);
   assert.throws(() => graderOf({ kind: "constructor" }), {
     code: "plugin_unknown",
-    message: /"constructor"; there are: tests, script, harbor/,
+    message: /"constructor"; there are: tests, cases, script, harbor/,
   });
 });
 

@@ -1,0 +1,133 @@
+/**
+ * Grades a program as a black box: it is run as a command, once for each case, and what it prints and how it ends is
+ * compared here. No expected output, no test and no framework is ever inside its sandbox, and nothing of the work is loaded
+ * by what judges it, so a work has nothing to find, to change or to forge.
+ */
+import { z } from "zod";
+import { AlidadeError } from "../errors.ts";
+import { readFolder } from "../files/file-tree.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
+import { envInside } from "../sandboxes/task-spec.ts";
+import type { Limits } from "../schema/task.ts";
+import type { GradeContext, Grader } from "./grader.ts";
+import { Condition, hold } from "./rules/condition.ts";
+import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
+import { placeWork, workEvidence } from "./work.ts";
+
+const ProgramCase = z.strictObject({
+  name: z.string().min(1).max(100).optional(),
+  args: z.array(z.string()).default([]).describe("behind the command"),
+  stdin: z.string().default(""),
+  stdout: z
+    .union([z.string(), Condition], { error: "give a text, or one of equals, contains, matches" })
+    .optional()
+    .describe("a text: the same but for white space at the ends of lines and of the whole; left out: anything"),
+  exit: z.number().int().min(0).max(255).default(0).describe("exit code"),
+});
+type ProgramCase = z.infer<typeof ProgramCase>;
+
+const CasesSpec = z
+  .strictObject({
+    kind: z.literal("cases"),
+    command: z.array(z.string()).min(1).describe("the program, run in the workdir"),
+    cases: z.array(ProgramCase).min(1).max(200),
+    files: z.string().nullable().default(null).describe("folder of inputs that are put into the workdir before the first case"),
+    pays: z.enum(["all", "share"]).default("all").describe("all: 1 where every case holds, else 0; share: the cases that hold / all"),
+    seconds: z
+      .number()
+      .positive()
+      .max(3_600)
+      .optional()
+      .describe("of one case; left out: an equal part of limits.grade_seconds, at most 10"),
+  })
+  .refine(({ cases }) => new Set(cases.map(nameOf)).size === cases.length, { path: ["cases"], error: "two cases have one name" });
+type CasesSpec = z.infer<typeof CasesSpec>;
+
+export const cases: Grader<CasesSpec> = {
+  name: "cases",
+  title: "The program is run as a command: input, output and exit code",
+  version: "1",
+  spec: CasesSpec,
+  folders: ["files"],
+  tier: () => "T3",
+
+  async grade(spec, context) {
+    const started = performance.now();
+    const timeout_ms = caseMs(spec, context.task.limits);
+    await using sandbox = await context.fresh();
+    await placeAll(spec, context, sandbox);
+    const results: RuleResult[] = [];
+    for (const [index, one] of spec.cases.entries()) {
+      const why = await whyNot(one, await run(spec, one, timeout_ms, context, sandbox), context.signal);
+      results.push({ name: nameOf(one, index), holds: why === null, why: why ?? "" });
+    }
+    const { work_sha256, no_change } = workEvidence(context.work, context.task);
+    const { isolation } = sandbox.facts;
+    const verdict = ruleVerdict("cases", results, { isolation }, started, { work_sha256, no_change, remains_possible: [remains] });
+    return spec.pays === "all" ? verdict : { ...verdict, reward: shareOf(results), formula: "the components' mean" };
+  },
+};
+
+const remains = "A program that knows these inputs, and nothing else, earns as much as one that solves the task.";
+
+/** A program that answers a person has answered by then. */
+const usualSeconds = 10;
+
+/** All cases fit into the grading's time, so a program that hangs fails its cases and leaves no work unmeasured. */
+function caseMs({ seconds, cases }: CasesSpec, { grade_seconds }: Limits): number {
+  const part = grade_seconds / cases.length;
+  if (seconds === undefined) return Math.min(usualSeconds, part) * 1_000;
+  if (seconds <= part) return seconds * 1_000;
+  throw new AlidadeError(
+    "task_invalid",
+    `${cases.length} cases of ${seconds} seconds are more than limits.grade_seconds (${grade_seconds}): raise it, or lower grader.seconds`,
+    { param: "grader.seconds" },
+  );
+}
+
+async function placeAll({ files: folder }: CasesSpec, { task, work, signal }: GradeContext, sandbox: Sandbox): Promise<void> {
+  const files = folder === null ? [] : await readFolder(folder);
+  await placeWork(sandbox, task, work, { over: files }, signal);
+  if (files.length > 0) await sandbox.writeFiles(files);
+}
+
+function run(
+  { command }: CasesSpec,
+  { args, stdin }: ProgramCase,
+  timeout_ms: number,
+  { task, signal }: GradeContext,
+  sandbox: Sandbox,
+): Promise<ExecResult> {
+  return sandbox.exec([...command, ...args], {
+    user: "agent",
+    env: envInside(task.environment, sandbox),
+    stdin,
+    timeout_ms,
+    max_output_bytes: task.limits.output_bytes,
+    signal,
+  });
+}
+
+/** null where the case holds. Says what the program did, and not what was expected. */
+async function whyNot({ stdout: expected, exit }: ProgramCase, result: ExecResult, signal: AbortSignal): Promise<string | null> {
+  if (result.timed_out) return "it did not end in its time";
+  if (result.out_of_memory) return "it ran out of memory";
+  if (result.exit_code !== exit) return `it ended with ${result.exit_code ?? "a signal"}: ${(result.stderr || result.stdout).slice(-200)}`;
+  if (expected === undefined) return null;
+  if (result.dropped_bytes > 0) return "it printed more than is kept (limits.output_bytes)";
+  const printed = result.stdout;
+  const [holds] = typeof expected === "string" ? [trimmed(printed) === trimmed(expected)] : await hold(expected, [printed], signal);
+  return holds === true ? null : `it printed ${printed.slice(0, 200) || "nothing"}`;
+}
+
+function trimmed(text: string): string {
+  return text.replaceAll(/[ \t\r]+$/gm, "").trim();
+}
+
+function nameOf({ name }: ProgramCase, index: number): string {
+  return name ?? `case ${index + 1}`;
+}
+
+function shareOf(results: readonly RuleResult[]): number {
+  return results.filter(({ holds }) => holds).length / results.length;
+}

@@ -1,0 +1,81 @@
+/** A program as a black box: what it prints and how it ends, case by case. Its hacks are tried in test/docker/hacks.test.ts. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cases } from "../../graders/cases.ts";
+import { freshSandbox, grade } from "../../graders/grade.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import { Task } from "../../schema/task.ts";
+import { folderOf, keptWork } from "../fakes/kept-work.ts";
+
+const owner = { run_id: "cases", owner: await currentOwner() };
+
+/** The verdict on a shell script; in the process sandbox, where nothing is isolated. */
+async function verdictOn(script: string, spec: object, limits: object = {}): Promise<Verdict> {
+  const grader = { kind: "cases", command: ["sh", "prog.sh"], ...spec };
+  const task = Task.parse({ task_id: "cases", instruction: "i", grader, limits: { grade_seconds: 60, ...limits } });
+  const context = { task, signal: AbortSignal.timeout(60_000) };
+  const work = await keptWork([], [{ path: "prog.sh", content: Buffer.from(script), mode: 0o644 }]);
+  return grade({ ...context, work, fresh: freshSandbox(context, localProcess, owner) });
+}
+
+test("a program is held against each case: arguments, input, output and exit code", async () => {
+  const files = await folderOf([{ path: "in/numbers.txt", content: Buffer.from("7\n"), mode: 0o644 }]);
+  const script = 'case $1 in add) read a b; echo "$((a + b)) "; echo;; file) cat in/numbers.txt;; *) echo usage >&2; exit 2;; esac';
+  const all = [
+    { name: "adds", args: ["add"], stdin: "2 3\n", stdout: "5" },
+    { args: ["add"], stdin: "2 3\n", stdout: { equals: "5 \n\n" } },
+    { args: ["file"], stdout: { matches: "^\\d\\s*$" } },
+    { name: "usage", exit: 2 },
+  ];
+  const verdict = await verdictOn(script, { cases: all, files });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [1, "graded", "T0"], JSON.stringify(verdict));
+  assert.deepEqual(Object.keys(verdict.components), ["adds", "case 2", "case 3", "usage"]);
+  const wrong = [
+    { name: "other text", args: ["add"], stdin: "2 3\n", stdout: "6" },
+    { name: "other code", exit: 0 },
+    { name: "exactly", args: ["add"], stdin: "2 3\n", stdout: { equals: "5" } },
+  ];
+  const failed = await verdictOn(script, { cases: [...all, ...wrong], files, pays: "share" });
+  assert.deepEqual([failed.reward, failed.formula, failed.evidence.failed_count], [4 / 7, "the components' mean", 3]);
+  assert.deepEqual(
+    (failed.evidence.failed as { outcome: string }[]).map(({ outcome }) => outcome),
+    ["it printed 5 \n\n", "it ended with 2: usage\n", "it printed 5 \n\n"],
+  );
+  assert.equal((await verdictOn(script, { cases: [...all, ...wrong], files })).reward, 0);
+});
+
+test("a program that hangs, floods, kills itself or is not there fails its cases, and none of that goes unmeasured", async () => {
+  const hangs = await verdictOn('[ "$1" = on ] && sleep 600; echo 1', {
+    cases: [{ args: ["on"], stdout: "1" }, { stdout: "1" }],
+    seconds: 8,
+    pays: "share",
+  });
+  assert.deepEqual([hangs.reward, hangs.status], [0.5, "graded"]);
+  const floods = await verdictOn(
+    "yes 1",
+    { cases: [{ stdout: "1" }], command: ["sh", "-c", "yes 1 | head -c 3000000"] },
+    { output_bytes: 65_536 },
+  );
+  assert.match(JSON.stringify(floods.evidence.failed), /printed more than is kept/);
+  for (const script of ["kill -9 $$", "exit 1"]) assert.equal((await verdictOn(script, { cases: [{}] })).reward, 0, script);
+  assert.deepEqual((await verdictOn("", { cases: [{}], command: ["./absent"] })).reward, 0);
+});
+
+test("what a program prints to look like a verdict is output, and nothing of the expected one is in its sandbox", async () => {
+  const secret = "expected-4711";
+  const look = 'echo \'{"reward": 1}\'; env; cat /proc/self/environ; find . -type f -exec cat {} +; ls -R "$HOME" 2>/dev/null';
+  const verdict = await verdictOn(look, { cases: [{ stdout: secret }, { stdout: { contains: secret } }] });
+  assert.deepEqual([verdict.reward, verdict.evidence.failed_count], [0, 2]);
+});
+
+test("more time for the cases than for the grading is the task's mistake, and names are its own", async () => {
+  const { reward, error } = await verdictOn("true", { cases: [{}, {}], seconds: 31 });
+  assert.deepEqual([reward, error?.code], [null, "task_invalid"]);
+  assert.match(error?.message ?? "", /2 cases of 31 seconds are more than limits\.grade_seconds \(60\)/);
+  const parse = (given: object) => cases.spec?.parse({ kind: "cases", command: ["a"], cases: [{}], ...given });
+  assert.throws(() => parse({ cases: [{ name: "a" }, { name: "a" }] }), /two cases have one name/);
+  assert.throws(() => parse({ cases: [{ stdout: 5 }] }), /give a text, or one of equals/);
+  assert.throws(() => parse({ cases: [] }), /cases/);
+});
