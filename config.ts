@@ -167,7 +167,7 @@ export const Config = z.strictObject({
     .max(1)
     .default(0.5)
     .describe(
-      "a task is set aside, with an alarm, once three of its rollouts, and more than this share, could not be graded: the run goes on with the others; 1: never",
+      "a task is set aside, with an alarm, once three of its rollouts, and more than this share, could not be graded: the run, or the service, goes on with the others; 1: never",
     ),
   docker_engines: z
     .array(EngineAddress)

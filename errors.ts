@@ -47,6 +47,7 @@ export const errorCodes = {
   grader_timeout: "infrastructure",
   grader_unreachable: "infrastructure",
   judge_abstained: "infrastructure",
+  task_set_aside: "infrastructure",
   store_full: "infrastructure",
   store_error: "infrastructure",
   cancelled: "infrastructure",

@@ -10,6 +10,7 @@ import type { Harness } from "../harnesses/harness.ts";
 import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger, nothingMeasured } from "../ledger/index.ts";
 import { beforeNextAttempt } from "../rollouts/before-next-attempt.ts";
 import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/index.ts";
+import { NullWatch, watchOfService } from "../rollouts/null-watch.ts";
 import { brokenBy } from "../rollouts/rollouts.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { hashOf } from "../schema/ids.ts";
@@ -46,6 +47,8 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
 /** A ledger that cannot be written (a full disk) is asked again so often. */
 const againMs = 2_000;
 
+type MadeAttempt = { result: AttemptResult; broken: ReturnType<typeof brokenBy> };
+
 class Work {
   readonly #node: NodeSetup;
   readonly #signal: AbortSignal;
@@ -58,6 +61,7 @@ class Work {
   readonly #over = new AbortController();
   readonly #follower: ControlFollower;
   readonly #guard: LeaseGuard;
+  readonly #watch: NullWatch;
   #lease: Lease | null = null;
   /** Under this lease gates and names are those of the ledger. */
   #readyFor: Lease | null = null;
@@ -72,6 +76,7 @@ class Work {
     const note = (text: string): void => this.#note(text);
     this.#follower = new ControlFollower(node.setup.proxy, node.ledger, note, this.#over.signal);
     this.#guard = new LeaseGuard(node.setup.proxy.pool, note);
+    this.#watch = new NullWatch(node.setup.max_null_share, note, watchOfService);
   }
 
   async run(): Promise<void> {
@@ -194,13 +199,20 @@ class Work {
   }
 
   /** What it came to, and what of ours broke it. */
-  async #attempt(claim: Claim, signal: AbortSignal): Promise<{ result: AttemptResult; broken: ReturnType<typeof brokenBy> }> {
+  async #attempt(claim: Claim, signal: AbortSignal): Promise<MadeAttempt> {
+    const { task, task_hash } = claim;
+    if (this.#watch.isSetAside({ ...task, task_hash }))
+      return {
+        result: nothingMeasured("task_set_aside", `too many rollouts of the task ${task.task_id} could not be graded here`),
+        broken: null,
+      };
     let payload: AttemptResult["payload"] = null;
     const keep = (at: AttemptResult["payload"]): void => {
       payload = at;
     };
     try {
       const outcome = await this.#outcome(claim, keep, signal);
+      this.#watch.look(outcome.record);
       return { result: attemptResult(outcome, payload), broken: brokenBy(outcome.record) };
     } catch (error) {
       const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");

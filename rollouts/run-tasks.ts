@@ -81,16 +81,13 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   return ready;
 }
 
-/** Above it more rewards are missing than are there. */
-const usualNullShare = 0.5;
-
 /**
  * Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one
  * could not be recorded, nor once one ended without a call before any made one: the others would end like it. Plans of a task that is set aside are passed over.
  */
 async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalled: boolean, signal: AbortSignal): Promise<void> {
   const rollouts = rolloutsOn(setup);
-  const watch = new NullWatch(setup.max_null_share ?? usualNullShare, (text) => setup.onProgress({ type: "note", text }));
+  const watch = new NullWatch(setup.max_null_share, (text) => setup.onProgress({ type: "note", text }));
   let stopped = false;
   const look = ({ error, summary }: RolloutRecord): void => {
     hasCalled ||= (summary?.turns ?? 0) > 0;
@@ -102,7 +99,7 @@ async function submitAll(setup: RunSetup, plans: Iterator<RolloutPlan>, hasCalle
     while (!stopped && !signal.aborted) {
       const { value: plan, done } = plans.next();
       if (done) return;
-      if (watch.isSetAside(plan.task.task_id)) continue;
+      if (watch.isSetAside({ task_id: plan.task.task_id, task_hash: plan.task_hash })) continue;
       try {
         const { record } = await rollouts.submit(plan, signal);
         watch.look(record);

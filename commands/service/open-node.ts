@@ -61,6 +61,7 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
     folder: { blobs: join(folder, "blobs"), record: (record) => attempts.append(`${JSON.stringify(record)}\n`) },
     slots: place.slots,
     graders: place.graders,
+    max_null_share: config.max_null_share,
     network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
     onProgress: place.onProgress,
   };

@@ -81,6 +81,25 @@ test("a rollout that is broken by its last attempt too ends as failed, with the 
   });
 });
 
+test("a task that cannot be graded is set aside: its other rollouts end at once, and no engine is asked for them", async (t) => {
+  let asked = 0;
+  const reply = (request: WireRequest): ScriptedReply => {
+    asked += request.tools ? 1 : 0;
+    return solve(request);
+  };
+  await atWork(t, { retries: 0, reply }, async (at) => {
+    const broken = { ...at.task, grader: { kind: "script", command: ["true"] } };
+    for (const key of ["1", "2", "3"]) await submit({ ...at, task: broken }, key);
+    await rowsOf(at, 3);
+    const before = asked;
+    await submit({ ...at, task: broken }, "4");
+    const [row] = (await rowsOf(at, 4)).filter(({ group_key }) => group_key === "4");
+    assert.deepEqual([row?.state, row?.reward, row?.error?.code, asked], ["failed", null, "task_set_aside", before]);
+    await submit(at, "5");
+    assert.deepEqual((await rowsOf(at, 5)).at(-1)?.reward, 1, "another task goes on");
+  });
+});
+
 test("a cancelled rollout is stopped, and its place goes to the next one", async (t) => {
   let isAsked = false;
   let isCancelled = false;
