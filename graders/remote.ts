@@ -80,7 +80,7 @@ async function gradeBy(servers: readonly GraderServer[], spec: RemoteSpec, conte
   const { work_sha256, no_change } = workEvidence(work, task);
   return {
     reward,
-    components: withWeights(components),
+    components: Object.fromEntries(Object.entries(withWeights(components)).map(([name, one]) => [shown(name), one])),
     status: "graded",
     tier: isolation === "none" ? "T0" : "T1",
     isolation,

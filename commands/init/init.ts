@@ -18,8 +18,9 @@ type Beginning = { parts: (language: Language) => [skeleton: string, place: stri
 const beginnings = {
   task: {
     parts: (language) => [[`task-${language}`, "."]],
-    next: (folder) => `\`alidade check ${folder}\` proves it: its gold patch earns 1, and no change earns 0`,
+    next: provesIt,
   },
+  program: { parts: () => [["task-cases", "."]], next: provesIt },
   harness: {
     parts: () => [["harness", "."]],
     next: (folder) =>
@@ -35,13 +36,17 @@ const beginnings = {
   },
 } satisfies Record<string, Beginning>;
 
+function provesIt(folder: string): string {
+  return `\`alidade check ${folder}\` proves it: its gold patch earns 1, and no change earns 0`;
+}
+
 type What = keyof typeof beginnings;
 
 export function init(program: Command): void {
   program
     .command("init")
     .description(
-      "Writes files to begin with: a task, a harness of one's own, or a run with both. They are commented, and work as they stand.",
+      "Writes files to begin with: a task, one whose work is run as a program (`program`), a harness of one's own, or a run with both. They are commented, and work as they stand.",
     )
     .argument("<what>", Object.keys(beginnings).join(", "))
     .argument("<folder>", "where they go; no file is replaced")
@@ -61,7 +66,7 @@ export function init(program: Command): void {
         await mkdir(dirname(to), { recursive: true });
         await copyFile(from, to, constants.COPYFILE_EXCL);
       }
-      if (what === "task") await nameTask(target);
+      if (copies.some(({ to }) => to === join(target, "task.yaml"))) await nameTask(target);
       if (flags.json) print(JSON.stringify({ folder: target, files: copies.map(({ to }) => to) }));
       else print(`${copies.map(({ to }) => join(folder, relative(target, to))).join("\n")}\n\n${beginning.next(folder)}`);
     });

@@ -17,6 +17,14 @@ test("a task has its folder's name, in either language", async () => {
   }
 });
 
+test("a program's task is graded by cases, and holds", async () => {
+  const folder = join(scratch, "fix-program");
+  await cli(["init", "program", folder]);
+  assert.match(await readFile(join(folder, "task.yaml"), "utf8"), /^task_id: fix-program$/m);
+  const held = await cli(["check", folder, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
+  assert.deepEqual([held.code, jsonOf<{ checks: { outcome: string }[] }>(held).checks[0]?.outcome], [0, "holds"], held.stderr);
+});
+
 test("a folder's name that no task can have leaves the skeleton's own", async () => {
   const folder = join(scratch, "my task");
   await cli(["init", "task", folder]);
@@ -43,5 +51,5 @@ test("no file is replaced, also not one behind a link, and then none is written"
 
 test("what init does not know is answered with what it knows", async () => {
   const { code, stderr } = await cli(["init", "tusk", join(scratch, "tusk")]);
-  assert.deepEqual([code, stderr], [2, "alidade: init knows no tusk: give task, harness, run\n"]);
+  assert.deepEqual([code, stderr], [2, "alidade: init knows no tusk: give task, program, harness, run\n"]);
 });

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import type { WorkLayer } from "../../files/layer.ts";
@@ -7,11 +10,16 @@ import { grade } from "../../graders/grade.ts";
 import { graders } from "../../graders/index.ts";
 import { graderServers, NamedGraderServer } from "../../graders/remote/grader-servers.ts";
 import { remoteTo } from "../../graders/remote.ts";
+import { runTasks } from "../../rollouts/index.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
 import { Verdict } from "../../schema/rollout.ts";
 import { Task } from "../../schema/task.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
 import { keptWork } from "../fakes/kept-work.ts";
 import { type AskedServer, graderServer, type ServerReply } from "../fakes/proxies/grader-server.ts";
 import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
 
 const key = "key-of-the-server-4711";
 
@@ -36,7 +44,7 @@ async function remoteWith(t: TestContext, reply: (asked: AskedServer, nth: numbe
     });
     return Verdict.parse(verdict);
   };
-  return { ...server, gradeOne };
+  return { ...server, gradeOne, known };
 }
 
 const status =
@@ -75,6 +83,36 @@ test("a server gets the task, the answer, the trajectory and the work, and its w
   assert.deepEqual(work.added, ["a.txt"]);
   assert.match(gunzipSync(Buffer.from(work.tar_gz, "base64")).toString("latin1"), /hello/);
   assert.doesNotMatch(JSON.stringify(verdict), new RegExp(key));
+});
+
+test("a server is asked about a real rollout: its record, and the whole conversation as one response", { timeout: 120_000 }, async (t) => {
+  const { origin, asked, known } = await remoteWith(t, ({ path }) =>
+    path === "/own" ? { reward: 1, components: { [key]: 1 } } : { reward: 0.5 },
+  );
+  const place = await mkdtemp(join(tmpdir(), "alidade-remote-"));
+  t.after(() => rm(place, { recursive: true }));
+  const small = await writeTask(join(place, "small"), "asked");
+  const file = join(small, "task.yaml");
+  const [head] = (await readFile(file, "utf8")).split("grader:");
+  const part = (name: string, more: object) => ({ name, grader: { kind: "remote", url: `${origin}/${name}`, ...more } });
+  const parts = [part("own", { sends: ["trajectory", "work"] }), part("gym", { form: "nemo-gym" })];
+  await writeFile(file, `${head}grader: ${JSON.stringify({ kind: "composite", combine: "min", parts })}\n`);
+  const does: typeof runTasks = (setup, batch, signal) => runTasks({ ...setup, graders: known }, batch, signal);
+  const run = await runner(t, place, { path: join(place, "run"), retries: 0, does });
+  const [record] = await run((await pickBackend("process", t.signal)).backend);
+  assert.deepEqual([record?.verdict?.reward, record?.verdict?.status], [0.5, "graded"], JSON.stringify(record?.verdict));
+  assert.doesNotMatch(JSON.stringify(record), new RegExp(key));
+  const [own = {}, gym = {}] = ["/own", "/gym"].map((path) => asked.find((one) => one.path === path)?.body ?? {});
+  const trajectory = Trajectory.parse(own.trajectory);
+  assert.deepEqual([trajectory.rollout_id, trajectory.reward, own.answer], [record?.rollout_id, null, "done"]);
+  assert.deepEqual((own.work as { added: string[] }).added, ["done.txt"]);
+  const { input } = gym.responses_create_params as { input: object[] };
+  const { output } = gym.response as { output: { type: string }[] };
+  assert.match(JSON.stringify(input), /Make done\.txt for asked/);
+  assert.deepEqual(
+    output.map(({ type }) => type),
+    ["function_call", "function_call_output", "message"],
+  );
 });
 
 test("a server gets no more than its task sends", async (t) => {

@@ -33,7 +33,7 @@ export const hackSettings: readonly HackSetting[] = [
     place: () => "examples/demo/tasks/parse-duration",
     grader: { work_runs: "together" },
   },
-  { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "test/fakes/hacks/clamp-cases" },
+  { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "commands/init/skeletons/task-cases" },
   { name: "javascript-apart", title: "`node:test`, apart: T2", place: () => "examples/demo/tasks/parse-duration" },
 ];
 
