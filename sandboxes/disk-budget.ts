@@ -1,5 +1,6 @@
 /** What a run leaves of the engine's disk: a budget for images, and space below which nothing new is begun. */
 import { AlidadeError, messageOf } from "../errors.ts";
+import type { StoredImage } from "./images/list-images.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
 export type DiskRules = {
@@ -56,9 +57,9 @@ export class DiskBudget {
       const { removed, failed, bytes_left } = await this.#backend.images.prune({ keep: null, budget, dry_run: false }, signal);
       const over = `images take more than disk.images_gb (${images_gb}): those that are left are in use, or were not made or pulled by Alidade`;
       return {
-        removed: removed.map((image) => `image ${image.names[0] ?? image.id} (images took more than disk.images_gb, ${images_gb})`),
+        removed: removed.map((image) => `${wordsOf(image)} (images took more than disk.images_gb, ${images_gb})`),
         problems: [
-          ...failed.map(({ image, message }) => `could not remove image ${image.names[0] ?? image.id}: ${message}`),
+          ...failed.map(({ image, message }) => `could not remove ${wordsOf(image)}: ${message}`),
           ...(bytes_left > budget ? [over] : []),
         ],
       };
@@ -66,4 +67,8 @@ export class DiskBudget {
       return { removed: [], problems: signal.aborted ? [] : [`images over disk.images_gb could not be removed: ${messageOf(error)}`] };
     }
   }
+}
+
+function wordsOf({ kind, names, id }: StoredImage): string {
+  return `${kind === "mount" ? "volume" : "image"} ${names[0] ?? id}`;
 }

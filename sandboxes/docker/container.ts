@@ -13,6 +13,8 @@ export const labels = {
   sandbox: "alidade.sandbox",
   /** The hash of the folder that a volume holds. No run owns it. */
   mount: "alidade.mount",
+  /** What is in it, as an archive. */
+  mountBytes: "alidade.mount.bytes",
 } as const;
 
 /** The sandbox's unprivileged user. */

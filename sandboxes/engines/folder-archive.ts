@@ -9,13 +9,20 @@ import { type Pack, pack } from "tar-stream";
 /** A time that no file of ours has: a folder with it was unpacked to its end, for folders get their times last. */
 export const wholeSince = new Date(1_000_000_000_000);
 
-/** Hex sha-256 over paths, types, owners, modes, times, links and contents. */
-export async function hashFolder(folder: string): Promise<string> {
+/** Hex sha-256 over paths, types, owners, modes, times, links and contents; and the bytes of the archive. */
+export async function hashFolder(folder: string): Promise<{ hash: string; bytes: number }> {
   const archive = pack();
   const hash = createHash("sha256");
+  let bytes = 0;
   const filled = fillFrom(archive, folder, "");
-  await Promise.all([filled, pipeline(archive, hash)]);
-  return hash.digest("hex");
+  const read = async () => {
+    for await (const chunk of archive as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      bytes += chunk.length;
+    }
+  };
+  await Promise.all([filled, read()]);
+  return { hash: hash.digest("hex"), bytes };
 }
 
 /** Fills the archive with all that is in the folder, below `inside`; sockets, pipes and devices are left out. */

@@ -15,6 +15,7 @@ import { belongingsOf, labels } from "../docker/container.ts";
 import { putArchive } from "../docker/container-files.ts";
 import { unstarted } from "../docker/image.ts";
 import { pathStat } from "../docker/path-stat.ts";
+import { noteUse } from "../images/image-uses.ts";
 import { fillFrom, hashFolder, wholeSince } from "./folder-archive.ts";
 
 export type FoldersInside = {
@@ -42,8 +43,9 @@ export async function mountsAt(docker: Docker, image: string, wanted: FoldersIns
     return { Type: "volume", Target: inside, Source: Name, ReadOnly: true, VolumeOptions: { NoCopy: true } } as Docker.MountSettings;
   });
   // A volume is a folder; one file of it is a path of the engine's own machine.
-  const { Mountpoint } = await volumeOf(docker, image, files.folder, signal);
-  return [...(await Promise.all(volumes)), ...Object.entries(files.names).map(([inside, name]) => bind(inside, `${Mountpoint}/${name}`))];
+  // All at once: one that fails while another is waited for would end the process.
+  const [{ Mountpoint }, ...mounts] = await Promise.all([volumeOf(docker, image, files.folder, signal), ...volumes]);
+  return [...mounts, ...Object.entries(files.names).map(([inside, name]) => bind(inside, `${Mountpoint}/${name}`))];
 }
 
 function bind(inside: string, source: string): Docker.MountSettings {
@@ -65,7 +67,7 @@ async function seesFolder(docker: Docker, image: string, folder: string): Promis
 }
 
 /** By folder: what is in it is read once a process. */
-const hashes = new Map<string, Promise<string>>();
+const hashes = new Map<string, ReturnType<typeof hashFolder>>();
 const filling = perEngine(() => new Map<string, SharedWork<void>>());
 /** Volumes that were seen to be whole. */
 const whole = perEngine(() => new Set<string>());
@@ -74,13 +76,16 @@ async function volumeOf(docker: Docker, image: string, folder: string, signal: A
   const known = hashes.get(folder) ?? hashFolder(folder);
   hashes.set(folder, known);
   known.catch(() => hashes.delete(folder));
-  const hash = await known;
+  const { hash, bytes } = await known;
   const name = `alidade-mount-${hash.slice(0, 24)}`;
   const found = whole(docker).has(name) ? await inspect(docker, name) : null;
-  if (found !== null) return found;
+  // One without the label was made empty by an engine that another process had remove it, between a look and a container.
+  if (found?.Labels?.[labels.mount] === hash) return found;
+  // As long as this process lives, it is in use.
+  await noteUse(name, {});
   const work = filling(docker).get(name) ?? new SharedWork<void>();
   filling(docker).set(name, work);
-  await work.join(signal, (stop) => ensureFilled(docker, image, { name, hash, folder }, stop));
+  await work.join(signal, (stop) => ensureFilled(docker, image, { name, hash, bytes, folder }, stop));
   whole(docker).add(name);
   const made = await inspect(docker, name);
   if (made !== null) return made;
@@ -97,7 +102,7 @@ async function inspect(docker: Docker, name: string): Promise<Docker.VolumeInspe
     });
 }
 
-type Filling = { name: string; hash: string; folder: string };
+type Filling = { name: string; hash: string; bytes: number; folder: string };
 
 const place = "/alidade/volume";
 const waitMs = 200;
@@ -118,8 +123,9 @@ async function ensureFilled(docker: Docker, image: string, filling: Filling, sig
 }
 
 /** A container that is never started, with the volume in it; null while another process has it. */
-async function claim(docker: Docker, image: string, { name, hash }: Filling) {
-  const VolumeOptions = { NoCopy: true, Labels: { [labels.mount]: hash }, DriverConfig: { Name: "local", Options: {} } };
+async function claim(docker: Docker, image: string, { name, hash, bytes }: Filling) {
+  const Labels = { [labels.mount]: hash, [labels.mountBytes]: String(bytes) };
+  const VolumeOptions = { NoCopy: true, Labels, DriverConfig: { Name: "local", Options: {} } };
   const Mounts: Docker.MountSettings[] = [{ Type: "volume", Target: place, Source: name, VolumeOptions }];
   try {
     return await unstarted(docker, image, { name: `${name}-filler`, HostConfig: { NetworkMode: "none", Mounts } });

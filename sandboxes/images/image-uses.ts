@@ -1,4 +1,4 @@
-/** Which runs want an image: lines in a file of the cache, one file an image, so that `images prune` knows what is in use and since when it is not. */
+/** Which runs want an image or a volume: lines in a file of the cache, one file an image, so that `images prune` knows what is in use and since when it is not. */
 import { appendFile, mkdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -26,7 +26,7 @@ const mostBytes = 4 * 1024 * 1024;
 /** What another machine, or this one before it started again, did with a shared engine: nothing here shows whether it goes on. */
 const unknownOwnerMs = 24 * 3600_000;
 
-/** `id`: the engine's content id. A note that cannot be written is no reason to fail a run: containers protect their images too. */
+/** `id`: the engine's content id, or the name of a volume. A note that cannot be written is no reason to fail a run: containers protect their images too. */
 export async function noteUse(id: string, use: Partial<Pick<ImageUse, "run_id" | "tasks" | "pulled" | "owner" | "at">>): Promise<void> {
   const { run_id = null, tasks = [], pulled = null, at = Date.now() } = use;
   const owner = use.owner ?? (await currentOwner());
@@ -60,10 +60,15 @@ export async function forgetUses(id: string): Promise<void> {
 export async function liveUse(uses: ImageUse[]): Promise<string | null> {
   const host = await hostId();
   for (const { at, owner, host: where, run_id } of uses.toReversed()) {
-    const isLive = where === host ? await isOwnerAlive(owner) : at > Date.now() - unknownOwnerMs;
+    const isLive = where === host ? await isOwnerAlive(owner) : mayBeElsewhere(at);
     if (isLive) return run_id === null ? `process ${owner.split(":")[0]}` : `run ${run_id}`;
   }
   return null;
+}
+
+/** What was asked for at this time may be in use where nothing here can look. */
+export function mayBeElsewhere(at: number): boolean {
+  return at > Date.now() - unknownOwnerMs;
 }
 
 function fileOf(id: string): string {

@@ -1,14 +1,15 @@
-/** The images of an engine that Alidade made, pulled or used, with what keeps them. */
+/** The images and volumes of an engine that Alidade made, pulled or used, with what keeps them. */
 import type Docker from "dockerode";
 import { baseImage } from "../docker/base-image.ts";
 import { type ImageUse, liveUse, usesOf } from "./image-uses.ts";
+import { listMounts } from "./list-mounts.ts";
 
 export type StoredImage = {
-  /** The engine's content id. */
+  /** The engine's content id; a volume's name. */
   id: string;
   names: string[];
-  /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `snapshot`: a sandbox that was kept. `pulled`: by Alidade. `local`: was there, and a run used it. */
-  kind: "base" | "built" | "owned" | "snapshot" | "pulled" | "local";
+  /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `snapshot`: a sandbox that was kept. `pulled`: by Alidade. `local`: was there, and a run used it. `mount`: no image but a volume with a folder of ours, on an engine that does not see this machine's. */
+  kind: "base" | "built" | "owned" | "snapshot" | "pulled" | "local" | "mount";
   /** Layers that it shares with others included. */
   bytes: number;
   /** Milliseconds since 1970. */
@@ -27,8 +28,8 @@ const kinds = ["base", "built", "owned", "snapshot"] as const;
 /** Last used first. */
 export async function listImages(docker: Docker, signal: AbortSignal): Promise<StoredImage[]> {
   const all = await docker.listImages({ all: true, abortSignal: signal });
-  const kept = await keptImages(docker, all, signal);
-  const found: StoredImage[] = [];
+  const kept = await keptByContainers(docker, all, signal);
+  const found: StoredImage[] = await listMounts(docker, kept, signal);
   for (const image of all) {
     const uses = await usesOf(image.Id);
     const names = (image.RepoTags ?? []).filter((name) => name !== "<none>:<none>");
@@ -62,13 +63,14 @@ function kindOf(names: string[], uses: ImageUse[]): StoredImage["kind"] | null {
   return own ?? (uses.some(({ pulled }) => pulled !== null) ? "pulled" : uses.length > 0 ? "local" : null);
 }
 
-/** Content id -> why: a container is made of it, running or not, or of one that was made from it. */
-async function keptImages(docker: Docker, all: Docker.ImageInfo[], signal: AbortSignal): Promise<Map<string, string>> {
+/** Content id or volume's name -> why: a container is made of it, running or not, or of one that was made from it. */
+async function keptByContainers(docker: Docker, all: Docker.ImageInfo[], signal: AbortSignal): Promise<Map<string, string>> {
   const parents = new Map(all.map(({ Id, ParentId }) => [Id, ParentId]));
   const kept = new Map<string, string>();
-  for (const { ImageID, Names, Id } of await docker.listContainers({ all: true, abortSignal: signal })) {
+  for (const { ImageID, Names, Id, Mounts } of await docker.listContainers({ all: true, abortSignal: signal })) {
     const why = `container ${(Names[0] ?? Id).replace(/^\//, "")}`;
     for (let id: string | undefined = ImageID; id && !kept.has(id); id = parents.get(id)) kept.set(id, why);
+    for (const { Name } of Mounts ?? []) if (Name) kept.set(Name, why);
   }
   return kept;
 }

@@ -1,4 +1,4 @@
-/** Removes images that Alidade made or pulled, least recently used first, and never one that is in use. */
+/** Removes images and volumes that Alidade made or pulled, least recently used first, and never one that is in use. */
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
 import { messageOf } from "../../errors.ts";
@@ -25,7 +25,7 @@ export type Pruned = {
 export async function pruneImages(docker: Docker, { keep, budget, dry_run }: PruneOptions, signal: AbortSignal): Promise<Pruned> {
   const left = await listImages(docker, signal);
   const layers = new Map<string, Map<string, number>>();
-  for (const { id } of left) layers.set(id, await layersOf(docker, id));
+  for (const { id, kind, bytes } of left) layers.set(id, kind === "mount" ? new Map([[id, bytes]]) : await layersOf(docker, id));
   const bytesLeft = () => sum(left.map(({ id }) => layers.get(id) ?? new Map()));
   const pruned: Pruned = { removed: [], failed: [], bytes_left: 0, images_left: 0 };
   // What was made from an image is as old as its use at most, and goes before it.
@@ -34,7 +34,8 @@ export async function pruneImages(docker: Docker, { keep, budget, dry_run }: Pru
     signal.throwIfAborted();
     if (left.length <= (keep ?? Number.POSITIVE_INFINITY) && bytesLeft() <= (budget ?? Number.POSITIVE_INFINITY)) break;
     try {
-      if (!dry_run) await remove(docker, image, signal);
+      if (!dry_run && image.kind === "mount") await removeMount(docker, image);
+      else if (!dry_run) await remove(docker, image, signal);
       pruned.removed.push(image);
       left.splice(left.indexOf(image), 1);
     } catch (error) {
@@ -48,6 +49,12 @@ export async function pruneImages(docker: Docker, { keep, budget, dry_run }: Pru
 /** What a person put on the engine is that person's to remove. */
 function isRemovable({ kind, in_use }: StoredImage): boolean {
   return in_use === null && kind !== "local";
+}
+
+/** Without force: the engine refuses where a container was made with it meanwhile. */
+async function removeMount(docker: Docker, { id }: StoredImage): Promise<void> {
+  await docker.getVolume(id).remove();
+  await forgetUses(id);
 }
 
 /** Under our names only, and without force: where a person gave it another name, it stays under that. */

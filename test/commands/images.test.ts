@@ -23,16 +23,23 @@ const stored: KnownImage[] = [
   { id: "foreign", names: ["other:1"], layers: [["other", 900 * megabyte]] },
 ];
 
+/** Folders of this machine on an engine elsewhere. */
+const volumes = ["mounted", "used", "unused", "new"].map((Name) => ({
+  Name,
+  Labels: { "alidade.mount": "x", "alidade.mount.bytes": String(20 * megabyte) },
+  CreatedAt: new Date(Name === "new" ? Date.now() : 1_000).toISOString(),
+}));
+
 /** A Docker engine with these images, one of which a stopped container uses; and a cache that knows who used them. */
 async function engineWithImages(t: TestContext): Promise<{ env: Record<string, string>; removed: string[] }> {
   const removed: string[] = [];
   const server = createServer(({ method, url = "" }, response) => {
     const answer = (body: unknown) => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
-    const [, name = ""] = /\/images\/(.+?)(?:\/history)?(?:\?|$)/.exec(decodeURIComponent(url)) ?? [];
+    const [, name = ""] = /\/(?:images|volumes)\/(.+?)(?:\/history)?(?:\?|$)/.exec(decodeURIComponent(url)) ?? [];
     const asked = stored.find(({ id, names }) => id === name || names.includes(name));
     if (method === "DELETE") {
       removed.push(name);
-      return answer([]);
+      return url.includes("/volumes/") ? response.writeHead(204).end() : answer([]);
     }
     if (url.includes("/history"))
       return answer(asked?.layers.map(([CreatedBy, Size]) => ({ Created: 1, CreatedBy, Size })).reverse() ?? []);
@@ -49,8 +56,11 @@ async function engineWithImages(t: TestContext): Promise<{ env: Record<string, s
             Size: layers.reduce((sum, [, bytes]) => sum + bytes, 0),
           })),
       );
-    if (url.includes("/containers/json"))
-      return answer(url.includes("ancestor") ? [] : [{ Id: "c1", Names: ["/alidade-c1"], ImageID: "running" }]);
+    if (url.includes("/volumes?")) return answer({ Volumes: volumes.filter(({ Name }) => !removed.includes(Name)) });
+    if (url.includes("/containers/json")) {
+      const Mounts = [{ Type: "bind" }, { Type: "volume", Name: "mounted" }];
+      return answer(url.includes("ancestor") ? [] : [{ Id: "c1", Names: ["/alidade-c1"], ImageID: "running", Mounts }]);
+    }
     return response.end("OK");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -65,6 +75,8 @@ async function engineWithImages(t: TestContext): Promise<{ env: Record<string, s
     pulled: { ...dead, at: 3_000, run_id: "r3", tasks: ["t3"], pulled: "r.test/x:1" },
     old: { ...dead, at: 2_000, run_id: "r2", tasks: ["t2"] },
     wanted: { ...dead, owner: await currentOwner(), at: 1_000, run_id: "r1", tasks: ["t1"] },
+    unused: { ...dead, at: 2_500, run_id: null, tasks: [] },
+    used: { ...dead, owner: await currentOwner(), at: 2_500, run_id: null, tasks: [] },
     local: { ...dead, at: 500, run_id: "r0", tasks: ["t0"] },
   };
   for (const [id, use] of Object.entries(uses))
@@ -89,6 +101,10 @@ test("images lists what Alidade made, pulled or used, with what keeps it, and no
       "local local t0 null",
       "running built  container",
       "under built  container",
+      "mounted mount  container",
+      "used mount  process",
+      "unused mount  null",
+      "new mount  perhaps",
     ]),
   );
   const { stdout } = await cliProcess(["images", "list"], { env });
@@ -104,16 +120,18 @@ test("images prune removes the least recently used down to a size or a number, a
       await cliProcess(["images", "prune", "--json", ...flags], { env }),
     );
   const dry = await prune("--keep", "0", "--dry-run");
-  assert.deepEqual([dry.removed.map(({ id }) => id).sort(), removed], [["old", "owned", "pulled"], []]);
-  // 100 that all share, and 10 + 30 + 5 + 5 of their own.
-  const fitting = await prune("--budget", "150MB");
-  assert.deepEqual([fitting.removed, fitting.bytes_left], [[], 150 * megabyte]);
-  const tight = await prune("--budget", "0.12 GB");
-  assert.deepEqual([tight.removed.map(({ id }) => id), tight.bytes_left], [["old"], 120 * megabyte]);
+  assert.deepEqual([dry.removed.map(({ id }) => id).sort(), removed], [["old", "owned", "pulled", "unused"], []]);
+  // 100 that all share, 10 + 30 + 5 + 5 of their own, and four volumes.
+  const fitting = await prune("--budget", "230MB");
+  assert.deepEqual([fitting.removed, fitting.bytes_left], [[], 230 * megabyte]);
+  const tight = await prune("--budget", "0.2 GB");
+  assert.deepEqual([tight.removed.map(({ id }) => id), tight.bytes_left], [["old"], 200 * megabyte]);
   assert.deepEqual(removed, ["alidade/built:old"], "the person's own name of it stays");
+  const tighter = await prune("--budget", "0.19 GB");
+  assert.deepEqual([tighter.removed.map(({ id }) => id), tighter.bytes_left, removed.at(-1)], [["unused"], 180 * megabyte, "unused"]);
   const all = await prune("--keep", "1");
-  assert.deepEqual(removed.slice(1).sort(), ["alidade/owned:a", "r.test/x:1"]);
-  assert.ok(all.images_left >= 4 && all.bytes_left === 110 * megabyte, JSON.stringify(all));
+  assert.deepEqual(removed.slice(2).sort(), ["alidade/owned:a", "r.test/x:1"]);
+  assert.ok(all.images_left >= 4 && all.bytes_left === 170 * megabyte, JSON.stringify(all));
 });
 
 test("what cannot be meant is refused by flag and value before the engine is asked", async () => {

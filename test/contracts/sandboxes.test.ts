@@ -201,7 +201,8 @@ for (const backend of backends) {
     assert.deepEqual(await sandbox.readFiles("/work"), []);
   });
 
-  of("reading is bounded, and leaves out what it is told to", async (sandbox) => {
+  of("reading is bounded, and leaves out what it is told to", async (sandbox, t) => {
+    if (sandbox.facts.disk_limit === "watchdog") return t.skip("its watchdog ends what makes the hole before it is read");
     await sandbox.writeFiles([
       file("keep.js", "1"),
       file("node_modules/x/index.js", "2"),

@@ -102,6 +102,9 @@ test("a volume that a killed process left half filled is filled again", { timeou
   const before = await volumes();
   assert.equal(await look(), "whole\n");
   const name = (await volumes()).find((one) => !before.includes(one)) ?? "none";
+  const listed = (await backend.images?.list(signal))?.find(({ id }) => id === name);
+  assert.deepEqual([listed?.kind, listed?.in_use], ["mount", `process ${process.pid}`]);
+  assert.ok((listed?.bytes ?? 0) > 0);
   // As it is after a kill between its making and its end; another process finds it.
   await remote.docker.getVolume(name).remove();
   await remote.docker.createVolume({ Name: name });
