@@ -57,8 +57,13 @@ export const cases: Grader<CasesSpec> = {
     await using sandbox = await context.fresh();
     await placeAll(spec, context, sandbox);
     const results: RuleResult[] = [];
+    let hasHung = false;
     for (const [index, one] of spec.cases.entries()) {
-      const why = await whyNot(one, await run(spec, one, timeout_ms, context, sandbox), context.signal);
+      const isLate: boolean = hasHung && performance.now() - started > context.task.limits.grade_seconds * 1_000;
+      const why: string | null = isLate
+        ? "it was not run: a case that did not end took the time"
+        : await whyNot(one, spec, timeout_ms, context, sandbox);
+      hasHung ||= why === hangs;
       results.push({ name: nameOf(one, index), holds: why === null, why: why ?? "" });
     }
     const { work_sha256, no_change } = workEvidence(context.work, context.task);
@@ -108,9 +113,24 @@ function run(
   });
 }
 
+const hangs = "it did not end in its time";
+
 /** null where the case holds. Says what the program did, and not what was expected. */
-async function whyNot({ stdout: expected, exit }: ProgramCase, result: ExecResult, signal: AbortSignal): Promise<string | null> {
-  if (result.timed_out) return "it did not end in its time";
+async function whyNot(
+  one: ProgramCase,
+  spec: CasesSpec,
+  timeout_ms: number,
+  context: GradeContext,
+  sandbox: Sandbox,
+): Promise<string | null> {
+  const result = await run(spec, one, timeout_ms, context, sandbox);
+  if (!result.timed_out) return whyWrong(one, result, context.signal);
+  // What it left running would take the other cases' time.
+  await sandbox.freeze("commands");
+  return hangs;
+}
+
+async function whyWrong({ stdout: expected, exit }: ProgramCase, result: ExecResult, signal: AbortSignal): Promise<string | null> {
   if (result.out_of_memory) return "it ran out of memory";
   if (result.exit_code !== exit) return `it ended with ${result.exit_code ?? "a signal"}: ${(result.stderr || result.stdout).slice(-200)}`;
   if (expected === undefined) return null;

@@ -1,6 +1,7 @@
 /** A program as a black box: what it prints and how it ends, case by case. Its hacks are tried in test/docker/hacks.test.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { cases } from "../../graders/cases.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
 import { currentOwner } from "../../host/owner.ts";
@@ -61,6 +62,31 @@ test("a program that hangs, floods, kills itself or is not there fails its cases
   assert.match(JSON.stringify(floods.evidence.failed), /printed more than is kept/);
   for (const script of ["kill -9 $$", "exit 1"]) assert.equal((await verdictOn(script, { cases: [{}] })).reward, 0, script);
   assert.deepEqual((await verdictOn("", { cases: [{}], command: ["./absent"] })).reward, 0);
+});
+
+test("after a case that hung none is run beyond the grading's time, so no hang leaves a work unmeasured", async () => {
+  const task = Task.parse({
+    task_id: "t",
+    instruction: "i",
+    grader: { kind: "cases", command: ["true"], cases: [{}, {}] },
+    limits: { grade_seconds: 0.1 },
+  });
+  const context = { task, signal: AbortSignal.timeout(60_000) };
+  let ran = 0;
+  const fresh = async () => {
+    const sandbox = await freshSandbox(context, localProcess, owner)();
+    const exec = sandbox.exec.bind(sandbox);
+    sandbox.exec = async (argv, options) => {
+      if (argv[0] !== "true") return exec(argv, options);
+      ran += 1;
+      await sleep(200);
+      return { ...(await exec(argv)), timed_out: true };
+    };
+    return sandbox;
+  };
+  const { reward, status, evidence } = await grade({ ...context, work: await keptWork([], []), fresh });
+  assert.deepEqual([reward, status, ran, evidence.failed_count], [0, "graded", 1, 2]);
+  assert.match(JSON.stringify(evidence.failed), /did not end in its time.*was not run/);
 });
 
 test("what a program prints to look like a verdict is output, and nothing of the expected one is in its sandbox", async () => {
