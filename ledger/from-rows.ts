@@ -2,12 +2,10 @@
 import { readJson } from "../schema/read-json.ts";
 import type { Task } from "../schema/task.ts";
 import type { HeardNode, NodeReport } from "./control-state.ts";
+import type { DatabaseRow } from "./database-row.ts";
 import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
 import type { ResultRow, SetSpec } from "./records.ts";
 import { groupId } from "./result-row.ts";
-
-/** sqlite says 0 and 1 where Postgres says false and true. */
-export type DatabaseRow = Record<string, string | number | boolean | null>;
 
 export function specOf({ spec }: DatabaseRow): SetSpec {
   return readJson(String(spec)) as SetSpec;

@@ -29,6 +29,7 @@ const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "op
 );
 /** `test/needs.ts` knows all that tests need, a Postgres too. */
 const anything = [
+  "ledger/database-row.ts",
   "ledger/postgres/pg-library.ts",
   "package.json",
   "package-lock.json",

@@ -1,5 +1,5 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. Inside the caller's transaction. */
-import type { DatabaseRow } from "../from-rows.ts";
+import type { DatabaseRow } from "../database-row.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, toResultRow } from "../result-row.ts";
 import type { Transaction } from "./postgres-database.ts";

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { AlidadeError, messageOf } from "../../errors.ts";
-import type { DatabaseRow } from "../from-rows.ts";
+import type { DatabaseRow } from "../database-row.ts";
 
 /** The release that the tests run with. */
 export const pgPackage = "pg@8.23.1";

@@ -3,7 +3,7 @@
  * COMMITTED; what must not change meanwhile is locked by its statements, and a deadlock is begun again.
  */
 import { AlidadeError, messageOf } from "../../errors.ts";
-import type { DatabaseRow } from "../from-rows.ts";
+import type { DatabaseRow } from "../database-row.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
 

@@ -1,6 +1,7 @@
 /** Results in their order, from a cursor on. Each function runs inside a transaction. */
 import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
-import { type DatabaseRow, toResult, toWholeGroup } from "../from-rows.ts";
+import type { DatabaseRow } from "../database-row.ts";
+import { toResult, toWholeGroup } from "../from-rows.ts";
 import type { WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import type { Transaction } from "./postgres-database.ts";

@@ -1,6 +1,7 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { canonicalJson, newId } from "../../schema/ids.ts";
-import { type DatabaseRow, toSetState } from "../from-rows.ts";
+import type { DatabaseRow } from "../database-row.ts";
+import { toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
-import type { DatabaseRow } from "../../../ledger/from-rows.ts";
+import type { DatabaseRow } from "../../../ledger/database-row.ts";
 import { loadPg } from "../../../ledger/postgres/pg-library.ts";
 import { until } from "./until.ts";
 
