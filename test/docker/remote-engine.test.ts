@@ -123,6 +123,23 @@ test("a volume that a killed process left half filled is filled again", { timeou
   assert.match(removed.join("\n"), /container alidade-\w+ of run half \(its owner, process \d+, is gone\)/);
   assert.deepEqual(await remote.docker.listContainers({ all: true }), []);
   assert.ok((await volumes()).includes(name), "the volume of a pack stays for the next run");
+  // An engine makes it again, empty, for a container that was asked for when another process removed it.
+  await remote.docker.getVolume(name).remove();
+  await remote.docker.createVolume({ Name: name });
+  assert.equal(await look(), "whole\n");
+});
+
+test("a mount whose folder is not there is refused and ends nothing else", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "second-engine"))) return;
+  const remote = await secondEngine();
+  const rejections: unknown[] = [];
+  const note = (reason: unknown) => void rejections.push(reason);
+  process.on("unhandledRejection", note);
+  t.after(() => process.off("unhandledRejection", note));
+  const mounts = { "/opt/x": "/nonexistent/folder" };
+  const made = dockerBackend({ engines: [remote.address] }).create({ ...(await smallSpec()), mounts }, signal);
+  await assert.rejects(made, { code: "sandbox_unavailable", message: /nonexistent/ });
+  assert.deepEqual(rejections, []);
 });
 
 test("sandboxes are spread over the engines of a list, and go to those that have their image", { timeout: 120_000 }, async (t) => {
