@@ -5,7 +5,6 @@
 
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import type { RecordedReason } from "../schema/reasons/untrained.ts";
 import type { RewardComponent } from "../schema/reward-component.ts";
 import type { LogLine } from "../schema/session-log.ts";
 import type { CallOutcome } from "../schema/trajectory.ts";
@@ -13,7 +12,7 @@ import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySche
 import { measureFidelity } from "./fidelity.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";
 import { findEvidence, outcomeOf } from "./log/outcome.ts";
-import { isOfOtherPolicy, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
+import { isOfOtherPolicy, knownBeforeHold, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
 import { type CallHistory, readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
 import type { TrainedSession } from "./trained/rules.ts";
@@ -22,7 +21,7 @@ import { whyRecordedUntrained } from "./trained/why-untrained.ts";
 import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
-import { toNodes } from "./tree/to-nodes.ts";
+import { type Exclusions, toNodes } from "./tree/to-nodes.ts";
 import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
 /**
@@ -92,7 +91,7 @@ function exclude(
   places: Conversations,
   outcomes: Map<string, CallOutcome>,
   session: TrainedSession & Pick<Trajectory, "in_loss">,
-): Map<string, RecordedReason | null> {
+): Exclusions {
   return new Map(
     calls.map((history) => {
       const { call_id, damage, begun, finished } = history;
@@ -103,7 +102,11 @@ function exclude(
         other_policy: isOfOtherPolicy(history),
         request_class: begun.request_class,
       };
-      return [call_id, whyRecordedUntrained({ judged, history, hasPrompt: places.prompt.has(call_id) }, session)];
+      const whyAt = (position: number) =>
+        whyRecordedUntrained({ judged, history, hasPrompt: places.prompt.has(call_id), position }, session);
+      const known = knownBeforeHold(history);
+      const [early, late] = [known > 0 ? whyAt(0) : null, whyAt(known)];
+      return [call_id, (position) => (position < known ? early : late)];
     }),
   );
 }

@@ -223,6 +223,11 @@ export const CallFinished = z.strictObject({
   policy: Policy.nullable(),
   /** The policy changed during the generation, even if it changed back. Absent: it did not. */
   policy_changed: z.literal(true).optional(),
+  /**
+   * Sampled tokens that had come when the engine was held for the update under which the policy first changed: they are of
+   * the policy at the start. Absent: none had, or the change came outside of a hold.
+   */
+  tokens_before_hold: z.number().int().positive().optional(),
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */

@@ -43,12 +43,13 @@ export type Engines = {
   continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
 };
 
-export type GenerationResult = SampleResult & {
-  policy: CallFinished["policy"];
-  policy_changed?: CallFinished["policy_changed"];
-  /** The engine of the last try; null where none was entered. */
-  served: ServedBy | null;
-};
+type PolicyOfCall = Pick<CallFinished, "policy" | "policy_changed" | "tokens_before_hold">;
+
+export type GenerationResult = SampleResult &
+  PolicyOfCall & {
+    /** The engine of the last try; null where none was entered. */
+    served: ServedBy | null;
+  };
 
 export class Generation {
   /** Resolves when the engine has taken the request, or when it is over. */
@@ -154,6 +155,7 @@ export class Generation {
       onPlaced: (lease: EngineLease) => void tries.push(newTry(lease, request.call_id, tries.length + 1)),
       onPause: (from: number) => this.#pause(from),
       onCancel: (error: AlidadeError) => this.#abort.abort(error),
+      sampled: () => this.sampledTokens,
     };
     for (;;) {
       let lease: EngineLease;
@@ -286,8 +288,12 @@ function assertTakes({ engine, facts }: EngineLease, request: Pick<SampleRequest
     );
 }
 
-function policyOf(lease: EngineLease): Pick<CallFinished, "policy" | "policy_changed"> {
-  return { policy: lease.policyNow, ...(lease.hasChangedPolicy && { policy_changed: true }) };
+function policyOf({ policyNow, hasChangedPolicy, sampledBeforeHold }: EngineLease): PolicyOfCall {
+  return {
+    policy: policyNow,
+    ...(hasChangedPolicy && { policy_changed: true }),
+    ...(sampledBeforeHold > 0 && { tokens_before_hold: sampledBeforeHold }),
+  };
 }
 
 /** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */

@@ -16,7 +16,10 @@ export type LiveEvent =
   | Extract<SampleEvent, { type: "text-delta" | "reasoning-delta" | "tool-call" }>
   | { type: "tokens"; tokens: SampledToken[] };
 
-export type SampleResult = Omit<CallFinished, "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed"> & {
+export type SampleResult = Omit<
+  CallFinished,
+  "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed" | "tokens_before_hold"
+> & {
   /** What `error` is the record of. */
   failure: AlidadeError | null;
   prompt: PromptTokens | null;

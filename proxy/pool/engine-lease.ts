@@ -15,6 +15,8 @@ export type LeaseEvents = {
   onPause: (from: number) => (to: number) => void;
   /** It is asked to end: its engine's weights are changed, or the engine is taken away. */
   onCancel: (error: AlidadeError) => void;
+  /** How many sampled ids have come so far. */
+  sampled: () => number;
 };
 
 export class EngineLease implements RunningCall {
@@ -33,8 +35,11 @@ export class EngineLease implements RunningCall {
   readonly #isPinned: boolean;
   readonly #onCancel: LeaseEvents["onCancel"];
   readonly #onPause: LeaseEvents["onPause"];
+  readonly sampled: LeaseEvents["sampled"];
   #goOn: ((to: number) => void) | null = null;
   #hasChanged = false;
+  #sampledAtFreeze = 0;
+  #beforeHold = 0;
 
   constructor(options: { slot: EngineSlot; model: string; routed: Policy | null; isOfPolicy: boolean; isPinned: boolean } & LeaseEvents) {
     this.slot = options.slot;
@@ -44,6 +49,7 @@ export class EngineLease implements RunningCall {
     this.#isPinned = options.isPinned;
     this.#onPause = options.onPause;
     this.#onCancel = options.onCancel;
+    this.sampled = options.sampled;
     this.policy = this.policyNow;
     this.policyCheck = options.routed ? "unchecked" : this.policy && checkPolicy(this.slot, this.slot.word);
     // A route may name weights of its own: adapters that one engine serves side by side.
@@ -72,10 +78,17 @@ export class EngineLease implements RunningCall {
     return this.#hasChanged;
   }
 
+  /** Ids that the policy at the start is known to have sampled, where the policy changed in a hold; else 0. */
+  get sampledBeforeHold(): number {
+    return this.#beforeHold;
+  }
+
   /** A pinned session takes no token from other weights than it began with: what was frozen under it ends here. */
   policyChanged(): void {
     // What had no name may be the same weights, named now.
     if (this.policy === null || samePolicy(this.policy, this.policyNow)) return;
+    // A trainer loads weights after its hold is acknowledged. Without one they were loaded at an unknown time before.
+    if (!this.#hasChanged && this.#goOn !== null) this.#beforeHold = this.#sampledAtFreeze;
     this.#hasChanged = true;
     if (!this.#isPinned) return;
     const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
@@ -84,7 +97,9 @@ export class EngineLease implements RunningCall {
 
   /** The engine is held with this call inside; no budget counts this time. */
   freeze(now: number): void {
-    this.#goOn ??= this.#onPause(now);
+    if (this.#goOn !== null) return;
+    this.#goOn = this.#onPause(now);
+    this.#sampledAtFreeze = this.sampled();
   }
 
   thaw(now: number): void {

@@ -287,7 +287,7 @@ export class EnginePool implements AsyncDisposable {
     return candidates(this.slots, this.#routes, wish);
   }
 
-  #lease(slot: EngineSlot, wish: Wish, { onPlaced, onPause, onCancel }: EnterOptions): EngineLease {
+  #lease(slot: EngineSlot, wish: Wish, { onPlaced, onPause, onCancel, sampled }: EnterOptions): EngineLease {
     const lease = new EngineLease({
       ...this.routedModel(slot, wish),
       slot,
@@ -295,6 +295,7 @@ export class EnginePool implements AsyncDisposable {
       isPinned: wish.session.spec.policy_mode === "pin",
       onPause,
       onCancel,
+      sampled,
     });
     slot.inFlight.add(lease);
     slot.lastLease = ++this.#leases;

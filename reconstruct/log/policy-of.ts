@@ -10,7 +10,7 @@ export function policyAtStart({ begun, tries }: CallHistory): Policy | null {
 }
 
 /** The weights changed during the generation, at an unknown token. */
-export function changedPolicy(call: CallHistory): boolean {
+function changedPolicy(call: CallHistory): boolean {
   const [start, end] = [policyAtStart(call), call.finished?.policy ?? null];
   const isOther = start !== null && end !== null && !samePolicy(start, end);
   return (isOther || call.finished?.policy_changed === true) && weightSpansOf(call) === null;
@@ -25,11 +25,27 @@ export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
   return spans.length > 1 ? spans : null;
 }
 
+/** Whether it is unknown which weights sampled the call's token at this position. */
+export function isUnattributed(call: CallHistory, position: number): boolean {
+  return changedPolicy(call) && position >= knownBeforeHold(call);
+}
+
+/** How many of the first tokens are of the policy at the start though the weights changed later; 0 where that is unknown. */
+export function knownBeforeHold(call: CallHistory): number {
+  return weightSpansOf(call) === null ? (call.finished?.tokens_before_hold ?? 0) : 0;
+}
+
+/** Positions of the sample at which other weights begin, or what is known of them ends. */
+export function policyBounds(call: CallHistory): number[] {
+  return weightSpansOf(call)?.map(({ start }) => start) ?? [knownBeforeHold(call)];
+}
+
 /** The version that sampled the call's token at this position; null where it is unknown. */
 export function policyVersionAt(call: CallHistory, position: number): string | null {
   const spans = weightSpansOf(call);
   if (spans) return spans.find(({ start, end }) => start <= position && (end === null || position < end))?.version ?? null;
-  return changedPolicy(call) ? null : (call.finished?.policy?.version ?? null);
+  if (isUnattributed(call, position)) return null;
+  return (changedPolicy(call) ? policyAtStart(call) : call.finished?.policy)?.version ?? null;
 }
 
 /** By the try that answered it: one before may have been at an engine that answered nothing. */

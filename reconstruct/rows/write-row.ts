@@ -37,7 +37,7 @@ export class RowWriter {
     for (const { call_id, policy } of context.trajectory.calls)
       this.#policies.set(
         call_id,
-        [policy.end, policy.start].filter((each) => each !== null),
+        [policy.start, policy.end].filter((each) => each !== null),
       );
   }
 

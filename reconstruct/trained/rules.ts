@@ -9,7 +9,7 @@ import type { RecordedReason, trainerReasons } from "../../schema/reasons/untrai
 import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
-import { changedPolicy } from "../log/policy-of.ts";
+import { isUnattributed } from "../log/policy-of.ts";
 import type { CallHistory } from "../log/read-log.ts";
 
 export type Rule<Reason, Facts extends unknown[]> = readonly [Reason, (...facts: Facts) => boolean];
@@ -35,8 +35,11 @@ export const callRules: Rule<RecordedReason, [JudgedCall, TrainedSession]>[] = [
   ["not_for_training", (_, { purpose }) => isNeverTrained(purpose)],
 ];
 
-/** Read from the log; a stored trajectory has the answer on its nodes. `hasPrompt`: the ids of its prompt are known. */
-export const tokenRules: Rule<RecordedReason, [call: CallHistory, hasPrompt: boolean]>[] = [
+/**
+ * Read from the log; a stored trajectory has the answer on its nodes. `hasPrompt`: the ids of its prompt are known.
+ * `position`: of the token in the sample.
+ */
+export const tokenRules: Rule<RecordedReason, [call: CallHistory, hasPrompt: boolean, position: number]>[] = [
   ["no_token_ids", ({ finished }, hasPrompt) => !finished?.sampled_ids || !hasPrompt],
   // The recorder compares with the engine's own count as well, which is not in the ids.
   [
@@ -47,7 +50,7 @@ export const tokenRules: Rule<RecordedReason, [call: CallHistory, hasPrompt: boo
   ],
   // One missing logprob excludes the whole call: a row with holes has no importance ratio.
   ["no_logprob", ({ finished }) => !finished?.logprobs || finished.logprobs.includes(null)],
-  ["unattributed_policy", changedPolicy],
+  ["unattributed_policy", (call, _, position) => isUnattributed(call, position)],
 ];
 
 /** What a trainer can say of itself. */

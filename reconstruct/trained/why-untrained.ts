@@ -35,13 +35,13 @@ export function whyTurnUntrained(call: JudgedCall, session: TrainedSession & InL
   return firstReason(callRules, call, session) ?? ofRollout(session);
 }
 
-/** Why the call's tokens are not trained, by the record alone. `hasPrompt`: the ids of its prompt are known. */
+/** Why the call's token at this position is not trained, by the record alone. `hasPrompt`: the ids of its prompt are known. */
 export function whyRecordedUntrained(
-  call: { judged: JudgedCall; history: CallHistory; hasPrompt: boolean },
+  call: { judged: JudgedCall; history: CallHistory; hasPrompt: boolean; position: number },
   session: TrainedSession & InLoss,
 ): RecordedReason | null {
-  const { judged, history, hasPrompt } = call;
-  return firstReason(callRules, judged, session) ?? firstReason(tokenRules, history, hasPrompt) ?? ofRollout(session);
+  const { judged, history, hasPrompt, position } = call;
+  return firstReason(callRules, judged, session) ?? firstReason(tokenRules, history, hasPrompt, position) ?? ofRollout(session);
 }
 
 /** The reason; null where the node's tokens may be trained, apart from those that a grammar forced. */

@@ -9,7 +9,10 @@ import type { Branch, TokenTree } from "./token-tree.ts";
 
 export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, string> };
 
-export function toNodes(tree: TokenTree, exclusions: Map<string, RecordedReason | null>): Nodes {
+/** By call: why its token at a position of the sample is not trained; null: nothing forbids it. */
+export type Exclusions = Map<string, (position: number) => RecordedReason | null>;
+
+export function toNodes(tree: TokenTree, exclusions: Exclusions): Nodes {
   const nodes: TreeNode[] = [];
   const idOf = new Map<Branch, string>();
   const samples = new SampleReader();
@@ -75,10 +78,10 @@ class SampleReader {
   readonly #forced = new Map<CallHistory, boolean[] | null>();
   readonly #logprobs = new Map<CallHistory, (number | null)[] | null>();
 
-  node(branch: Branch, node_id: string, parent_id: string | null, exclusions: Map<string, RecordedReason | null>): TreeNode {
+  node(branch: Branch, node_id: string, parent_id: string | null, exclusions: Exclusions): TreeNode {
     const { call } = branch;
     const token_ids = tokensOf(branch);
-    const reason = exclusions.get(call.call_id) ?? null;
+    const reason = exclusions.get(call.call_id)?.(branch.start) ?? null;
     const logprobs = this.#logprobsOf(call)?.slice(branch.start, branch.start + token_ids.length) ?? null;
     const forced = this.#forcedOf(call)?.slice(branch.start, branch.start + token_ids.length);
     const node: TreeNode = {

@@ -5,7 +5,7 @@
  */
 
 import type { Conversations, TriePlace } from "../log/conversations.ts";
-import { weightSpansOf } from "../log/policy-of.ts";
+import { policyBounds } from "../log/policy-of.ts";
 import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
 import type { Edge } from "./edge.ts";
 
@@ -112,7 +112,7 @@ class TreeBuilder {
     const branch = newBranch(end, sampled, 0, call, true);
     end.samples.push(branch);
     // A node is by one version of the weights.
-    for (const { start } of weightSpansOf(call) ?? []) if (start > 0 && start < sampled.length) this.#split(branch, end.depth + start);
+    for (const start of policyBounds(call)) if (start > 0 && start < sampled.length) this.#split(branch, end.depth + start);
     return branch;
   }
 

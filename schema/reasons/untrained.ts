@@ -35,7 +35,7 @@ export const recordedReasons = {
   misaligned: { what: "Token ids, logprobs and counts of the engine disagree.", cure: asLogprobs },
   no_logprob: { what: "A sampled token has no logprob, so its call has no importance ratio.", cure: asLogprobs },
   unattributed_policy: {
-    what: "The weights changed while the call was sampled, and the engine does not say at which token.",
+    what: "The weights changed while the call was sampled, and it is not known on which side of the change the token is.",
     cure: "pause with `drain` or `abort` before a weight update",
   },
   forced: { what: "A grammar left no other token, so there was nothing to choose.", cure: null },

@@ -201,6 +201,24 @@ test("a new step under the same name is another policy, and so is a change there
   }
 });
 
+test("tokens that came before a hold are of the policy at the start, also where the next one has its name", () => {
+  const log = new LogBuilder();
+  const says = assistant("one two three four");
+  log.call({ messages: start, says, policy_end: { version: "v1", step: 2 }, policy_changed: true, tokens_before_hold: 2 });
+  const { nodes, fidelity } = rebuilt(log);
+  const [early, late] = nodes.filter((node) => node.kind === "sampled");
+  assert.deepEqual([early?.policy_version, early?.token_ids.length, early?.reason], ["v1", 2, null]);
+  assert.deepEqual([late?.policy_version, late?.token_ids.length, late?.reason], [null, 3, "unattributed_policy"]);
+  assert.deepEqual([fidelity.trainable_tokens, fidelity.sampled_tokens], [2, 5]);
+  const [row] = selectRows(rebuilt(log)).rows;
+  assert.deepEqual([row?.policy_version, row?.policy_step, row?.trained_tokens], ["v1", 1, 2]);
+  const masked = reconstruct(log.entries, { in_loss: false }).nodes.filter((node) => node.kind === "sampled");
+  assert.deepEqual(
+    masked.map(({ reason }) => reason),
+    ["masked_rollout", "unattributed_policy"],
+  );
+});
+
 test("where the engine tells which weights sampled which tokens, each node is by one version and all are trained", () => {
   const log = new LogBuilder();
   const says = assistant("one two three four");

@@ -37,6 +37,8 @@ export type ScriptedReply = {
   cutAfter?: number;
   /** Wait for this before the first byte of the answer. */
   before?: Promise<unknown>;
+  /** Wait for this after so many sampled tokens. */
+  beforeToken?: { after: number; wait: Promise<unknown> };
   /** Wait for this before the end of the answer. */
   beforeEnd?: Promise<unknown>;
   /** Answer without token ids, without logprobs, or with one logprob (id) too few. */
@@ -256,6 +258,7 @@ export class ScriptedEngine implements AsyncDisposable {
         await new Promise((resolve) => setTimeout(resolve, 20));
         return void outgoing.destroy();
       }
+      if (reply.beforeToken?.after === index) await Promise.race([reply.beforeToken.wait, gone]);
       const logprob = reply.quirk === "one_null_logprob" && index === 0 ? null : logprobOf(id, prompt.length + index);
       const piece = isChat
         ? {

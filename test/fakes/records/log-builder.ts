@@ -37,6 +37,7 @@ export type CallOptions = {
   policy?: Policy | null;
   policy_end?: Policy | null;
   policy_changed?: true;
+  tokens_before_hold?: number;
   /** The engine's own word about which weights sampled which tokens. */
   weights?: WeightSpan[];
   tokenizer?: string;
@@ -178,6 +179,7 @@ export class LogBuilder {
         engine: "e",
         engine_model: "m",
         ...(options.policy_changed && { policy_changed: true }),
+        ...(options.tokens_before_hold !== undefined && { tokens_before_hold: options.tokens_before_hold }),
         ...(options.weights && { weights: options.weights }),
         ...(options.replayed_from !== undefined && { replayed_from: options.replayed_from }),
         error: options.error ?? null,

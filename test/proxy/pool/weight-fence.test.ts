@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
+import { EngineLease } from "../../../proxy/pool/engine-lease.ts";
 import { until } from "../../fakes/machine/until.ts";
-import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { type EnginesAt, enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 const more = [...hi, { role: "assistant", content: "ok" }, { role: "user", content: "more" }];
@@ -127,12 +128,12 @@ test("an aborted generation keeps its partial ids, is answered with a retryable 
   assert.equal(fidelity.trainable_tokens, 5);
 });
 
-test("a call held across an update is not trained, for nobody knows which token is whose", async () => {
+test("of a call held across an update, the tokens that came before the hold are of the old policy, and the others are not trained", async () => {
   const hold = Promise.withResolvers<void>();
-  await using at = await enginesAt(() => ({ text: "mixed", beforeEnd: hold.promise }), { a: { policy: v1 } });
+  await using at = await enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait: hold.promise } }), { a: { policy: v1 } });
   const client = await at.open({ purpose: "train" });
   const running = client.say(hi);
-  await until(() => at.calls().a === 1 && at.proxy.pool.named("a").inFlight.size === 1);
+  await until(() => sampledAt(at) === 3);
   const { body: paused } = await at.control("POST", "/pause", { mode: "hold" });
   assert.deepEqual([paused.drained, paused.held], [false, 1]);
   await at.control("PUT", "/policy", { fence: paused.fence, ...v2 });
@@ -141,9 +142,39 @@ test("a call held across an update is not trained, for nobody knows which token 
   await running;
   const { calls, nodes, fidelity } = await client.trajectory();
   assert.deepEqual([calls[0]?.policy.start, calls[0]?.policy.end], [v1, v2]);
-  assert.equal(fidelity.excluded.unattributed_policy, "mixed".length + 1);
-  assert.ok(nodes.every((node) => node.policy_version === null));
+  assert.deepEqual(fidelity.excluded, { unattributed_policy: "mixed".length + 1 - 3 });
+  assert.deepEqual(
+    nodes.filter(({ kind }) => kind === "sampled").map((node) => [node.policy_version, node.token_ids.length, node.trainable]),
+    [
+      ["v1", 3, true],
+      [null, 3, false],
+    ],
+  );
 });
+
+test("weights that are named outside of the hold attribute nothing, and a hold without other weights changes nothing", async () => {
+  for (const isPushed of [true, false]) {
+    const hold = Promise.withResolvers<void>();
+    await using at = await enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait: hold.promise } }), { a: { policy: v1 } });
+    const client = await at.open({ purpose: "train" });
+    const running = client.say(hi);
+    await until(() => sampledAt(at) === 3);
+    const { body: paused } = await at.control("POST", "/pause", { mode: "hold" });
+    await at.control("POST", "/resume", { fence: paused.fence });
+    if (isPushed) await at.control("PUT", "/policy", v2);
+    hold.resolve();
+    await running;
+    const { fidelity } = await client.trajectory();
+    const all = "mixed".length + 1;
+    assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded.unattributed_policy ?? 0], isPushed ? [0, all] : [all, 0]);
+  }
+});
+
+/** Of the one call at engine `a`. */
+function sampledAt(at: EnginesAt): number {
+  const [lease] = at.proxy.pool.named("a").inFlight;
+  return lease instanceof EngineLease ? lease.sampled() : 0;
+}
 
 test("weights that change under a call are noticed where only their step does, and where they change there and back", async () => {
   for (const pushes of [[{ version: "v1", step: 2 }], [v2, v1]]) {
