@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
-import { connectEngine } from "../engines/engine-connection.ts";
+import { connectEngine, hello } from "../engines/engine-connection.ts";
 
 /** What is kept for each engine: two of them share no image and no container. `of`: the engine, or a container of it. */
 export function perEngine<T>(make: () => T): (of: { modem: object }) => T {
@@ -23,9 +23,6 @@ export function perEngine<T>(make: () => T): (of: { modem: object }) => T {
  * once only queue inside it. At 100 at once p95 was 8 to 12 s without it.
  */
 export const engineWork = perEngine(() => new Limiter(2 * availableParallelism()));
-
-/** How long an engine may take to say hello; one that is starting up takes about a second. */
-const helloMs = 5_000;
 
 let known: Docker | null = null;
 
@@ -72,14 +69,6 @@ function candidates(): { name: string; docker: Docker }[] {
     "/run/podman/podman.sock",
   ];
   return sockets.filter((path) => existsSync(path)).map((path) => ({ name: path, docker: connectEngine({ host: `unix://${path}` }) }));
-}
-
-/** Rejects where the engine does not answer in time. */
-export async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
-  const limit = AbortSignal.timeout(helloMs);
-  const options = { abortSignal: signal === undefined ? limit : AbortSignal.any([limit, signal]) };
-  // The type declarations know no options here; dockerode itself takes them.
-  await (docker.ping as unknown as (options: { abortSignal: AbortSignal }) => Promise<unknown>).call(docker, options);
 }
 
 /** Which profile of system calls an engine holds its containers to; see `SandboxFacts.seccomp`. */

@@ -335,7 +335,10 @@ export class DockerSandbox implements Sandbox {
     const kills = await this.#outOfMemoryKillsSeen(`${command} ran in it`);
     if (finished.exit_code !== null || finished.timed_out) return kills > 0;
     await this.#stillRunning(`${command} ran in it`);
-    throw new AlidadeError("sandbox_error", `The container engine lost the command ${command}: it may have restarted.`);
+    throw new AlidadeError(
+      "sandbox_error",
+      `The container engine lost the command ${command}: it may have restarted, or the connection to it ended.`,
+    );
   }
 
   /** Asked again where no process could be started for the question: the agent's may have reached the limit of pids. */

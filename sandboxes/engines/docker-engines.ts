@@ -7,10 +7,10 @@ import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
 import { hasImage } from "../docker/base-image.ts";
-import { dockerClient, forgetUnreachable, hello, isNotFound, whyUnlimited } from "../docker/client.ts";
+import { dockerClient, forgetUnreachable, isNotFound, whyUnlimited } from "../docker/client.ts";
 import { type ImageOrder, imageNameOf } from "../images/environment-image.ts";
 import { copyImage } from "./copy-image.ts";
-import { connectEngine, type EngineAddress, endConnections } from "./engine-connection.ts";
+import { connectEngine, type EngineAddress, endConnections, hello } from "./engine-connection.ts";
 
 export type DockerEngine = {
   /** Its address; null: the one engine of this machine. */

@@ -37,7 +37,11 @@ const connectMs = 10_000;
 
 const load = createRequire(import.meta.url);
 
-const connections = new WeakMap<object, Set<Duplex>>();
+const connections = new WeakMap<object, { sockets: Set<Duplex>; helloMs: number }>();
+
+/** How long an engine may take to say hello: one that is starting up takes about a second, and a login by SSH several. */
+const usualHelloMs = 5_000;
+const sshHelloMs = 30_000;
 
 /** Connects to nothing yet. Throws `config_invalid` for an address or certificates that cannot be. */
 export function connectEngine(address: EngineAddress, env: Variables = process.env): Docker {
@@ -51,13 +55,26 @@ export function connectEngine(address: EngineAddress, env: Variables = process.e
     pathPrefix: "/",
     ...wayTo(url, address, sockets, env),
   } as Docker.DockerOptions);
-  connections.set(docker, sockets);
+  connections.set(docker, { sockets, helloMs: url.protocol === "ssh:" ? sshHelloMs : usualHelloMs });
   return docker;
 }
 
 /** Ends all that is under way at this engine: each request fails, and each attached stream ends. */
 export function endConnections(docker: Docker): void {
-  for (const socket of connections.get(docker) ?? []) socket.destroy(new Error("The container engine does not answer any more"));
+  for (const socket of connections.get(docker)?.sockets ?? []) socket.destroy(new Error("The container engine does not answer any more"));
+}
+
+/** Rejects where the engine does not answer in time. */
+export async function hello(docker: Docker, signal?: AbortSignal): Promise<void> {
+  const ms = connections.get(docker)?.helloMs ?? usualHelloMs;
+  const limit = AbortSignal.timeout(ms);
+  const options = { abortSignal: signal === undefined ? limit : AbortSignal.any([limit, signal]) };
+  try {
+    // The type declarations know no options here; dockerode itself takes them.
+    await (docker.ping as unknown as (options: { abortSignal: AbortSignal }) => Promise<unknown>).call(docker, options);
+  } catch (error) {
+    throw limit.aborted ? new Error(`it did not answer within ${ms / 1000} s`) : error;
+  }
 }
 
 function isHost(host: string): boolean {

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
-import { dockerClient, hello } from "../../../sandboxes/docker/client.ts";
+import { dockerClient } from "../../../sandboxes/docker/client.ts";
 import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
-import { connectEngine, type EngineAddress } from "../../../sandboxes/engines/engine-connection.ts";
+import { connectEngine, type EngineAddress, hello } from "../../../sandboxes/engines/engine-connection.ts";
 import { makeCertificates } from "./certificates.ts";
 
 /** Not below /tmp, which the engine does not see. */
