@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { AlidadeError, errorCodes } from "../../errors.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
+import { connectEngine } from "../../sandboxes/engines/engine-connection.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import { Limits } from "../../schema/task.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
@@ -38,6 +39,20 @@ test("a rollout runs and is graded at an engine that is reached by SSH", { timeo
     rollouts.map(({ verdict, sandbox }) => [verdict?.reward, sandbox?.engine]),
     [[1, server.host]],
   );
+});
+
+test("as many requests at once as there are get their answer, though a server takes few that log in at once", {
+  timeout: 240_000,
+}, async (t) => {
+  if (!(await need(t, "ssh-engine"))) return;
+  await using server = await SshServer.start();
+  t.after(() => {
+    process.env.PATH = ownPath;
+  });
+  process.env.PATH = server.path();
+  const docker = connectEngine({ host: server.host });
+  const answers = await Promise.all(Array.from({ length: 24 }, () => docker.ping() as Promise<Buffer>));
+  assert.deepEqual(new Set(answers.map(String)), new Set(["OK"]));
 });
 
 test("a key that is refused, a server that is gone and a connection that dies are one sentence each", { timeout: 240_000 }, async (t) => {

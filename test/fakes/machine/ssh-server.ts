@@ -44,6 +44,7 @@ export class SshServer implements AsyncDisposable {
       `AuthorizedKeysFile ${folder}/mine.pub`,
       "StrictModes no",
       "PidFile none",
+      "MaxStartups 8", // each one more that logs in at once is refused; the usual setting refuses some of more than ten
       "PasswordAuthentication no",
       "KbdInteractiveAuthentication no",
       "SetEnv SHLVL=2", // a shell below another one reads nobody's .bashrc
