@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { AlidadeError, errorCodes } from "../../errors.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
@@ -11,7 +11,7 @@ import type { RolloutRecord } from "../../schema/rollout.ts";
 import { Limits } from "../../schema/task.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { SshServer } from "../fakes/machine/ssh-server.ts";
+import { SshServer, sshServerMissing } from "../fakes/machine/ssh-server.ts";
 import { until } from "../fakes/machine/until.ts";
 import { cliProcess, jsonOf } from "../fakes/processes/cli.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
@@ -21,8 +21,14 @@ const scratch = scratchFolder("ssh");
 const signal = AbortSignal.timeout(240_000);
 const ownPath = process.env.PATH;
 
+async function hasSshd(t: TestContext): Promise<boolean> {
+  const why = sshServerMissing();
+  if (why !== null) t.diagnostic(`left out: ${why}; sudo apt-get install -y openssh-server`);
+  return why === null && (await need(t, "engine-here"));
+}
+
 test("a rollout runs and is graded at an engine that is reached by SSH", { timeout: 240_000 }, async (t) => {
-  if (!(await need(t, "ssh-engine"))) return;
+  if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
   await using engine = await ScriptedEngine.start(solve);
   const place = await writeTask(scratch, "far");
@@ -44,7 +50,7 @@ test("a rollout runs and is graded at an engine that is reached by SSH", { timeo
 test("as many requests at once as there are get their answer, though a server takes few that log in at once", {
   timeout: 240_000,
 }, async (t) => {
-  if (!(await need(t, "ssh-engine"))) return;
+  if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
   t.after(() => {
     process.env.PATH = ownPath;
@@ -56,7 +62,7 @@ test("as many requests at once as there are get their answer, though a server ta
 });
 
 test("a key that is refused, a server that is gone and a connection that dies are one sentence each", { timeout: 240_000 }, async (t) => {
-  if (!(await need(t, "ssh-engine"))) return;
+  if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
   t.after(() => {
     process.env.PATH = ownPath;
