@@ -18,12 +18,13 @@ import { baseImage } from "../../sandboxes/docker/base-image.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
-import { Limits } from "../../schema/task.ts";
+import { Environment, Limits } from "../../schema/task.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { SecondEngine } from "../fakes/machine/second-engine.ts";
 import { until } from "../fakes/machine/until.ts";
 import { cliProcess, jsonOf, root } from "../fakes/processes/cli.ts";
+import { DebianRegistry, debianRegistryMissing } from "../fakes/registries/debian-registry.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
@@ -156,6 +157,18 @@ test("sandboxes are spread over the engines of a list, and go to those that have
   await using third = await make({ image: "alidade/test-far:1" });
   await using fourth = await make({ image: "alidade/test-far:1" });
   assert.deepEqual([third.facts.engine, fourth.facts.engine], [remote.address.host, remote.address.host]);
+});
+
+test("an engine takes what it pulls from its registry mirror", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "second-engine"))) return;
+  const why = await debianRegistryMissing();
+  if (why !== null) return t.diagnostic(`left out: ${why}; sudo apt-get install -y docker-registry`);
+  const remote = await secondEngine();
+  await using registry = await DebianRegistry.start(remote.mirror);
+  const image = "team/small:1";
+  await dockerBackend({ engines: [remote.address] }).prepare([Environment.parse({ image })], { signal });
+  const { RepoDigests } = await remote.docker.getImage(image).inspect();
+  assert.deepEqual(RepoDigests, [`team/small@${registry.digest}`]);
 });
 
 test("what is under way at an engine that is cut off fails, and the next sandbox is made at another", { timeout: 120_000 }, async (t) => {

@@ -11,6 +11,7 @@ import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image
 import { dockerClient } from "../../../sandboxes/docker/client.ts";
 import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
 import { connectEngine, type EngineAddress, hello } from "../../../sandboxes/engines/engine-connection.ts";
+import { quietPort } from "../../quiet-port.ts";
 import { makeCertificates } from "./certificates.ts";
 
 /** Not below /tmp, which the engine does not see. */
@@ -19,15 +20,18 @@ const parent = "/var/tmp";
 export class SecondEngine implements AsyncDisposable {
   readonly address: Required<EngineAddress>;
   readonly docker: Docker;
+  /** Where it looks first for images without a host in their name; what listens there is the test's. */
+  readonly mirror: { address: string; port: number };
   readonly #name: string;
   readonly #folder: string;
   readonly #process: ChildProcess;
   #ended: Promise<void> | null = null;
 
-  private constructor(name: string, folder: string, subnet: string) {
+  private constructor(name: string, folder: string, subnet: string, port: number) {
     this.#name = name;
     this.#folder = folder;
     this.address = { host: `tcp://${subnet}.2:2376`, cert_path: join(folder, "client") };
+    this.mirror = { address: `${subnet}.1`, port };
     makeEngineCertificates(folder, `${subnet}.2`);
     run("ip", "netns", "add", name);
     run("ip", "link", "add", `${name}e`, "type", "veth", "peer", "name", `${name}i`, "netns", name);
@@ -44,7 +48,8 @@ export class SecondEngine implements AsyncDisposable {
     const folder = mkdtempSync(join(parent, "alidade-engine-"));
     const number = process.pid % 4096;
     // One of 4096 small networks of those that sandboxes of Docker use too.
-    const engine = new SecondEngine(`al${number}`, folder, `172.${24 + (number >> 10)}.${(number >> 2) & 255}`);
+    const subnet = `172.${24 + (number >> 10)}.${(number >> 2) & 255}`;
+    const engine = new SecondEngine(`al${number}`, folder, subnet, await quietPort());
     try {
       await engine.#ready(signal);
       const local = await dockerClient(signal);
@@ -84,8 +89,9 @@ export class SecondEngine implements AsyncDisposable {
   #launch(): ChildProcess {
     const tls = ["--tlsverify", "--tlscacert", "$D/ca.pem", "--tlscert", "$D/server.pem", "--tlskey", "$D/server-key.pem"];
     const listen = ["-H", this.address.host, ...tls, "--cgroup-parent", `/${this.#name}`, "--iptables=false", "--bridge=none"];
+    const mirror = `--registry-mirror http://${this.mirror.address}:${this.mirror.port}`;
     const own = ["/tmp", "/root", "/run", "/home"].map((path) => `mount -t tmpfs tmpfs ${path}`).join(" && ");
-    const script = `D=/var/lib/docker; mount --bind ${this.#folder} $D && ${own} && cd / && exec dockerd --storage-driver overlay2 ${listen.join(" ")}`;
+    const script = `D=/var/lib/docker; mount --bind ${this.#folder} $D && ${own} && cd / && exec dockerd --storage-driver overlay2 ${mirror} ${listen.join(" ")}`;
     const apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     return spawn("nsenter", [`--net=/run/netns/${this.#name}`, ...apart, "sh", "-c", script], { stdio: "ignore" });
   }

@@ -1,23 +1,16 @@
 /**
- * A registry on loopback with one small image, whose content is new each time, so that no engine has it. Engines speak
- * plain HTTP to 127.0.0.0/8. https://distribution.github.io/distribution/spec/api/
+ * A registry on loopback that refuses as real ones do at their limits. Engines speak plain HTTP to 127.0.0.0/8.
+ * https://distribution.github.io/distribution/spec/api/
  */
-import { createHash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { buffer } from "node:stream/consumers";
-import { gzipSync } from "node:zlib";
-import { pack } from "tar-stream";
-
-type Blob = { type: string; bytes: Buffer; digest: string };
-
-const manifestType = "application/vnd.docker.distribution.manifest.v2+json";
+import { type Blob, smallImage } from "./small-image.ts";
 
 export type RegistryOptions = {
   /** The first of so many questions for the manifest are answered with 429. */
   limited?: number;
-  /** `user:password`, without which nothing is given. */
-  login?: string;
+  /** Gives nothing but to `me:secret`. */
+  login?: boolean;
 };
 
 export class ScriptedRegistry implements AsyncDisposable {
@@ -25,11 +18,11 @@ export class ScriptedRegistry implements AsyncDisposable {
   readonly #blobs: Map<string, Blob>;
   readonly #manifest: Blob;
   #limited: number;
-  readonly #login: string | undefined;
+  readonly #login: boolean;
   /** How often the tag was resolved, refused questions included, and how often the layer was read. */
   readonly seen = { manifests: 0, layers: 0 };
 
-  private constructor(blobs: Blob[], manifest: Blob, { limited = 0, login }: RegistryOptions) {
+  private constructor(blobs: Blob[], manifest: Blob, { limited = 0, login = false }: RegistryOptions) {
     this.#blobs = new Map(blobs.map((blob) => [blob.digest, blob]));
     this.#manifest = manifest;
     this.#limited = limited;
@@ -38,25 +31,8 @@ export class ScriptedRegistry implements AsyncDisposable {
   }
 
   static async start(options: RegistryOptions = {}): Promise<ScriptedRegistry> {
-    const archive = pack();
-    archive.entry({ name: "content" }, randomBytes(16).toString("hex"));
-    archive.finalize();
-    const tar = await buffer(archive);
-    const layer = blobOf("application/vnd.docker.image.rootfs.diff.tar.gzip", gzipSync(tar));
-    const rootfs = { type: "layers", diff_ids: [digestOf(tar)] };
-    const config = blobOf(
-      "application/vnd.docker.container.image.v1+json",
-      JSON.stringify({
-        architecture: process.arch === "x64" ? "amd64" : process.arch,
-        os: "linux",
-        config: {},
-        rootfs,
-        history: [{ created_by: "test" }],
-      }),
-    );
-    const described = ({ type, bytes, digest }: Blob) => ({ mediaType: type, size: bytes.length, digest });
-    const text = JSON.stringify({ schemaVersion: 2, mediaType: manifestType, config: described(config), layers: [described(layer)] });
-    const registry = new ScriptedRegistry([layer, config], blobOf(manifestType, text), options);
+    const { layer, config, manifest } = await smallImage();
+    const registry = new ScriptedRegistry([layer, config], manifest, options);
     await new Promise<void>((resolve) => registry.#server.listen(0, "127.0.0.1", resolve));
     return registry;
   }
@@ -75,13 +51,16 @@ export class ScriptedRegistry implements AsyncDisposable {
     return this.#manifest.digest;
   }
 
+  get layers(): number {
+    return this.seen.layers;
+  }
+
   #answer({ url = "", headers, method }: IncomingMessage, response: ServerResponse): unknown {
     const refuse = (status: number, code: string, more: Record<string, string> = {}) =>
       response
         .writeHead(status, { "content-type": "application/json", ...more })
         .end(JSON.stringify({ errors: [{ code, message: code }] }));
-    const own = `Basic ${Buffer.from(this.#login ?? "").toString("base64")}`;
-    if (this.#login !== undefined && headers.authorization !== own)
+    if (this.#login && headers.authorization !== `Basic ${Buffer.from("me:secret").toString("base64")}`)
       return refuse(401, "UNAUTHORIZED", { "www-authenticate": `Basic realm="test"` });
     if (url === "/v2/") return response.writeHead(200).end("{}");
     const [, kind, reference = ""] = /^\/v2\/team\/small\/(manifests|blobs)\/([\w:]+)$/.exec(url) ?? [];
@@ -100,15 +79,6 @@ export class ScriptedRegistry implements AsyncDisposable {
     this.#server.closeAllConnections();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
-}
-
-function blobOf(type: string, content: Buffer | string): Blob {
-  const bytes = Buffer.from(content as string);
-  return { type, bytes, digest: digestOf(bytes) };
-}
-
-function digestOf(bytes: Buffer): string {
-  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 }
 
 function send(response: ServerResponse, { type, bytes, digest }: Blob, method: string | undefined): void {
