@@ -3,8 +3,10 @@
  * before the ledger names it, so a crash between the two leaves a blob too many, never one too few.
  */
 export interface Blobs {
+  /** A folder, or a URL, as a person knows it. */
+  readonly place: string;
   /** Resolves when the bytes would survive a crash. The same key is written once only. Throws `store_full`, `store_error`. */
   put(key: string, bytes: Uint8Array): Promise<void>;
-  /** Throws `store_error` where it is not there. */
-  get(key: string): Promise<Buffer>;
+  /** null: it is not there. Throws `store_error` where it cannot be read. */
+  get(key: string): Promise<Buffer | null>;
 }

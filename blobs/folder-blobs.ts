@@ -3,15 +3,13 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
-
-/** A key is ours, made of ids; anything else could lead out of the folder. */
-const safeKey = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+){0,3}(?:\.[a-z]+){1,2}$/;
+import { assertKey } from "./keys.ts";
 
 export class FolderBlobs implements Blobs {
-  readonly #folder: string;
+  readonly place: string;
 
   constructor(folder: string) {
-    this.#folder = folder;
+    this.place = folder;
   }
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
@@ -27,16 +25,17 @@ export class FolderBlobs implements Blobs {
     }
   }
 
-  async get(key: string): Promise<Buffer> {
+  async get(key: string): Promise<Buffer | null> {
     const path = this.#path(key);
     return readFile(path).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
       throw new AlidadeError("store_error", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
     });
   }
 
   #path(key: string): string {
-    if (!safeKey.test(key)) throw new AlidadeError("internal", `"${key}" is no key of a blob`);
-    return join(this.#folder, key);
+    assertKey(key);
+    return join(this.place, key);
   }
 }
 

@@ -16,9 +16,10 @@ export async function putPacked(blobs: Blobs, name: string, record: unknown): Pr
   return { key, sha256, bytes: packed.length };
 }
 
-/** The record's JSON. Throws `store_error` where the blob is another one than was put there. */
+/** The record's JSON. Throws `store_error` where the blob is not there, or is another one than was put there. */
 export async function getPacked(blobs: Blobs, { key, sha256 }: PackedBlob): Promise<string> {
   const packed = await blobs.get(key);
+  if (packed === null) throw new AlidadeError("store_error", `${blobs.place} has no ${key}`);
   if (hash("sha256", packed) !== sha256) throw new AlidadeError("store_error", `the blob ${key} is damaged: its hash is another one`);
   return (await promisify(zstdDecompress)(packed)).toString("utf8");
 }

@@ -26,6 +26,7 @@ import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
 import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
 import { pytestMissing } from "./interop/pytest/pytest.ts";
+import { s3Missing } from "./interop/s3/start.ts";
 import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
@@ -56,6 +57,8 @@ const kinds = {
   "npm-registry": { missing: registryMissing, add: "connect this machine to an npm registry: npm ping" },
   /** Chat templates that packages carry. */
   templates: { missing: templatesMissing, add: "bash test/interop/templates/install.sh" },
+  /** A server of S3's API. */
+  s3: { missing: s3Missing, add: "bash test/interop/s3/install.sh" },
   vllm: { missing: vllmMissing, add: "bash test/interop/vllm/install.sh" },
   "llama-cpp": { missing: llamaCppMissing, add: "bash test/interop/llama-cpp/install.sh" },
   "llama-server": { missing: llamaServerMissing, add: "bash test/interop/llama-server/install.sh" },

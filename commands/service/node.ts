@@ -15,7 +15,7 @@ import { terminal } from "../terminal.ts";
 import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
-import { folderOf, joinedFolder } from "./shared-folder.ts";
+import { joinedBlobs } from "./shared-blobs.ts";
 
 type JoinFlags = RolloutFlags & { join: string; trajectories: string; name?: string; drainSeconds: number };
 
@@ -25,7 +25,10 @@ export function node(program: Command): void {
       "Makes rollouts for the ledger of `alidade service --ledger`, beside other nodes. Killed at any time it loses what runs, which another\nnode makes again. SIGTERM: it claims nothing more, ends what it has begun and goes.",
     )
     .requiredOption("--join <url>", "the service's ledger: postgres://user@host/database (password by PGPASSWORD or ~/.pgpass)")
-    .requiredOption("--trajectories <folder>", "the service's folder of trajectories, on a disk that both see")
+    .requiredOption(
+      "--trajectories <place>",
+      "the service's place of trajectories: a folder on a disk that both see, or s3://bucket/prefix",
+    )
     .option("--name <name>", "its name in the ledger, unlike that of any other node (default: the host's, and a hash of <out>)")
     .option("--drain-seconds <number>", "after SIGTERM: what still runs then is given back to the ledger", toNumber, 300)
     .option("--json", "print one JSON object with name and ledger when it begins")
@@ -50,7 +53,7 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   const { slots, admit } = await roomFor(config, backend, known, drain, note);
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(flags.join);
-  const blobs = await joinedFolder(folderOf(flags.trajectories), ledger.id);
+  const blobs = await joinedBlobs(flags.trajectories, ledger.id);
   const { policies } = await ledger.control();
   const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, policies, onProgress };
   await using opened = await openNode(config, place, drain);

@@ -5,7 +5,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { FolderBlobs } from "../../blobs/index.ts";
 import type { Config } from "../../config.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
@@ -25,7 +24,7 @@ import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
-import { folderOf, ownFolder } from "./shared-folder.ts";
+import { ownBlobs } from "./shared-blobs.ts";
 import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.ts";
 
 type ServiceFlags = RolloutFlags &
@@ -44,7 +43,10 @@ export function service(program: Command): void {
       "--ledger <url>",
       "postgres://user@host/database (password by PGPASSWORD or ~/.pgpass): the ledger of several machines. This process makes no rollouts then: start `alidade node` with engines, harness and sandbox",
     )
-    .option("--trajectories <folder>", "with --ledger: folder of trajectories that all nodes see (default: <out>/service/trajectories)")
+    .option(
+      "--trajectories <place>",
+      "folder of finished trajectories, or s3://bucket/prefix with the variables of Amazon's tools; with --ledger one that all nodes reach (default: <out>/service/trajectories)",
+    )
     .option("--host <address>", "address to listen on; beyond loopback only with a token of yours", "127.0.0.1")
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", toNumber, 8700)
     .option(
@@ -87,7 +89,7 @@ async function serveWithNode(config: Config, flags: Listening, openHints: OpenHi
   const { policies } = await ledger.control();
   const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress };
   await using opened = await openNode(config, place, signal);
-  const blobs = new FolderBlobs(join(folder, "trajectories"));
+  const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   const taskOf = async (given: unknown) => {
     const task = await known.taskOf(given);
     admit(task);
@@ -108,7 +110,7 @@ async function serveAlone(config: Config, flags: Listening, url: string, openHin
   const { tasks, taskOf } = await knownTasks(config, signal, note);
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(url);
-  const blobs = await ownFolder(folderOf(flags.trajectories ?? join(folder, "trajectories")), ledger.id);
+  const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
   const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, polar };
   await using _listener = await listen(parts, folder, flags, tasks.length);

@@ -1,0 +1,22 @@
+/** The place of blobs that a person names. */
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { AlidadeError } from "../errors.ts";
+import type { Blobs } from "./blobs.ts";
+import { FolderBlobs } from "./folder-blobs.ts";
+import { S3Blobs } from "./s3-blobs.ts";
+
+/** A path, `file://` with one, or `s3://bucket/prefix`. Throws `config_invalid`. */
+export function openBlobs(word: string, env: Record<string, string | undefined>): Blobs {
+  if (word.startsWith("s3://")) return new S3Blobs(word, env);
+  if (word.startsWith("file://")) return new FolderBlobs(fileURLToPath(word));
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word))
+    throw new AlidadeError(
+      "config_invalid",
+      `--trajectories is ${word}: give s3://bucket/prefix, or a folder that the service and all nodes share`,
+      {
+        param: "trajectories",
+      },
+    );
+  return new FolderBlobs(resolve(word));
+}

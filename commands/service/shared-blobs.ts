@@ -1,0 +1,30 @@
+/**
+ * The place of trajectories that a service and its nodes share. A node that writes into another one of the same name would
+ * finish rollouts whose trajectories no service can read, so the place has a blob that names its ledger.
+ */
+import { type Blobs, openBlobs } from "../../blobs/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { terminal } from "../terminal.ts";
+
+const mark = "ledger.id";
+
+/** For the service. Throws `config_invalid` for the place of another ledger. */
+export async function ownBlobs(word: string, ledger: string): Promise<Blobs> {
+  const blobs = openBlobs(word, terminal().env);
+  if ((await blobs.get(mark)) === null) await blobs.put(mark, Buffer.from(ledger));
+  return joined(blobs, ledger);
+}
+
+/** For a node. Throws `config_invalid` where it is not the service's. */
+export async function joinedBlobs(word: string, ledger: string): Promise<Blobs> {
+  return joined(openBlobs(word, terminal().env), ledger);
+}
+
+async function joined(blobs: Blobs, ledger: string): Promise<Blobs> {
+  const refuse = (why: string) => new AlidadeError("config_invalid", `--trajectories is ${blobs.place}: ${why}`, { param: "trajectories" });
+  const found = (await blobs.get(mark))?.toString("utf8");
+  if (found === undefined)
+    throw refuse("it is not the place of a service that was started: name the one of `alidade service`, which both must reach");
+  if (found !== ledger) throw refuse(`it has trajectories of the ledger ${found.slice(0, 40)}, and this is ${ledger}: name another one`);
+  return blobs;
+}

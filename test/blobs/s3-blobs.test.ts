@@ -1,0 +1,57 @@
+/** Blobs in a bucket, at a server of S3's API. It knows keys by their ids, and does not compare signatures. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { startS3 } from "../interop/s3/start.ts";
+import { need } from "../needs.ts";
+
+const scratch = scratchFolder("s3-blobs");
+const keys = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
+
+test("a record in a bucket comes back as it was put, also after the server was killed meanwhile", async (t) => {
+  if (!(await need(t, "s3"))) return;
+  await using server = await startS3(join(scratch, "whole"));
+  const blobs = openBlobs(`s3://${server.bucket}/a/run-7/`, server.env);
+  const record = { ids: [1, 2, 3], text: "ü".repeat(100_000) };
+  const at = await putPacked(blobs, "set1/roll1/1", record);
+  assert.deepEqual(await putPacked(blobs, "set1/roll1/1", record), at);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, at)), record);
+  assert.equal(await blobs.get("set1/none.json.zst"), null);
+  await assert.rejects(getPacked(blobs, { ...at, key: "set1/none.json.zst" }), { code: "store_error", message: /has no set1\/none/ });
+  await assert.rejects(getPacked(blobs, { ...at, sha256: "0" }), { code: "store_error", message: /damaged/ });
+  await assert.rejects(blobs.get("../x.json.zst"), { code: "internal" });
+
+  await server.kill();
+  const written = putPacked(blobs, "set1/roll2/1", record);
+  await server.restart();
+  assert.deepEqual(JSON.parse(await getPacked(blobs, await written)), record);
+});
+
+test("what is wrong with bucket, key or server is one sentence, and nothing is taken for stored", async (t) => {
+  if (!(await need(t, "s3"))) return;
+  await using server = await startS3(join(scratch, "wrong"));
+  const put = (url: string, env: Record<string, string>) => openBlobs(url, env).put("set1/a.json.zst", Buffer.from("a"));
+  const place = `s3://${server.bucket}`;
+  await assert.rejects(put("s3://no-such-bucket", server.env), { code: "store_error", message: /NoSuchBucket/ });
+  await assert.rejects(openBlobs("s3://no-such-bucket", server.env).get("ledger.id"), { code: "store_error", message: /NoSuchBucket/ });
+  await assert.rejects(put(place, { ...server.env, AWS_ACCESS_KEY_ID: "other" }), { code: "store_error", message: /InvalidAccessKeyId/ });
+});
+
+test("an address that is none, and a variable that is missing, are refused before anything is asked", () => {
+  const refused = (url: string, env: Record<string, string>) => {
+    try {
+      openBlobs(url, env);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "taken";
+  };
+  assert.match(refused("s3://bucket/a/../b", keys), /is no s3:\/\/bucket\/prefix/);
+  assert.match(refused("s3://", keys), /is no s3:\/\/bucket\/prefix/);
+  assert.match(refused("s3://bucket", { AWS_ACCESS_KEY_ID: "x" }), /needs AWS_SECRET_ACCESS_KEY, which is not set/);
+  assert.match(refused("s3://bucket", { ...keys, AWS_ENDPOINT_URL_S3: "localhost:9000" }), /AWS_ENDPOINT_URL_S3 is localhost:9000/);
+  assert.match(refused("gs://bucket", keys), /gs:\/\/bucket: give s3:\/\/bucket\/prefix/);
+  assert.equal(refused("s3://bucket/prefix", keys), "taken");
+});
