@@ -114,8 +114,8 @@ test("a node without the service's folder is refused, and one that is told to en
   const gate = Promise.withResolvers<void>();
   const at = await clusterAt(t, "drained", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
   for (const [folder, reason] of [
-    [join(at.place, "elsewhere"), /elsewhere: it is not the folder of a service/],
-    ["s3://bucket", /s3:\/\/bucket: give a folder/],
+    [join(at.place, "elsewhere"), /elsewhere: it is not the place of a service/],
+    ["gs://bucket", /gs:\/\/bucket: give s3:\/\/bucket\/prefix, or a folder/],
   ] as const) {
     const args = ["--trajectories", folder, "-c", join(at.place, "run.yaml"), "-o", join(at.place, "refused")];
     const { code, stderr } = await cli(["node", "--join", at.ledger, ...args]);
