@@ -25,6 +25,7 @@ type ExportFlags = {
   select?: string;
   maxTokens?: number;
   temperature?: number;
+  oldestStep?: number;
   allowGrammar?: boolean;
   cutOff?: string[];
   unmeasured?: "null" | "zero";
@@ -48,6 +49,7 @@ export function exportCommand(program: Command): void {
       "the trainer's temperature: calls that were sampled at another one are left out. It also stands for calls without a recorded one (default: 1, and such calls are left out)",
       toTemperature,
     )
+    .option("--oldest-step <number>", "tokens that an earlier policy step sampled, or an unknown one, are not trained", toNumber)
     .option("--allow-grammar", "take tokens that were sampled under a grammar: their logprobs hold under its mask only")
     .option(
       "--cut-off <rule...>",
@@ -75,6 +77,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
     ...given("strategy", flags.select === undefined ? undefined : selectionNamed(flags.select)),
     ...given("maxTokens", flags.maxTokens === undefined ? undefined : wholeNumber("max_tokens", flags.maxTokens)),
     ...given("temperature", flags.temperature),
+    ...given("oldestStep", flags.oldestStep === undefined ? undefined : wholeNumber("oldest_step", flags.oldestStep)),
     ...given("allowGrammar", flags.allowGrammar),
     ...given("cutOff", flags.cutOff === undefined ? undefined : parseCutOffRules(flags.cutOff)),
     ...given("unmeasured", flags.unmeasured),

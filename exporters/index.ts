@@ -46,6 +46,8 @@ import { verl } from "./verl.ts";
 export type { Exporter, ExporterPlugIn, ExportOptions, ExportReport } from "./exporter.ts";
 export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./source/group-prompts.ts";
 
+export { leaveOutRollout };
+
 export const exporters = [
   canonical,
   flat,
@@ -128,6 +130,7 @@ export async function exportTrajectories(
     unmeasured: given.unmeasured ?? defaultSelectOptions.unmeasured,
     leaveOut: given.leaveOut ?? defaultSelectOptions.leaveOut,
     temperature: given.temperature ?? null,
+    oldestStep: given.oldestStep ?? null,
     own: given.own ?? {},
   };
   assertSayable(exporter, settings, given);
@@ -148,6 +151,14 @@ function assertSayable(exporter: Exporter, { strategy }: ExportOptions, given: P
     throw new AlidadeError("config_invalid", `the export format ${exporter.name} has no rows to select: leave out ${useless[1]}`, {
       param: useless[0],
     });
+  if (exporter.objective === "sft" && (given.oldestStep ?? null) !== null)
+    throw new AlidadeError(
+      "config_invalid",
+      `the export format ${exporter.name} is for imitation, which knows no staleness: leave out --oldest-step`,
+      {
+        param: "oldestStep",
+      },
+    );
   const selection = typeof strategy === "string" ? selectionNamed(strategy) : strategy;
   if (selection.packed && !exporter.saysPackedRows)
     throw new AlidadeError("config_invalid", `the export format ${exporter.name} cannot say rows of the selection ${selection.name}`, {
@@ -160,6 +171,7 @@ const aboutRows = [
   ["strategy", "--select"],
   ["maxTokens", "--max-tokens"],
   ["temperature", "--temperature"],
+  ["oldestStep", "--oldest-step"],
   ["allowGrammar", "--allow-grammar"],
   ["leaveOut", "--leave-out"],
 ] as const satisfies [keyof ExportOptions, string][];

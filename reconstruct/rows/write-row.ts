@@ -1,10 +1,10 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
 import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { Policy } from "../../schema/session-log.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
 import type { Standing } from "../trained/loss-rules.ts";
+import { policySteps, type StepOf } from "../trained/policy-step.ts";
 import type { Judge } from "../trained/why-untrained.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
@@ -24,8 +24,7 @@ export type RowContext = {
 
 export class RowWriter {
   readonly #context: RowContext;
-  /** By call: one name may have other steps in other calls. */
-  readonly #policies = new Map<string, Policy[]>();
+  readonly #stepOf: StepOf;
   readonly #temperatures: Map<string, number | null>;
   readonly #origin: Pick<FlatRow, "harness" | "harness_version" | "labels" | "status" | "stop_reason" | "seconds">;
 
@@ -34,11 +33,7 @@ export class RowWriter {
     const { harness, labels, status, stop_reason, calls } = context.trajectory;
     this.#origin = { harness: harness.name, harness_version: harness.version, labels, status, stop_reason, seconds: secondsOf(calls) };
     this.#temperatures = new Map(calls.map(({ call_id, sampling }) => [call_id, sampling.temperature ?? null]));
-    for (const { call_id, policy } of context.trajectory.calls)
-      this.#policies.set(
-        call_id,
-        [policy.start, policy.end].filter((each) => each !== null),
-      );
+    this.#stepOf = policySteps(calls);
   }
 
   *rows(plans: Plan[]): Generator<FlatRow> {
@@ -140,18 +135,11 @@ export class RowWriter {
       node_id,
       node_start: from,
       policy_version,
-      policy_step: policy_version === null ? null : this.#stepOf(call_id, policy_version),
+      policy_step: this.#stepOf(node),
       context,
       trainable: trained > 0,
       reason: whyNot === null && trained === 0 ? "forced" : (whyNot ?? null),
     };
-  }
-
-  /** By another call only for a span in the middle of one that went through more than two policies. */
-  #stepOf(call_id: string, version: string): number | null {
-    const isIt = (policy: Policy): boolean => policy.version === version;
-    const own = this.#policies.get(call_id)?.find(isIt);
-    return (own ?? [...this.#policies.values()].flat().find(isIt))?.step ?? null;
   }
 
   #whyNotHere(node: TreeNode, { paths }: Plan): UntrainedReason | null {

@@ -68,6 +68,8 @@ export type Trainer = {
   leaveOut: readonly RequestClass[];
   /** Its format has no mask within a turn. */
   wholeTurns: boolean;
+  /** The trainer's bound on staleness: tokens of an earlier policy step, or of an unknown one, are not trained. null: no bound. */
+  oldestStep: number | null;
   /** sft imitates tokens and needs no logprobs. */
   objective: "rl" | "sft";
 };

@@ -7,6 +7,7 @@ import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import type { CallHistory } from "../log/read-log.ts";
 import { imagesOf } from "../rows/images-of.ts";
 import type { Standing } from "./loss-rules.ts";
+import { policySteps } from "./policy-step.ts";
 import {
   callRules,
   firstReason,
@@ -25,6 +26,7 @@ export const defaultTrainer: Trainer = {
   allowGrammar: false,
   leaveOut: [],
   wholeTurns: false,
+  oldestStep: null,
   objective: "rl",
 };
 
@@ -58,10 +60,26 @@ export function toJudge(trajectory: Pick<Trajectory, "calls" | "nodes" | "messag
       seesImage: images.size > 0 && call.input.some((id) => images.has(id)),
       hasForced: forced.has(call.call_id),
     };
-    ofCall.set(call.call_id, firstReason(trainerRules[trainer.objective], sampled, trainer) ?? ofRollout(standing));
+    ofCall.set(call.call_id, firstReason(trainerRules[trainer.objective], sampled, trainer));
   }
+  const whyStale = toStaleJudge(trajectory, trainer);
   const lifted = trainer.objective === "sft" ? liftedForSft : liftedAlways;
-  return ({ reason, call_id }) => (reason === null || lifted.has(reason) ? (ofCall.get(call_id) ?? null) : reason);
+  return (node) =>
+    node.reason === null || lifted.has(node.reason) ? (ofCall.get(node.call_id) ?? whyStale(node) ?? ofRollout(standing)) : node.reason;
+}
+
+/** Imitation has no importance ratio that could grow with a policy's age. */
+function toStaleJudge({ calls, nodes }: Pick<Trajectory, "calls" | "nodes">, { oldestStep, objective, wholeTurns }: Trainer): Judge {
+  if (oldestStep === null || objective === "sft") return () => null;
+  const stepOf = policySteps(calls);
+  const whyNot: Judge = (node) => {
+    const step = stepOf(node);
+    return step === null ? "no_policy_step" : step < oldestStep ? "stale_policy" : null;
+  };
+  if (!wholeTurns) return whyNot;
+  const reasons = nodes.flatMap((node) => (node.kind === "sampled" ? [[node.call_id, whyNot(node)] as const] : []));
+  const ofCall = new Map(reasons.filter(([, reason]) => reason !== null));
+  return ({ call_id }) => ofCall.get(call_id) ?? null;
 }
 
 /** The record's own mask gives way to the standing under the rules. */

@@ -31,6 +31,10 @@ export const rolloutReasons = {
     what: "Its first turn is not trained, and the format cannot say where its first prompt ends.",
     cure: "use `nemo-rl`, whose rows say it",
   },
+  stale_policy: {
+    what: "A policy older than the set's `max_version_lag` sampled some of it, and its `on_stale` is `leave_out`.",
+    cure: "`on_stale: mask` keeps its newer tokens",
+  },
   group_left_out: { what: "Its group was left out.", cure: "the reason of the group says why" },
 } as const satisfies Record<string, Meaning>;
 
@@ -74,6 +78,10 @@ export const maskReasons = {
   eval_member: {
     what: "An agent of the rollout is there for evaluation.",
     cure: "keep trained and evaluated agents in rollouts of their own",
+  },
+  other_policy_than_group: {
+    what: "Another policy sampled it than most of its group, and the set's `group_versions` is `same`.",
+    cure: "`group_versions: any` keeps it; `max_version_lag: 0` makes it rare",
   },
   interrupted: { what: "The run's process died during the rollout.", cure: "run it again with `--resume`" },
 } as const satisfies Record<string, Meaning>;

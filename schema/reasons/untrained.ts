@@ -74,6 +74,10 @@ export const trainerReasons = {
   },
   truncated_sampling: { what: "It was sampled with `top_p`, `top_k` or `min_p`, from a cut distribution.", cure: neutral },
   penalised_sampling: { what: "It was sampled with penalties, biases or forbidden words.", cure: neutral },
+  stale_policy: {
+    what: "A policy older than the trainer's bound sampled it.",
+    cure: "raise `max_version_lag` of the set (`--oldest-step` of `export`), or let fewer groups wait: `alidade status` shows how far each set is ahead",
+  },
   partly_forced: {
     what: "A grammar forced some tokens of the call, and the format has no mask within a turn.",
     cure: "choose a format with masks, such as `flat` or `nemo-rl`",
@@ -99,7 +103,7 @@ export const formatReasons = {
   },
   zero_advantage: { what: "The row's advantage is 0, so it would teach nothing.", cure: null },
   no_policy_step: {
-    what: "The policy step of the call is unknown, and the format needs it.",
+    what: "The policy step of the call is unknown, and the format, or a bound on staleness, needs it.",
     cure: "name policies with a step (`policy` in the run file, or with each weight update)",
   },
   no_output: { what: "The call has no message that it said.", cure: null },

@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { errorCodes } from "../../errors.ts";
 import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
+import { groupBiases } from "../../schema/reasons/group-biases.ts";
 import { groupReasons, maskReasons, rolloutReasons } from "../../schema/reasons/left-out.ts";
 import type { Meaning } from "../../schema/reasons/meaning.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../schema/reasons/untrained.ts";
@@ -52,6 +53,11 @@ export function reasonsPage(): string {
     "",
     `A mistake of the user stops the run: ${owned("user")}.`,
     "",
+    "## Why rewards of a set are not those of all its rollouts",
+    "",
+    "`biases` of a result names the group tools of its [set](service.md#groups-that-end-early).",
+    "",
+    ...table(groupBiases),
     "## Why a whole rollout is not in a file",
     "",
     ...table(rolloutReasons),

@@ -1,0 +1,18 @@
+/** Why rewards of a set are not those of all its rollouts: tools of groups that end some before they are over. */
+import type { Meaning } from "./meaning.ts";
+
+const cure = "leave the field out, and bound single rollouts by `budgets`, whose ends are graded";
+
+export const groupBiases = {
+  over_provision: {
+    what: "The first results are the group and the slower rollouts are cancelled, so quick rollouts, and the rewards that go with them, are over-represented.",
+    cure,
+  },
+  early_stop: {
+    what: "The group ends with its first results, so it is smaller than its size, and slow rollouts are missing.",
+    cure,
+  },
+  straggler_cut: { what: "Rollouts that are slower than their group are cancelled without a reward, so slow rollouts are missing.", cure },
+} as const satisfies Record<string, Meaning>;
+
+export type GroupBias = keyof typeof groupBiases;
