@@ -43,6 +43,20 @@ export const ControlState = z.strictObject({
 });
 export type ControlState = z.infer<typeof ControlState>;
 
+/** The step of the last name, where there is one the last of the policy's engines; null: it has none. */
+export function stepInForce({ policies }: ControlState): number | null {
+  const [newest] = policies.toSorted(
+    (one, other) => Number(one.engines !== null) - Number(other.engines !== null) || other.order - one.order,
+  );
+  return newest?.policy.step ?? null;
+}
+
+/** How long nothing was sampled, when the last fence was opened; else 0. */
+export function pausedMs(before: ControlState, { fences }: ControlState, now: number): number {
+  if (before.fences.length === 0 || fences.length > 0) return 0;
+  return Math.max(0, now - Math.min(...before.fences.map(({ since }) => since)));
+}
+
 /** What came of an order at one node. Engines by their names. */
 export const NodeAnswer = z.strictObject({
   engines: z.array(z.string()).default([]).describe("that the order was for"),

@@ -53,6 +53,7 @@ export function toHeardNode({ name, report }: DatabaseRow): HeardNode {
 export type SetRows = {
   set: DatabaseRow;
   isOver: boolean;
+  admission: SetState["admission"];
   /** `state`, `n`. */
   results: DatabaseRow[];
   /** Rollouts that are not over: `state`, `n`, and the `age` of the oldest in ms. */
@@ -65,7 +66,7 @@ export type SetRows = {
   consumers: DatabaseRow[];
 };
 
-export function toSetState({ set, isOver, results, open, groups, failures, consumers }: SetRows): SetState {
+export function toSetState({ set, isOver, admission, results, open, groups, failures, consumers }: SetRows): SetState {
   const over = new Map(results.map(counted("state")));
   const waiting = new Map(open.map(counted("state")));
   const ages = new Map(open.map(({ state, age }) => [String(state), Number(age)]));
@@ -75,7 +76,9 @@ export function toSetState({ set, isOver, results, open, groups, failures, consu
     spec: specOf(set),
     is_drained: Boolean(set.is_drained),
     is_over: isOver,
+    admission,
     rollouts: {
+      held: waiting.get("held") ?? 0,
       queued: waiting.get("queued") ?? 0,
       running: waiting.get("running") ?? 0,
       completed: over.get("completed") ?? 0,

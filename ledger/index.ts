@@ -1,3 +1,4 @@
+export { groupsAllowed, lagAt } from "./admission.ts";
 export { Changes } from "./changes.ts";
 export { conflicting } from "./conflict.ts";
 export {
@@ -10,11 +11,13 @@ export {
   ordersOf,
   type PolicyName,
 } from "./control-state.ts";
+export { partGroup, placesOf } from "./group-tools.ts";
 export {
   type AttemptName,
   beatSeconds,
   type CancelOrder,
   type Claim,
+  type KeptPlace,
   type Lease,
   type Ledger,
   leaseSeconds,
@@ -27,7 +30,7 @@ export {
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
-export { AttemptResult, GroupPart, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export { AttemptResult, GroupPart, type GroupVersions, type OnStale, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -26,6 +26,8 @@ export interface Ledger extends AsyncDisposable {
   /** Throws `not_found`. */
   set(id: string): Promise<SetState>;
   sets(): Promise<SetState[]>;
+  /** What the set was made with. Throws `not_found`. */
+  specOf(id: string): Promise<SetSpec>;
   /**
    * All parts or none. A place that is there already is not made again. Throws `request_invalid`: 409 for another task under
    * a group's key and for a drained set, 400 for a place beyond the group.
@@ -50,6 +52,8 @@ export interface Ledger extends AsyncDisposable {
   release(claim: AttemptName, failed: boolean): Promise<"queued" | "fenced">;
   /** In one transaction: the attempt is still the current one, the result row, the group's count. */
   finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
+  /** Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. */
+  cutStragglers(): Promise<number>;
   nodes(): Promise<NodeState[]>;
   /** Throws `not_found`. */
   drainNode(name: string): Promise<void>;
@@ -62,8 +66,8 @@ export interface Ledger extends AsyncDisposable {
   result(set: string, rollout: string): Promise<ResultRow | null>;
   /** Groups with all their rows by place, in the order in which they became whole; a cursor of these is not one of `results`. */
   wholeGroups(set: string, after: string | null, limit: number): Promise<WholeGroup[]>;
-  /** A consumer's word on what it needs no more. It changes nothing of what is served. */
-  keep(consumer: string, set: string, cursor: string): Promise<void>;
+  /** A consumer's word on what it needs no more. It changes nothing of what is served. With a step it says how far its training is. */
+  keep(consumer: string, set: string, place: KeptPlace): Promise<void>;
 
   /** Grows with each order to the nodes. */
   readonly ordered: Changes;
@@ -80,6 +84,9 @@ export interface Ledger extends AsyncDisposable {
 
 export type CancelOrder = { set: string; group?: string; rollout?: string };
 
+/** `step`: the policy step to which training on what is behind the cursor has come; null: it is not said. */
+export type KeptPlace = { cursor: string; step: number | null };
+
 export type Submitted = { groups: number; rollouts: number; rollout_ids: string[] };
 
 export type SetState = {
@@ -89,7 +96,12 @@ export type SetState = {
   is_drained: boolean;
   /** As `isOver` says. */
   is_over: boolean;
-  rollouts: { queued: number; running: number; completed: number; failed: number; cancelled: number };
+  /**
+   * Groups that were begun, that may be by now, and that wait for a later policy step. null: the set has no max_version_lag.
+   */
+  admission: { policy_step: number | null; groups_begun: number; groups_allowed: number; groups_held: number } | null;
+  /** held: not queued before the trainer's step allows it. */
+  rollouts: { held: number; queued: number; running: number; completed: number; failed: number; cancelled: number };
   groups: { open: number; whole: number };
   /** Milliseconds that the oldest one has been in this state; null: there is none. */
   oldest: { queued_ms: number | null; running_ms: number | null };

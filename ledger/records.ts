@@ -1,5 +1,7 @@
 /** The records of the ledger: what a trainer asks for, what a node takes, and what an attempt came to. No tokens. */
 import { z } from "zod";
+import { groupBiases } from "../schema/reasons/group-biases.ts";
+import { wordsOf } from "../schema/reasons/meaning.ts";
 import { Policy } from "../schema/session-log.ts";
 import { Purpose, SessionOptions } from "../schema/session-spec.ts";
 import { Task } from "../schema/task.ts";
@@ -9,7 +11,7 @@ const own = <T extends z.ZodType>(field: { unwrap(): T }) => field.unwrap().opti
 const { sampling, budgets, model, train_classes, restore, continuity, policy_mode } = SessionOptions.shape;
 
 /** What all rollouts of a set share. */
-export const SetSpec = z.strictObject({
+const SetFields = z.strictObject({
   harness: z.string().min(1).nullable().default(null).describe("a built-in harness by its name; null: the one of the service"),
   samples: z.number().int().min(1).max(10_000).default(4).describe("rollouts of each task: they are one group"),
   retries: z.number().int().min(0).max(100).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
@@ -24,8 +26,90 @@ export const SetSpec = z.strictObject({
   priority: z.number().int().min(-1000).max(1000).default(0).describe("sets of a higher one are claimed first"),
   weight: z.number().min(0.001).max(1000).default(1).describe("share of the slots among sets of one priority"),
   labels: z.record(z.string().max(200), z.string().max(2_000)).default({}).describe("the trainer's own words, given back as they are"),
+  max_version_lag: z
+    .number()
+    .int()
+    .min(0)
+    .max(1_000)
+    .nullable()
+    .default(null)
+    .describe("policy steps that a rollout may be behind the trainer when it is trained; so many groups are begun. null: no bound"),
+  groups_per_step: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .nullable()
+    .default(null)
+    .describe("groups that the trainer takes for one policy step; stated with max_version_lag"),
+  on_stale: z
+    .enum(["mask", "deliver", "leave_out"])
+    .default("mask")
+    .describe(
+      "what happens in rows beyond max_version_lag. mask: each token of an older policy is masked; deliver: it is labelled alone; leave_out: the rollout is in no row",
+    ),
+  group_versions: z
+    .enum(["any", "same"])
+    .default("any")
+    .describe("same: rollouts that another policy sampled than most of their group are out of loss and baseline"),
+  over_provision: z
+    .number()
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(0)
+    .describe("rollouts of a group beyond `samples`: the first `samples` results that stand are the group, the others are cancelled"),
+  early_stop: z
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .nullable()
+    .default(null)
+    .describe("results that stand after which the rest of a group is cancelled; null: never"),
+  straggler_cut: z
+    .strictObject({
+      share: z.number().min(0).max(1).default(0).describe("of the group's results, which must stand; 0: from its first claim on"),
+      seconds: z.number().int().min(1).max(604_800).describe("that the others have from then on"),
+    })
+    .nullable()
+    .default(null)
+    .describe("when the rest of a group is cancelled by the clock; null: never"),
 });
-export type SetSpec = z.infer<typeof SetSpec>;
+
+export const SetSpec = SetFields.superRefine((spec, context) => {
+  for (const [path, message] of contradictions(spec)) context.addIssue({ code: "custom", path: [path], message });
+});
+export type SetSpec = z.infer<typeof SetFields>;
+
+export type OnStale = SetSpec["on_stale"];
+export type GroupVersions = SetSpec["group_versions"];
+
+function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec, message: string][] {
+  const { max_version_lag: lag, groups_per_step: groups, early_stop, samples, purpose } = spec;
+  return [
+    ...when(
+      lag !== null && groups === null,
+      "groups_per_step",
+      `max_version_lag is ${lag}: say with it how many groups the trainer takes for one policy step`,
+    ),
+    ...when(
+      lag === null && groups !== null,
+      "max_version_lag",
+      `groups_per_step is ${groups}: it belongs to max_version_lag, which is not given`,
+    ),
+    ...when(
+      lag !== null && purpose === "eval",
+      "max_version_lag",
+      `max_version_lag is ${lag} in a set of the purpose eval, which is never trained: leave it out`,
+    ),
+    ...when(early_stop !== null && early_stop > samples, "early_stop", `early_stop is ${early_stop}: give ${samples} (samples) at most`),
+  ];
+}
+
+function when(isWrong: boolean, field: keyof SetSpec, message: string): [keyof SetSpec, string][] {
+  return isWrong ? [[field, message]] : [];
+}
 
 /** Rollouts of one group: all of it, or those at some places. */
 export const GroupPart = z.strictObject({
@@ -45,6 +129,8 @@ export type GroupPart = z.infer<typeof GroupPart>;
 export const PayloadRef = z.strictObject({ key: z.string(), sha256: z.string(), bytes: z.number().int() });
 export type PayloadRef = z.infer<typeof PayloadRef>;
 
+const policyStep = z.number().int().nullable();
+
 /** What an attempt came to, as its node says it. */
 export const AttemptResult = z.strictObject({
   /** failed: nothing was measured, by the infrastructure's doing or a mistake of the user's. */
@@ -56,6 +142,8 @@ export const AttemptResult = z.strictObject({
   error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
   session_id: z.string().nullable(),
   policies: z.array(Policy).describe("that its own calls were sampled with, in order"),
+  oldest_step: policyStep.describe("lowest policy step that sampled its own calls; null: that of one of them is unknown"),
+  newest_step: policyStep.describe("the highest one"),
   turns: z.number().int(),
   sampled_tokens: z.number().int(),
   trainable_tokens: z.number().int(),
@@ -77,5 +165,9 @@ export const ResultRow = AttemptResult.extend({
   task_id: z.string(),
   task_hash: z.string(),
   finished: z.number().describe("Unix milliseconds"),
+  policy_step: policyStep.describe("the step in force when it ended (in a line of whole groups: when the last of its group did)"),
+  lag: policyStep.describe("policy_step - oldest_step; null: one of them is unknown"),
+  stale: z.boolean().nullable().describe("lag is above the set's max_version_lag; null: there is no bound, or the lag is unknown"),
+  biases: z.array(z.enum(wordsOf(groupBiases))).describe("of the set's group tools"),
 });
 export type ResultRow = z.infer<typeof ResultRow>;

@@ -1,5 +1,7 @@
 /** The one row of a rollout, and the result of an attempt that gave none. */
-import type { AttemptResult, ResultRow } from "./records.ts";
+import { lagAt } from "./admission.ts";
+import { biasesOf } from "./group-tools.ts";
+import type { AttemptResult, ResultRow, SetSpec } from "./records.ts";
 
 /** A rollout that is over, with what its group says of it. */
 export type EndedRollout = {
@@ -13,9 +15,16 @@ export type EndedRollout = {
   size: number;
   task_id: string;
   task_hash: string;
+  spec: SetSpec;
 };
 
-export function toResultRow(rollout: EndedRollout, state: ResultRow["state"], result: AttemptResult, now: number): ResultRow {
+/** `step`: the policy step in force. */
+export function toResultRow(
+  rollout: EndedRollout,
+  state: ResultRow["state"],
+  result: AttemptResult,
+  { now, step }: { now: number; step: number | null },
+): ResultRow {
   return {
     ...result,
     state,
@@ -29,6 +38,8 @@ export function toResultRow(rollout: EndedRollout, state: ResultRow["state"], re
     task_id: rollout.task_id,
     task_hash: rollout.task_hash,
     finished: now,
+    ...lagAt(step, result.oldest_step, rollout.spec),
+    biases: biasesOf(rollout.spec),
   };
 }
 
@@ -54,6 +65,8 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     error: shortError({ code, message }),
     session_id: null,
     policies: [],
+    oldest_step: null,
+    newest_step: null,
     turns: 0,
     sampled_tokens: 0,
     trainable_tokens: 0,

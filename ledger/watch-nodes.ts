@@ -1,4 +1,4 @@
-/** Looks at the leases of nodes again and again, so that what a dead one had is claimed by another. */
+/** Looks at the leases of nodes again and again, so that what a dead one had is claimed by another; and at the clocks of groups. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../errors.ts";
 import { beatSeconds, type Ledger } from "./ledger.ts";
@@ -9,6 +9,7 @@ export async function watchNodes(ledger: Ledger, note: (text: string) => void, s
   while (!signal.aborted) {
     try {
       for (const name of await ledger.expire()) note(`node ${name} missed its lease: what it had is queued again`);
+      await ledger.cutStragglers();
       if (isAway) note("the ledger answers again");
       isAway = false;
     } catch (error) {

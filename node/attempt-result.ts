@@ -1,7 +1,6 @@
 /** What an attempt came to, in a kilobyte. */
 import { type AttemptResult, shortError } from "../ledger/index.ts";
 import type { RolloutOutcome } from "../rollouts/index.ts";
-import type { Policy } from "../schema/session-log.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
 export function attemptResult({ record, trajectory }: RolloutOutcome, payload: AttemptResult["payload"]): AttemptResult {
@@ -15,7 +14,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
     mask_reason: record.mask_reason,
     error: error && shortError(error),
     session_id: record.session_id,
-    policies: trajectory === null ? [] : policiesOf(trajectory),
+    ...sampledBy(trajectory?.calls ?? []),
     turns: summary?.turns ?? 0,
     sampled_tokens: summary?.sampled_tokens ?? 0,
     trainable_tokens: summary?.trainable_tokens ?? 0,
@@ -24,8 +23,17 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
   };
 }
 
-/** The session's own, in the order in which they sampled. */
-function policiesOf({ calls }: Trajectory): Policy[] {
-  const policies = calls.flatMap(({ policy, other_policy }) => (other_policy ? [] : (policy.end ?? policy.start ?? [])));
-  return [...new Map(policies.map((policy) => [JSON.stringify(policy), policy])).values()];
+/** The session's own policies, in the order in which they sampled; a call that spans a weight update has two. */
+export function sampledBy(calls: Trajectory["calls"]): Pick<AttemptResult, "policies" | "oldest_step" | "newest_step"> {
+  const own = calls.filter(({ other_policy }) => !other_policy);
+  const named = own.flatMap(({ policy: { start, end } }) => [start ?? [], end ?? []].flat());
+  const sampled = own.filter(({ sampled_length, usage }) => (sampled_length ?? usage?.sampled_tokens ?? 0) > 0);
+  const all = sampled.flatMap(({ policy: { start, end } }) => [start ?? end, end ?? start]);
+  const steps = all.flatMap((policy) => policy?.step ?? []);
+  const isKnown = steps.length > 0 && steps.length === all.length;
+  return {
+    policies: [...new Map(named.map((policy) => [JSON.stringify(policy), policy])).values()],
+    oldest_step: isKnown ? Math.min(...steps) : null,
+    newest_step: isKnown ? Math.max(...steps) : null,
+  };
 }

@@ -3,10 +3,11 @@ import { Writable } from "node:stream";
 import { z } from "zod";
 import { type Blobs, getPacked } from "../blobs/index.ts";
 import { AlidadeError } from "../errors.ts";
-import { type Exporter, type ExportReport, exporterNamed, exportTrajectories } from "../exporters/index.ts";
-import type { ResultRow } from "../ledger/index.ts";
+import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
+import type { ResultRow, SetSpec } from "../ledger/index.ts";
 import { readJson } from "../schema/read-json.ts";
 import { Trajectory } from "../schema/trajectory.ts";
+import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
 
 export const DeliveryQuery = z.strictObject({
   payload: z
@@ -14,6 +15,11 @@ export const DeliveryQuery = z.strictObject({
     .default("none")
     .describe("what comes with each result: nothing, rows of an export format, or the whole trajectory"),
   format: z.string().default("flat").describe("the export format of the rows"),
+  step: z.coerce
+    .number()
+    .int()
+    .optional()
+    .describe("the trainer's policy step, against which lag and staleness are held (default: the one in force when the result ended)"),
 });
 export type DeliveryQuery = z.infer<typeof DeliveryQuery>;
 
@@ -21,22 +27,30 @@ export type DeliveryQuery = z.infer<typeof DeliveryQuery>;
 export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => Promise<string>;
 
 /** Throws `request_invalid` for a format whose rows cannot come this way. */
-export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean): PayloadText {
+export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean, spec: SetSpec): PayloadText {
   if (payload === "none") return async () => "";
   if (payload === "trajectory") return async (rows) => `,"trajectories":[${(await textsOf(blobs, rows)).join(",")}]`;
   const exporter = exporterNamed(format);
-  assertServable(exporter, isWhole);
+  assertServable(exporter, isWhole, spec);
   return async (rows, signal) => {
-    const trajectories = (await textsOf(blobs, rows)).flatMap((text) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
-    const { lines, report } = await exported(exporter, trajectories, signal);
+    const others = othersOfGroup(rows, spec);
+    const stale = rows.filter((row) => isLeftOut(row, spec));
+    const given = rows.filter((row) => !stale.includes(row));
+    const all = (await textsOf(blobs, given)).flatMap((text) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
+    const trajectories = all.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
+    const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
+    const { lines, report } = await exported(exporter, trajectories, { oldestStep, signal });
+    for (const _ of stale) leaveOutRollout(report, "stale_policy");
     return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}`;
   };
 }
 
-function assertServable(exporter: Exporter, isWhole: boolean): void {
+function assertServable(exporter: Exporter, isWhole: boolean, { group_versions }: SetSpec): void {
   const refuse = (message: string) => new AlidadeError("request_invalid", message, { param: "format" });
   if (exporter.extension !== "jsonl")
     throw refuse(`the format ${exporter.name} is no JSON lines: take payload=trajectory, or another format`);
+  if (group_versions === "same" && !isWhole)
+    throw refuse(`the set's group_versions is same, which only whole groups can keep: ask with whole_groups=true, or with payload=none`);
   if (exporter.wholeGroups && !isWhole) throw refuse(`the format ${exporter.name} reads whole groups: ask with whole_groups=true`);
 }
 
@@ -50,7 +64,7 @@ async function textsOf(blobs: Blobs, rows: readonly ResultRow[]): Promise<string
 async function exported(
   exporter: Exporter,
   trajectories: Trajectory[],
-  signal: AbortSignal,
+  options: { oldestStep: number | null; signal: AbortSignal },
 ): Promise<{ lines: string[]; report: ExportReport }> {
   const pieces: Buffer[] = [];
   const output = new Writable({
@@ -59,7 +73,7 @@ async function exported(
       done();
     },
   });
-  const report = await exportTrajectories(exporter, trajectories, output, { signal });
+  const report = await exportTrajectories(exporter, trajectories, output, { ...options, oldestStep: options.oldestStep ?? undefined });
   const lines = Buffer.concat(pieces).toString("utf8").split("\n");
   return { lines: lines.filter((line) => line !== ""), report };
 }

@@ -1,5 +1,6 @@
 /** Results from a cursor on, each as the JSON of a line before its payload. */
-import type { Ledger, ResultRow } from "../ledger/index.ts";
+import { type Ledger, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
+import { atStep, isMixed } from "./stale-rows.ts";
 
 export type ResultLine = {
   cursor: string;
@@ -8,19 +9,26 @@ export type ResultLine = {
   text: string;
 };
 
+/** `step`: the trainer's own; null: that of the results. */
+export type LineOrder = { isWhole: boolean; spec: SetSpec; step: number | null };
+
 /** Throws `not_found`, and `request_invalid` for a cursor of another set or kind. */
 export type ReadLines = (after: string | null, limit: number) => Promise<ResultLine[]>;
 
-export function linesFrom(ledger: Ledger, set: string, isWhole: boolean): ReadLines {
-  return isWhole
-    ? async (after, limit) => {
-        const groups = await ledger.wholeGroups(set, after, limit);
-        return groups.map(({ rows, ...group }) => ({ cursor: group.cursor, rows, text: openText({ ...group, results: rows }) }));
-      }
-    : async (after, limit) => {
-        const results = await ledger.results(set, after, limit);
-        return results.map(({ cursor, row }) => ({ cursor, rows: [row], text: openText({ cursor, result: row }) }));
-      };
+export function linesFrom(ledger: Ledger, set: string, order: LineOrder): ReadLines {
+  return order.isWhole
+    ? async (after, limit) => (await ledger.wholeGroups(set, after, limit)).map((group) => groupLine(group, order))
+    : async (after, limit) =>
+        (await ledger.results(set, after, limit)).map(({ cursor, row }) => {
+          const rows = atStep([row], order.spec, order.step);
+          return { cursor, rows, text: openText({ cursor, result: rows[0] }) };
+        });
+}
+
+/** `results`: those that the group is made of; `spare`: those that over-provision ended, and such that came before them. */
+function groupLine({ rows: all, ...group }: WholeGroup, { spec, step }: LineOrder): ResultLine {
+  const { results: rows, spare } = partGroup(atStep(all, spec, step), group.group_size);
+  return { cursor: group.cursor, rows, text: openText({ ...group, mixed_policies: isMixed(rows), results: rows, spare }) };
 }
 
 function openText(line: object): string {

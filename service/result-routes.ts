@@ -7,6 +7,7 @@ import { EventStreams, eventType } from "./event-streams.ts";
 import { linesFrom, type ResultLine } from "./result-lines.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
+import { atStep } from "./stale-rows.ts";
 
 /** Proxies close what is silent for a minute. */
 const longestWait = 60;
@@ -36,9 +37,10 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       headers: { "Last-Event-ID": "with events: the cursor of the last one that came; it goes before `after`" },
       answers: [lineType, eventType],
       handle: async ({ param, query, signal, context }) => {
-        const delivery = deliveryOf(blobs, query, query.whole_groups);
-        const [set, { after = null, limit }] = [param("id"), query];
-        const read = linesFrom(ledger, set, query.whole_groups);
+        const [set, { after = null, limit, step = null, whole_groups: isWhole }] = [param("id"), query];
+        const spec = await ledger.specOf(set);
+        const delivery = deliveryOf(blobs, query, isWhole, spec);
+        const read = linesFrom(ledger, set, { isWhole, spec, step });
         if (context.req.header("accept")?.includes(eventType)) {
           const last = context.req.header("last-event-id") || null;
           const order = { ledger, set, read, delivery, after: last ?? after, limit: limit ?? Number.POSITIVE_INFINITY };
@@ -56,10 +58,12 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       title: "One rollout's result; `result` is null where it is not over",
       query: DeliveryQuery.extend({ wait }),
       handle: async ({ param, query, signal }) => {
-        const delivery = deliveryOf(blobs, query, false);
+        const spec = await ledger.specOf(param("id"));
+        const delivery = deliveryOf(blobs, query, false, spec);
         const look = () => ledger.result(param("id"), param("rollout"));
         const row = await waitedFor(ledger, look, (found) => found !== null, query.wait, signal);
-        const text = row === null ? '{"result":null}' : `{"result":${JSON.stringify(row)}${await delivery([row], signal)}}`;
+        const rows = row && atStep([row], spec, query.step ?? null);
+        const text = rows === null ? '{"result":null}' : `{"result":${JSON.stringify(rows[0])}${await delivery(rows, signal)}}`;
         return new Response(text, { headers: { "content-type": "application/json" } });
       },
     }),

@@ -107,12 +107,21 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
       path: "/consumers/:name",
       roles: ["submit"],
       title: "A consumer's word on what it has safe; nothing of what is served depends on it",
-      body: z.strictObject({ set: z.string(), cursor: z.string() }),
-      handle: async ({ param, body: { set, cursor } }) => {
+      body: z.strictObject({
+        set: z.string(),
+        cursor: z.string(),
+        step: z
+          .number()
+          .int()
+          .nullable()
+          .default(null)
+          .describe("policy step to which training on what is behind the cursor has come; max_version_lag counts from it"),
+      }),
+      handle: async ({ param, body: { set, ...place } }) => {
         const name = param("name");
         if (name.length > 200) throw new AlidadeError("request_invalid", "a consumer's name has at most 200 characters", { param: "name" });
-        await ledger.keep(name, set, cursor);
-        return { set, cursor };
+        await ledger.keep(name, set, place);
+        return { set, ...place };
       },
     }),
   ];

@@ -34,16 +34,29 @@ function textOf({ url, health, sets }: ServiceStatus): string {
     sets.length === 0 ? "no sets" : table(setHead, sets.map(setRow)),
     nodes.length === 0 ? "no nodes" : table(nodeHead, nodes.map(nodeRow)),
     ...failuresOf(sets),
+    ...sets.flatMap(aheadOf),
   ].join("\n\n");
 }
 
-const setHead = ["set", "queued", "running", "completed", "failed", "cancelled", "groups", "whole", "oldest queued", "oldest running"];
+const setHead = [
+  "set",
+  "held",
+  "queued",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+  "groups",
+  "whole",
+  "oldest queued",
+  "oldest running",
+];
 
 function setRow({ key, is_drained, rollouts, groups, oldest }: SetState): (string | number | null)[] {
-  const { queued, running, completed, failed, cancelled } = rollouts;
+  const { held, queued, running, completed, failed, cancelled } = rollouts;
   const name = is_drained ? `${key} (drained)` : key;
   const ages = [oldest.queued_ms, oldest.running_ms].map(ageOf);
-  return [name, queued, running, completed, failed, cancelled, groups.open + groups.whole, groups.whole, ...ages];
+  return [name, held, queued, running, completed, failed, cancelled, groups.open + groups.whole, groups.whole, ...ages];
 }
 
 const nodeHead = ["node", "slots", "running", "lease"];
@@ -55,6 +68,17 @@ function nodeRow({ name, slots, running, is_draining, lease_ms }: NodeState): (s
 function failuresOf(sets: SetState[]): string[] {
   const rows = sets.flatMap(({ key, failures }) => Object.entries(failures).map(([code, count]) => [key, code, count]));
   return rows.length === 0 ? [] : [table(["set", "ended with", "rollouts"], rows)];
+}
+
+/** How far a set with a bound is ahead of its trainer; none where it holds nothing back. */
+function aheadOf({ key, spec, admission }: SetState): string[] {
+  if (admission === null || admission.groups_held === 0) return [];
+  const { policy_step: step, groups_begun, groups_allowed, groups_held } = admission;
+  const why =
+    step === null
+      ? "the weights have no name with a step (PUT /control/policy)"
+      : `${groups_begun} are begun, and policy step ${step} with max_version_lag ${spec.max_version_lag} allows ${groups_allowed}`;
+  return [`set ${key}: ${groups_held} groups are held: ${why}`];
 }
 
 function ageOf(milliseconds: number | null): string | null {

@@ -15,9 +15,11 @@ import {
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodesDied } from "../result-row.ts";
+import { admit, noteBegun } from "./admit.ts";
 import { endRollouts } from "./end-rollouts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { shareSlots } from "./share-slots.ts";
+import { lockGroupOf } from "./stop-groups.ts";
 import { lock, now } from "./tables.ts";
 
 const leaseMs = leaseSeconds * 1000;
@@ -68,16 +70,21 @@ export async function beat(db: Transaction, lease: Lease, running: readonly Atte
   return { isLost: false, isDraining: node.is_draining === true, stop };
 }
 
-/** One claim at a time, over all nodes: the shares of the sets are exact, and no two look at the same rollout. */
-export async function claim(db: Transaction, lease: Lease, free: number): Promise<Claim[]> {
+/**
+ * One claim at a time, over all nodes: the shares of the sets are exact, and no two look at the same rollout. `isDry`: there is
+ * nothing more before something is queued.
+ */
+export async function claim(db: Transaction, lease: Lease, free: number): Promise<{ claims: Claim[]; isDry: boolean }> {
   // Locked, so that the node cannot be taken for dead while it claims.
   const node = await db.get("SELECT is_draining FROM nodes WHERE name = $1 AND epoch = $2 FOR UPDATE", lease.node, lease.epoch);
-  if (node === undefined || node.is_draining === true) return [];
+  if (node === undefined || node.is_draining === true) return { claims: [], isDry: true };
   await lock(db, "claim");
+  const waiting = await admit(db);
   const shares = shareSlots(await waitingSets(db, free), free);
   const claims = new Map<string, Claim[]>();
   for (const set of new Set(shares)) claims.set(set, await claimOf(db, lease, set, shares.filter((one) => one === set).length));
-  return shares.flatMap((set) => claims.get(set)?.shift() ?? []);
+  const found = shares.flatMap((set) => claims.get(set)?.shift() ?? []);
+  return { claims: found, isDry: found.length < free && waiting === 0 };
 }
 
 async function waitingSets(db: Transaction, free: number) {
@@ -111,7 +118,9 @@ async function claimOf(db: Transaction, { node }: Lease, set: string, count: num
     count,
     node,
   );
-  return rows.toSorted((one, other) => Number(one.place) - Number(other.place)).map(toClaim);
+  const claims = rows.toSorted((one, other) => Number(one.place) - Number(other.place)).map(toClaim);
+  await noteBegun(db, claims);
+  return claims;
 }
 
 export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, failed: boolean): Promise<"queued" | "fenced"> {
@@ -126,6 +135,7 @@ export async function release(db: Transaction, { rollout_id, attempt }: AttemptN
 }
 
 export async function finish(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced"> {
+  await lockGroupOf(db, rollout_id);
   const ended = await endRollouts(db, { ids: [rollout_id], attempt, state: result.state, result });
   return ended === 1 ? "accepted" : "fenced";
 }

@@ -7,17 +7,21 @@
  */
 import { AlidadeError } from "../../errors.ts";
 import { newId } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { ControlState, NodeReport } from "../control-state.ts";
-import type { AttemptName, CancelOrder, Claim, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
+import { specOf } from "../from-rows.ts";
+import type { AttemptName, CancelOrder, Claim, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
+import { noteStep } from "./admit.ts";
 import { beat, claim, drainNode, expire, finish, join, leave, nodes, release, reports, saveReport } from "./claims.ts";
+import { controlOf, fact } from "./facts.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
 import { keep, type Page, resultOf, results, wholeGroups } from "./results.ts";
+import { setOf } from "./set-row.ts";
 import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
+import { cutOne } from "./stop-groups.ts";
 import { submit } from "./submit.ts";
 import { layout, lock, nextXid, tables } from "./tables.ts";
 
@@ -74,6 +78,10 @@ export class PostgresLedger implements Ledger {
     return this.#db.transaction((db) => stateOf(db, id));
   }
 
+  specOf(id: string) {
+    return this.#db.transaction(async (db) => specOf(await setOf(db, id)));
+  }
+
   sets() {
     return this.#db.transaction(allStates);
   }
@@ -114,8 +122,8 @@ export class PostgresLedger implements Ledger {
     // A lease that is over finds nothing where another one does.
     const at = `${lease.epoch} ${this.#notices.queued}`;
     if (free <= 0 || this.#dryAt === at) return [];
-    const claims = await this.#db.transaction((db) => claim(db, lease, free));
-    if (claims.length < free) this.#dryAt = at;
+    const { claims, isDry } = await this.#db.transaction((db) => claim(db, lease, free));
+    if (isDry) this.#dryAt = at;
     return claims;
   }
 
@@ -125,6 +133,14 @@ export class PostgresLedger implements Ledger {
 
   finish(name: AttemptName, result: AttemptResult) {
     return this.#telling("over", (db) => finish(db, name, result));
+  }
+
+  /** One group a transaction: each locks its rollouts before its group. */
+  async cutStragglers() {
+    for (let cut = 0; ; cut++) {
+      if (!(await this.#db.transaction(cutOne))) return cut;
+      await this.#say("over");
+    }
   }
 
   nodes() {
@@ -151,23 +167,30 @@ export class PostgresLedger implements Ledger {
     return this.#page(await this.#db.transaction((db) => wholeGroups(db, set, after, limit)));
   }
 
-  async keep(consumer: string, set: string, cursor: string) {
-    await this.#db.transaction((db) => keep(db, consumer, set, cursor));
+  /** A later step may admit groups. */
+  keep(consumer: string, set: string, place: KeptPlace) {
+    return this.#telling("queued", (db) => keep(db, consumer, set, place));
   }
 
   async control() {
     return this.#db.transaction(controlOf);
   }
 
-  order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
-    return this.#telling("ordered", async (db) => {
+  async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+    const made = await this.#telling("ordered", async (db) => {
       await lock(db, "control");
       const before = await controlOf(db);
       const order = before.order + 1;
       const state = ControlState.parse({ ...change(before, order), order });
       await db.run("UPDATE facts SET value = $1 WHERE name = 'control'", JSON.stringify(state));
+      await noteStep(db, stepInForce(state));
+      const paused = pausedMs(before, state, Date.now());
+      if (paused > 0) await db.run("UPDATE groups SET cut_at = cut_at + $1 WHERE whole_xid IS NULL AND cut_at IS NOT NULL", paused);
       return state;
     });
+    // A later step may admit groups.
+    await this.#say("queued");
+    return made;
   }
 
   report(lease: Lease, report: NodeReport) {
@@ -194,14 +217,15 @@ export class PostgresLedger implements Ledger {
     return done;
   }
 
+  /** To readers that would see it a beat later anyway. */
+  #say(notice: Notice): Promise<void> {
+    return this.#telling(notice, async () => undefined);
+  }
+
   #page<T>({ found, isHeld }: Page<T>): T[] {
     this.#notices.heldBack(isHeld && found.length === 0);
     return found;
   }
-}
-
-async function controlOf(db: Transaction): Promise<ControlState> {
-  return ControlState.parse(readJson(await fact(db, "control", "{}")));
 }
 
 /** Returns the ledger's id. */
@@ -224,10 +248,4 @@ async function prepare(db: Transaction, { schema, text }: PostgresAddress): Prom
 async function makeTables(db: Transaction, schema: string): Promise<void> {
   await db.run(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
   for (const statement of tables.split(";")) if (statement.trim() !== "") await db.run(statement);
-}
-
-/** The value under the name; `first` where there is none yet. */
-async function fact(db: Transaction, name: string, first: string): Promise<string> {
-  await db.run("INSERT INTO facts VALUES ($1, $2) ON CONFLICT DO NOTHING", name, first);
-  return String((await db.get("SELECT value FROM facts WHERE name = $1", name))?.value);
 }

@@ -1,11 +1,13 @@
 /** Results in their order, from a cursor on. Each function runs inside a transaction. */
 import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
 import type { DatabaseRow } from "../database-row.ts";
-import { toResult, toWholeGroup } from "../from-rows.ts";
-import type { WholeGroup } from "../ledger.ts";
+import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
+import { placesOf } from "../group-tools.ts";
+import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { assertThere, setOf } from "./sets.ts";
+import { setOf } from "./set-row.ts";
+import { assertThere } from "./sets.ts";
 import { settledXid } from "./tables.ts";
 
 /** `isHeld`: more is committed, behind a transaction that still runs; to be asked for again soon. */
@@ -72,14 +74,22 @@ async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[])
   return byKey;
 }
 
-/** Throws `request_invalid` for a cursor of another set. */
-export async function keep(db: Transaction, consumer: string, set: string, cursor: string): Promise<void> {
-  await setOf(db, set);
-  fromCursor(kindOfCursor(cursor), set, cursor, 2);
+/** `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
+export async function keep(db: Transaction, consumer: string, set: string, { cursor, step }: KeptPlace): Promise<void> {
+  const known = await setOf(db, set);
+  const kind = kindOfCursor(cursor);
+  const place = fromCursor(kind, set, cursor, 2);
   await db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES ($1, $2, $3) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,
     set,
     cursor,
   );
+  if (step === null) return;
+  // Single rows count as the groups that they fill.
+  const counted =
+    kind === "groups"
+      ? "SELECT count(*) FROM groups WHERE set_id = $1 AND (whole_xid, whole_seq) <= ($3, $4)"
+      : `SELECT count(*) / ${placesOf(specOf(known))} FROM results WHERE set_id = $1 AND (xid, seq) <= ($3, $4)`;
+  await db.run(`UPDATE sets SET since_step = $2, since_groups = (${counted}) WHERE id = $1`, set, step, ...place);
 }

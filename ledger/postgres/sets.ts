@@ -1,13 +1,14 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { canonicalJson, newId } from "../../schema/ids.ts";
-import type { DatabaseRow } from "../database-row.ts";
 import { toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
+import { admissionOf, countCancelled } from "./admit.ts";
 import { endRollouts, whole } from "./end-rollouts.ts";
 import type { Transaction } from "./postgres-database.ts";
+import { setOf } from "./set-row.ts";
 import { lock, now, settledXid } from "./tables.ts";
 
 export async function putSet(db: Transaction, key: string, spec: SetSpec): Promise<string> {
@@ -26,17 +27,12 @@ export async function putSet(db: Transaction, key: string, spec: SetSpec): Promi
   return String(known.id);
 }
 
-/** Throws `not_found`. */
-export async function setOf(db: Transaction, id: string): Promise<DatabaseRow> {
-  const row = await db.get("SELECT * FROM sets WHERE id = $1", id);
-  if (row === undefined) throw refusals.noSet(id);
-  return row;
-}
-
 export async function stateOf(db: Transaction, id: string): Promise<SetState> {
+  const set = await setOf(db, id);
   return toSetState({
-    set: await setOf(db, id),
+    set,
     isOver: await isOver(db, id),
+    admission: await admissionOf(db, set),
     results: await db.all("SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state", id),
     open: await db.all(
       `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
@@ -78,7 +74,9 @@ export async function cancel(db: Transaction, what: CancelOrder, reason: string)
     what.rollout ?? null,
   );
   const ids = open.map(({ id }) => String(id));
-  return endRollouts(db, { ids, attempt: null, state: "cancelled", result: nothingMeasured("cancelled", reason) });
+  const ended = await endRollouts(db, { ids, attempt: null, state: "cancelled", result: nothingMeasured("cancelled", reason) });
+  await countCancelled(db, what.set);
+  return ended;
 }
 
 /** Throws `not_found`, naming what there is not. */

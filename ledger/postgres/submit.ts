@@ -1,11 +1,14 @@
 /** Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. */
 import { hashOf } from "../../schema/ids.ts";
 import { specOf } from "../from-rows.ts";
+import { groupToolsOf, placesOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
-import type { GroupPart } from "../records.ts";
+import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
+import { joinTheLine } from "./join-the-line.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { setOf } from "./sets.ts";
+import { setOf } from "./set-row.ts";
+import { endJoinedLate } from "./stop-groups.ts";
 import { lock, now } from "./tables.ts";
 
 type Group = { key: string; number: number; hash: string; part: GroupPart };
@@ -15,26 +18,17 @@ type AskedRollout = { id: string; key: string; place: number };
 export async function submit(db: Transaction, id: string, parts: readonly GroupPart[]): Promise<Submitted> {
   await lock(db, id);
   const set = await setOf(db, id);
-  const { samples } = specOf(set);
-  const pass = await passOfOthers(db, id);
+  const spec = specOf(set);
+  await joinTheLine(db, id);
   const { known, fresh } = await groupsOf(db, id, parts, Number(set.groups));
-  const asked = parts.flatMap((part) => rolloutsOf(id, known.get(part.group_key)?.number ?? 0, part, samples));
-  await addGroups(db, id, fresh, samples);
-  const added = await addRollouts(db, id, asked);
+  const asked = parts.flatMap((part) => rolloutsOf(id, known.get(part.group_key)?.number ?? 0, part, placesOf(spec)));
+  await addGroups(db, id, fresh, spec);
+  const added = await addRollouts(db, id, asked, spec);
+  await endJoinedLate(db, id, [...known.keys()]);
   // A trainer that submits again what it had submitted before may do so at any time.
   if (added > 0 && set.is_drained === true) throw refusals.isDrained(id);
-  await db.run("UPDATE sets SET groups = groups + $2, pass = greatest(pass, $3) WHERE id = $1", id, fresh.length, pass);
+  await db.run("UPDATE sets SET groups = groups + $2 WHERE id = $1", id, fresh.length);
   return { groups: parts.length, rollouts: added, rollout_ids: asked.map((one) => one.id) };
-}
-
-/** A set that had nothing to do has no share saved up: it begins where the others are. */
-async function passOfOthers(db: Transaction, id: string): Promise<number> {
-  const row = await db.get(
-    `SELECT min(pass) AS pass FROM sets WHERE id <> $1 AND EXISTS (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'queued')
-     AND NOT EXISTS (SELECT FROM rollouts WHERE set_id = $1 AND state = 'queued')`,
-    id,
-  );
-  return Number(row?.pass ?? 0);
 }
 
 /** All groups that are named, and those that are new. Throws `request_invalid` (409) for another task under a known key. */
@@ -56,17 +50,18 @@ async function groupsOf(db: Transaction, set: string, parts: readonly GroupPart[
   return { known, fresh };
 }
 
-function rolloutsOf(set: string, group: number, { group_key, places }: GroupPart, samples: number): AskedRollout[] {
-  const beyond = places?.find((place) => place >= samples);
-  if (beyond !== undefined) throw refusals.beyondGroup(group_key, samples, beyond);
-  const all = places ?? Array.from({ length: samples }, (_, place) => place);
+function rolloutsOf(set: string, group: number, { group_key, places }: GroupPart, size: number): AskedRollout[] {
+  const beyond = places?.find((place) => place >= size);
+  if (beyond !== undefined) throw refusals.beyondGroup(group_key, size, beyond);
+  const all = places ?? Array.from({ length: size }, (_, place) => place);
   return all.map((place) => ({ id: `${set}-${group}-${place}`, key: group_key, place }));
 }
 
-async function addGroups(db: Transaction, set: string, fresh: Group[], samples: number): Promise<void> {
+async function addGroups(db: Transaction, set: string, fresh: Group[], spec: SetSpec): Promise<void> {
+  const { enough, cut_after, cut_ms } = groupToolsOf(spec);
   await db.run(
-    `INSERT INTO groups (set_id, key, number, task, task_id, task_hash, size, wanted)
-     SELECT $1::text, key, number, task, task_id, hash, $7::integer, $7::integer
+    `INSERT INTO groups (set_id, key, number, task, task_id, task_hash, size, wanted, enough, cut_after, cut_ms)
+     SELECT $1::text, key, number, task, task_id, hash, $7::integer, $8::integer, $9::integer, $10::integer, $11::bigint
      FROM unnest($2::text[], $3::integer[], $4::text[], $5::text[], $6::text[]) AS fresh (key, number, task, task_id, hash)`,
     set,
     fresh.map(({ key }) => key),
@@ -74,20 +69,27 @@ async function addGroups(db: Transaction, set: string, fresh: Group[], samples: 
     fresh.map(({ part }) => JSON.stringify(part.task)),
     fresh.map(({ part }) => part.task.task_id),
     fresh.map(({ hash }) => hash),
-    samples,
+    spec.samples,
+    placesOf(spec),
+    enough,
+    cut_after,
+    cut_ms,
   );
 }
 
 /** Returns how many were not there yet. */
-async function addRollouts(db: Transaction, set: string, asked: AskedRollout[]): Promise<number> {
+async function addRollouts(db: Transaction, set: string, asked: AskedRollout[], { max_version_lag }: SetSpec): Promise<number> {
   const added = await db.all(
-    `INSERT INTO rollouts (id, set_id, group_key, sample_index, since)
-     SELECT id, $1::text, key, place, ${now} FROM unnest($2::text[], $3::text[], $4::integer[]) AS asked (id, key, place)
+    `INSERT INTO rollouts (id, set_id, group_key, sample_index, state, since)
+     SELECT id, $1::text, asked.key, place, CASE WHEN $5::boolean AND NOT is_admitted THEN 'held' ELSE 'queued' END, ${now}
+     FROM unnest($2::text[], $3::text[], $4::integer[]) WITH ORDINALITY AS asked (id, key, place, at) JOIN groups ON set_id = $1 AND groups.key = asked.key
+     ORDER BY at
      ON CONFLICT DO NOTHING RETURNING group_key`,
     set,
     asked.map(({ id }) => id),
     asked.map(({ key }) => key),
     asked.map(({ place }) => place),
+    max_version_lag !== null,
   );
   await db.run(
     `UPDATE groups SET submitted = submitted + n

@@ -8,7 +8,7 @@
 import type { Transaction } from "./postgres-database.ts";
 
 /** Raised when the tables change in a way that an older schema does not have. */
-export const layout = "2";
+export const layout = "3";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";
@@ -24,14 +24,18 @@ CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
 CREATE TABLE sets (
   id text PRIMARY KEY, key text NOT NULL UNIQUE, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
   pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false,
-  created bigint NOT NULL
+  created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0
 );
 CREATE TABLE groups (
   set_id text NOT NULL, key text NOT NULL, number integer NOT NULL, task text NOT NULL, task_id text NOT NULL, task_hash text NOT NULL,
   size integer NOT NULL, wanted integer NOT NULL, submitted integer NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0,
+  standing integer NOT NULL DEFAULT 0, is_admitted boolean NOT NULL DEFAULT false, step bigint,
+  enough integer, cut_after integer, cut_ms bigint, cut_at bigint, is_stopped boolean NOT NULL DEFAULT false,
   whole_xid bigint, whole_seq bigint, PRIMARY KEY (set_id, key)
 );
 CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_xid IS NOT NULL;
+CREATE INDEX begun_groups ON groups (set_id, step) WHERE whole_xid IS NULL AND step IS NOT NULL;
+CREATE INDEX timed_groups ON groups (cut_at) WHERE whole_xid IS NULL AND cut_at IS NOT NULL;
 CREATE SEQUENCE places;
 CREATE SEQUENCE epochs;
 CREATE TABLE rollouts (
@@ -40,6 +44,7 @@ CREATE TABLE rollouts (
   failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL
 );
 CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
+CREATE INDEX held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';
 CREATE INDEX running_rollouts ON rollouts (node, place) WHERE state = 'running';
 CREATE INDEX open_rollouts ON rollouts (set_id, group_key) WHERE state <> 'done';
 CREATE TABLE results (

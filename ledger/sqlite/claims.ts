@@ -5,6 +5,7 @@ import { type AttemptName, type Claim, type Lease, leaseSeconds, mostLost, type 
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodesDied } from "../result-row.ts";
+import { admit, noteBegun } from "./admit.ts";
 import { conclude, nextNumber } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 
@@ -50,6 +51,7 @@ function currentOf(db: Database, { rollout_id, attempt }: AttemptName): TableRow
 export function claim(db: Database, lease: Lease, free: number, now: number): Claim[] {
   const node = nodeOf(db, lease);
   if (node === undefined || node.is_draining === 1) return [];
+  admit(db, now);
   const claims: Claim[] = [];
   while (claims.length < free) {
     const set = nextSet(db);
@@ -62,7 +64,9 @@ export function claim(db: Database, lease: Lease, free: number, now: number): Cl
       now,
       rollout.id as string,
     );
-    claims.push(claimOf(db, rollout.id as string));
+    const claimed = claimOf(db, rollout.id as string);
+    noteBegun(db, claimed, now);
+    claims.push(claimed);
   }
   return claims;
 }

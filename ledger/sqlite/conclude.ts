@@ -1,12 +1,19 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
 import { readJson } from "../../schema/read-json.ts";
+import { specOf } from "../from-rows.ts";
+import { cutByClock, enoughStand, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
-import { toResultRow } from "../result-row.ts";
+import { nothingMeasured, toResultRow } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
+import { controlOf, stepOf } from "./facts.ts";
 
 export function conclude(db: Database, rollout: TableRow, state: ResultRow["state"], result: AttemptResult, now: number): void {
   const [id, set, key, index] = [String(rollout.id), String(rollout.set_id), String(rollout.group_key), Number(rollout.sample_index)];
-  const group = db.get("SELECT * FROM groups WHERE set_id = ? AND key = ?", set, key) as TableRow;
+  const group = db.get(
+    "SELECT groups.*, spec FROM groups JOIN sets ON sets.id = set_id WHERE set_id = ? AND groups.key = ?",
+    set,
+    key,
+  ) as TableRow;
   const ended = {
     id,
     set_id: set,
@@ -17,6 +24,7 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     size: Number(group.size),
     task_id: (readJson(String(group.task)) as { task_id: string }).task_id,
     task_hash: String(group.task_hash),
+    spec: specOf(group),
   };
   db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE id = ?", now, id);
   db.run(
@@ -28,17 +36,48 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     index,
     state,
     result.error?.code ?? null,
-    JSON.stringify(toResultRow(ended, state, result, now)),
+    JSON.stringify(toResultRow(ended, state, result, { now, step: stepOf(db) })),
   );
-  db.run("UPDATE groups SET finished = finished + 1 WHERE set_id = ? AND key = ?", set, key);
+  countEnded(db, set, key, stands({ state, mask_reason: result.mask_reason }), now);
   markWhole(db, set, key);
 }
 
-/** A group is whole when all its places are over; in a drained set those that were asked for. */
+function countEnded(db: Database, set: string, key: string, isStanding: boolean, now: number): void {
+  const group = db.get(
+    `UPDATE groups SET finished = finished + 1, standing = standing + ?1,
+       cut_at = CASE WHEN cut_at IS NULL AND standing + ?1 >= cut_after THEN ?2 + cut_ms ELSE cut_at END
+     WHERE set_id = ?3 AND key = ?4 RETURNING standing, enough, is_stopped`,
+    Number(isStanding),
+    now,
+    set,
+    key,
+  );
+  const enough = group?.enough == null ? null : Number(group.enough);
+  if (isStanding && enough !== null && Number(group?.standing) >= enough && group?.is_stopped === 0)
+    stopGroup(db, set, key, enoughStand(enough), now);
+}
+
+/** What of the group is not over ends as cancelled, also what joins it later. */
+export function stopGroup(db: Database, set: string, key: string, why: string, now: number): void {
+  db.run("UPDATE groups SET is_stopped = 1 WHERE set_id = ? AND key = ?", set, key);
+  const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set, key);
+  for (const rollout of open) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", why), now);
+  markWhole(db, set, key);
+}
+
+/** Groups whose clock has run out; none while a fence is shut, for that time is no rollout's own. */
+export function cutStragglers(db: Database, now: number): number {
+  if (controlOf(db).fences.length > 0) return 0;
+  const late = db.all("SELECT set_id, key FROM groups WHERE whole IS NULL AND cut_at <= ? ORDER BY cut_at", now);
+  for (const { set_id, key } of late) stopGroup(db, String(set_id), String(key), cutByClock, now);
+  return late.length;
+}
+
+/** A group is whole when all its places are over; where it takes no more, those that were asked for. */
 export function markWhole(db: Database, set: string, key: string): void {
   const isWhole = db.get(
     `SELECT 1 FROM groups JOIN sets ON sets.id = set_id WHERE set_id = ? AND groups.key = ? AND whole IS NULL
-     AND finished >= CASE is_drained WHEN 1 THEN submitted ELSE size END`,
+     AND finished >= CASE WHEN is_drained = 1 OR is_stopped = 1 THEN submitted ELSE places END`,
     set,
     key,
   );

@@ -1,10 +1,12 @@
 /** Results in their order, from a cursor on. */
-import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
-import { toResult, toWholeGroup } from "../from-rows.ts";
-import type { WholeGroup } from "../ledger.ts";
+import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
+import { placesOf } from "../group-tools.ts";
+import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import type { Database } from "./database.ts";
-import { assertThere, setOf } from "./sets.ts";
+import { setOf } from "./set-row.ts";
+import { assertThere } from "./sets.ts";
 
 export function results(db: Database, set: string, after: string | null, limit: number): { cursor: string; row: ResultRow }[] {
   setOf(db, set);
@@ -41,14 +43,25 @@ export function wholeGroups(db: Database, set: string, after: string | null, lim
   });
 }
 
-/** Throws `request_invalid` for a cursor of another set. */
-export function keep(db: Database, consumer: string, set: string, cursor: string): void {
+/** `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
+export function keep(db: Database, consumer: string, set: string, { cursor, step }: KeptPlace): void {
   setOf(db, set);
-  fromCursor(kindOfCursor(cursor), set, cursor);
+  const kind = kindOfCursor(cursor);
+  const [place = 0] = fromCursor(kind, set, cursor);
   db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES (?, ?, ?) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,
     set,
     cursor,
   );
+  if (step !== null) db.run("UPDATE sets SET since_step = ?, since_groups = ? WHERE id = ?", step, groupsUpTo(db, set, kind, place), set);
+}
+
+/** Single rows count as the groups that they fill. */
+function groupsUpTo(db: Database, set: string, kind: CursorKind, place: number): number {
+  const found =
+    kind === "groups"
+      ? db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", set, place)
+      : db.get("SELECT count(*) / ? AS n FROM results WHERE set_id = ? AND seq <= ?", placesOf(specOf(setOf(db, set))), set, place);
+  return Number(found?.n);
 }

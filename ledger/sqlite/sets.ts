@@ -1,12 +1,16 @@
 /** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { canonicalJson, hashOf, newId } from "../../schema/ids.ts";
 import { specOf, toSetState } from "../from-rows.ts";
+import { groupToolsOf, joinedLate, placesOf } from "../group-tools.ts";
 import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
 import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
-import { conclude, markWhole } from "./conclude.ts";
-import type { Database, TableRow } from "./database.ts";
+import { admissionOf, countCancelled } from "./admit.ts";
+import { conclude, markWhole, stopGroup } from "./conclude.ts";
+import type { Database } from "./database.ts";
+import { joinTheLine } from "./join-the-line.ts";
+import { setOf } from "./set-row.ts";
 
 export function putSet(db: Database, key: string, spec: SetSpec, now: number): string {
   const known = db.get("SELECT id, spec FROM sets WHERE key = ?", key);
@@ -28,17 +32,12 @@ export function putSet(db: Database, key: string, spec: SetSpec, now: number): s
   return String(known.id);
 }
 
-/** Throws `not_found`. */
-export function setOf(db: Database, id: string): TableRow {
-  const row = db.get("SELECT * FROM sets WHERE id = ?", id);
-  if (row === undefined) throw refusals.noSet(id);
-  return row;
-}
-
 export function stateOf(db: Database, id: string, now: number): SetState {
+  const set = setOf(db, id);
   return toSetState({
-    set: setOf(db, id),
+    set,
     isOver: isOver(db, id),
+    admission: admissionOf(db, set),
     results: db.all("SELECT state, count(*) AS n FROM results WHERE set_id = ? GROUP BY state", id),
     open: db.all(
       "SELECT state, count(*) AS n, ? - min(since) AS age FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state",
@@ -53,71 +52,70 @@ export function stateOf(db: Database, id: string, now: number): SetState {
 
 /** Throws `not_found`. */
 export function isOver(db: Database, id: string): boolean {
-  const isOpen = (state: "queued" | "running") =>
+  const isOpen = (state: "held" | "queued" | "running") =>
     db.get(`SELECT 1 FROM rollouts WHERE set_id = ? AND state = '${state}' LIMIT 1`, id) !== undefined;
-  return setOf(db, id).is_drained === 1 && !isOpen("queued") && !isOpen("running");
+  return setOf(db, id).is_drained === 1 && !isOpen("held") && !isOpen("queued") && !isOpen("running");
 }
 
 export function submit(db: Database, id: string, parts: readonly GroupPart[], now: number): Submitted {
   const set = setOf(db, id);
-  const { samples } = specOf(set);
+  const spec = specOf(set);
   const submitted: Submitted = { groups: 0, rollouts: 0, rollout_ids: [] };
   joinTheLine(db, id);
   for (const part of parts) {
-    const group = groupOf(db, id, part, samples);
-    const places = part.places ?? Array.from({ length: samples }, (_, place) => place);
+    const group = groupOf(db, id, part, spec);
+    const places = part.places ?? Array.from({ length: placesOf(spec) }, (_, place) => place);
     let added = 0;
     for (const place of places) {
-      if (place >= samples) throw refusals.beyondGroup(part.group_key, samples, place);
-      const rollout = `${id}-${group}-${place}`;
+      if (place >= placesOf(spec)) throw refusals.beyondGroup(part.group_key, placesOf(spec), place);
+      const rollout = `${id}-${group.number}-${place}`;
       submitted.rollout_ids.push(rollout);
       added += db.run(
-        "INSERT INTO rollouts (id, set_id, group_key, sample_index, since) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO rollouts (id, set_id, group_key, sample_index, state, since) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         rollout,
         id,
         part.group_key,
         place,
+        spec.max_version_lag === null || group.isAdmitted ? "queued" : "held",
         now,
       );
     }
     // A trainer that submits again what it had submitted before may do so at any time.
     if (added > 0 && set.is_drained === 1) throw refusals.isDrained(id);
     db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
+    if (group.isStopped && added > 0) stopGroup(db, id, part.group_key, joinedLate, now);
     submitted.groups += 1;
     submitted.rollouts += added;
   }
   return submitted;
 }
 
-/** A set that had nothing to do has no share saved up: it begins where the others are. */
-function joinTheLine(db: Database, id: string): void {
-  if (db.get("SELECT 1 FROM rollouts WHERE set_id = ? AND state = 'queued' LIMIT 1", id) !== undefined) return;
-  const others = db.get(
-    "SELECT min(pass) AS pass FROM sets WHERE id <> ? AND EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'queued')",
-    id,
-  );
-  db.run("UPDATE sets SET pass = max(pass, ?) WHERE id = ?", Number(others?.pass ?? 0), id);
-}
+/** `number`: its place in the set. */
+type KnownGroup = { number: number; isAdmitted: boolean; isStopped: boolean };
 
-/** Its number in the set. */
-function groupOf(db: Database, id: string, { group_key, task }: GroupPart, size: number): number {
-  const known = db.get("SELECT number, task_hash FROM groups WHERE set_id = ? AND key = ?", id, group_key);
+function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec: SetSpec): KnownGroup {
+  const known = db.get("SELECT number, task_hash, is_admitted, is_stopped FROM groups WHERE set_id = ? AND key = ?", id, group_key);
   const hash = hashOf(task).slice(0, 16);
   if (known !== undefined) {
     if (known.task_hash !== hash) throw refusals.otherTask(group_key);
-    return Number(known.number);
+    return { number: Number(known.number), isAdmitted: known.is_admitted === 1, isStopped: known.is_stopped === 1 };
   }
   const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
+  const { enough, cut_after, cut_ms } = groupToolsOf(spec);
   db.run(
-    "INSERT INTO groups (set_id, key, number, task, task_hash, size) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO groups (set_id, key, number, task, task_hash, size, places, enough, cut_after, cut_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     id,
     group_key,
     number,
     JSON.stringify(task),
     hash,
-    size,
+    spec.samples,
+    placesOf(spec),
+    enough,
+    cut_after,
+    cut_ms,
   );
-  return number;
+  return { number, isAdmitted: false, isStopped: false };
 }
 
 export function cancel(db: Database, what: CancelOrder, reason: string, now: number): number {
@@ -129,6 +127,7 @@ export function cancel(db: Database, what: CancelOrder, reason: string, now: num
     what.rollout ?? null,
   );
   for (const rollout of open) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", reason), now);
+  countCancelled(db, what.set);
   return open.length;
 }
 

@@ -4,19 +4,23 @@
  */
 import { AlidadeError } from "../../errors.ts";
 import { newId } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
 import { Changes } from "../changes.ts";
-import { ControlState, NodeReport } from "../control-state.ts";
-import type { AttemptName, CancelOrder, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
+import { specOf } from "../from-rows.ts";
+import type { AttemptName, CancelOrder, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import { noteStep } from "./admit.ts";
 import { beat, claim, drainNode, expire, finish, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
+import { cutStragglers } from "./conclude.ts";
 import { Database } from "./database.ts";
+import { controlOf, fact } from "./facts.ts";
 import { keep, resultOf, results, wholeGroups } from "./results.ts";
+import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
-const layout = "2";
+const layout = "3";
 
 export type SqliteOptions = { now?: () => number };
 
@@ -64,6 +68,10 @@ export class SqliteLedger implements Ledger {
 
   async set(id: string) {
     return this.#read(() => stateOf(this.#db, id, this.#now()));
+  }
+
+  async specOf(id: string) {
+    return this.#read(() => specOf(setOf(this.#db, id)));
   }
 
   async sets() {
@@ -116,6 +124,12 @@ export class SqliteLedger implements Ledger {
     return this.#write(() => finish(this.#db, name, result, this.#now()));
   }
 
+  async cutStragglers() {
+    const cut = this.#db.transaction(() => cutStragglers(this.#db, this.#now()));
+    if (cut > 0) this.#changes.add();
+    return cut;
+  }
+
   async nodes() {
     return this.#read(() => nodes(this.#db, this.#now()));
   }
@@ -140,8 +154,8 @@ export class SqliteLedger implements Ledger {
     return this.#read(() => wholeGroups(this.#db, set, after, limit));
   }
 
-  async keep(consumer: string, set: string, cursor: string) {
-    this.#db.transaction(() => keep(this.#db, consumer, set, cursor));
+  async keep(consumer: string, set: string, place: KeptPlace) {
+    this.#write(() => keep(this.#db, consumer, set, place));
   }
 
   async control() {
@@ -154,8 +168,12 @@ export class SqliteLedger implements Ledger {
       const order = before.order + 1;
       const next = ControlState.parse({ ...change(before, order), order });
       this.#db.run("UPDATE facts SET value = ? WHERE name = 'control'", JSON.stringify(next));
+      noteStep(this.#db, stepInForce(next));
+      this.#db.run("UPDATE groups SET cut_at = cut_at + ? WHERE whole IS NULL AND cut_at IS NOT NULL", pausedMs(before, next, this.#now()));
       return next;
     });
+    // A later step may admit groups.
+    this.#changes.add();
     this.ordered.add();
     this.answered.add();
     return state;
@@ -190,14 +208,4 @@ export class SqliteLedger implements Ledger {
     this.answered.add();
     return result;
   }
-}
-
-function controlOf(db: Database): ControlState {
-  return ControlState.parse(readJson(fact(db, "control", "{}")));
-}
-
-/** The value under the name; `first` where there is none yet. */
-function fact(db: Database, name: string, first: string): string {
-  db.run("INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", name, first);
-  return String(db.get("SELECT value FROM facts WHERE name = ?", name)?.value);
 }

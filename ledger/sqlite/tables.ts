@@ -3,14 +3,19 @@ export const tables = `
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS sets (
   id TEXT PRIMARY KEY, key TEXT NOT NULL UNIQUE, spec TEXT NOT NULL, priority INTEGER NOT NULL, weight REAL NOT NULL,
-  pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL
+  pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
+  admitted INTEGER NOT NULL DEFAULT 0, since_step INTEGER, since_groups INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS groups (
   set_id TEXT NOT NULL REFERENCES sets, key TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, task_hash TEXT NOT NULL,
-  size INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0, whole INTEGER,
+  size INTEGER NOT NULL, places INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0,
+  standing INTEGER NOT NULL DEFAULT 0, whole INTEGER, is_admitted INTEGER NOT NULL DEFAULT 0, step INTEGER,
+  enough INTEGER, cut_after INTEGER, cut_ms INTEGER, cut_at INTEGER, is_stopped INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (set_id, key)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS whole_groups ON groups (set_id, whole) WHERE whole IS NOT NULL;
+CREATE INDEX IF NOT EXISTS begun_groups ON groups (set_id, step) WHERE whole IS NULL AND step IS NOT NULL;
+CREATE INDEX IF NOT EXISTS timed_groups ON groups (cut_at) WHERE whole IS NULL AND cut_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS rollouts (
   place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, set_id TEXT NOT NULL, group_key TEXT NOT NULL,
   sample_index INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'queued', attempt INTEGER NOT NULL DEFAULT 0,
@@ -18,6 +23,7 @@ CREATE TABLE IF NOT EXISTS rollouts (
   UNIQUE (set_id, group_key, sample_index)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
+CREATE INDEX IF NOT EXISTS held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';
 CREATE INDEX IF NOT EXISTS running_rollouts ON rollouts (set_id, node) WHERE state = 'running';
 CREATE TABLE IF NOT EXISTS results (
   seq INTEGER PRIMARY KEY, set_id TEXT NOT NULL, rollout_id TEXT NOT NULL UNIQUE REFERENCES rollouts (id), group_key TEXT NOT NULL,

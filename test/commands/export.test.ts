@@ -170,6 +170,8 @@ test("an option that means nothing to the format, or a wrong value, ends with 2 
     [["--format", "trl-grpo", "--group-size", "0"], /trl-grpo has a wrong option group_size/],
     [["--format", "trl-async", "--advantage", "ppo"], /Allowed choices are grpo, dr_grpo, rloo, leave_one_out/],
     [["--format", "chat", "--max-tokens", "5"], /chat has no rows to select: leave out --max-tokens/],
+    [["--format", "chat", "--oldest-step", "5"], /chat has no rows to select: leave out --oldest-step/],
+    [["--oldest-step", "1.5"], /--oldest-step is 1\.5: give a whole number/],
     [["--format", "verl", "--select", "tree"], /verl cannot say rows of the selection tree/],
     [["--temperature", "-1"], /--temperature is -1: give a number above 0/],
     [["--leave-out", "nothing"], /--leave-out knows no "nothing"; there are: main, title/],

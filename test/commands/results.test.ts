@@ -74,7 +74,12 @@ test("results are printed one a line with all that is known, from a cursor on, a
   assert.deepEqual([unnamed.code, /--set is not given: name one by --set; there are: first, second/.test(unnamed.stderr)], [2, true]);
   assert.match((await cli(["results", "-o", out, "--set", "third"])).stderr, /--set is third, which is no set: name one/);
   assert.match((await cli(["results", "-o", join(out, "none")])).stderr, /there is no .*service\.json: name the folder/);
-  assert.match((await cli(["status", "-o", out])).stdout, /^first +0 +0 +2 +1 +0 +3 +3/m);
+  const { set_id: ahead } = await ledger.putSet("ahead", SetSpec.parse({ max_version_lag: 1, groups_per_step: 2, samples: 3 }));
+  await service.call("POST", `/sets/${ahead}/groups`, serviceGroups("g"));
+  const status = (await cli(["status", "-o", out])).stdout;
+  assert.match(status, /^first +0 +0 +0 +2 +1 +0 +3 +3/m);
+  assert.match(status, /^ahead +3 +0/m);
+  assert.match(status, /^set ahead: 1 groups are held: the weights have no name with a step \(PUT \/control\/policy\)$/m);
 });
 
 test("--follow prints results as they come, each once, while the service is started again, and ends with the set", async (t) => {

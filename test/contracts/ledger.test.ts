@@ -12,6 +12,7 @@ import {
   mostLost,
   NodeAnswer,
   PostgresLedger,
+  partGroup,
   SetSpec,
   SqliteLedger,
 } from "../../ledger/index.ts";
@@ -273,8 +274,8 @@ for (const { name, needs, searches, place } of drivers) {
     await assert.rejects(ledger.results(other, cursor, 1), wrong);
     await assert.rejects(ledger.wholeGroups(set, cursor, 1), wrong);
     for (const text of ["", "7", "__proto__", `${cursor}0000000000000000`]) await assert.rejects(ledger.results(set, text, 1), wrong, text);
-    await ledger.keep("trainer", set, cursor);
-    await assert.rejects(ledger.keep("trainer", other, cursor), wrong);
+    await ledger.keep("trainer", set, { cursor, step: null });
+    await assert.rejects(ledger.keep("trainer", other, { cursor, step: null }), wrong);
     assert.deepEqual((await ledger.set(set)).consumers, { trainer: cursor });
   });
 
@@ -332,6 +333,132 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual(await ledger.reports(), []);
   });
 
+  const named = (ledger: Ledger, step: number | null, engines: string[] | null = null) =>
+    ledger.order((state, order) => ({
+      ...state,
+      policies: [...state.policies, { order, engines, engine_version: null, policy: { version: `v${step}`, step } }],
+    }));
+  const admitted = async (ledger: Ledger, lease: Lease) => (await ledger.claim(lease, 99)).map(({ group_key }) => group_key);
+
+  test(`${name}: a set with a bound begins as many groups as the trainer's step allows, and nothing before the weights have a step`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 1, max_version_lag: 1, groups_per_step: 2 });
+    await ledger.submit(
+      set,
+      ["a", "b", "c", "d", "e", "f", "g", "h"].map((key) => part(key)),
+    );
+    assert.deepEqual(await admitted(ledger, lease), []);
+    assert.deepEqual((await ledger.set(set)).admission, { policy_step: null, groups_begun: 0, groups_allowed: 0, groups_held: 8 });
+    await named(ledger, null);
+    assert.deepEqual(await admitted(ledger, lease), [], "a name without a step");
+    const seen = ledger.version;
+    await named(ledger, 7);
+    assert.ok((await ledger.changed(seen, t.signal)) > seen, "a new step wakes those that claim");
+    const first = await ledger.claim(lease, 99);
+    assert.deepEqual(
+      first.map(({ group_key }) => group_key),
+      ["a", "b", "c", "d"],
+    );
+    assert.deepEqual((await ledger.set(set)).rollouts, { held: 4, queued: 0, running: 4, completed: 0, failed: 0, cancelled: 0 });
+    await named(ledger, 40, ["judge"]);
+    assert.deepEqual(await admitted(ledger, lease), [], "an engine of its own says nothing of the policy");
+    for (const claim of first.slice(0, 3)) await ledger.finish(claim, attemptResult());
+    await named(ledger, 8);
+    assert.deepEqual(await admitted(ledger, lease), [], "d may be overtaken by no more groups than may be trained before it");
+    await ledger.finish(first[3] as Claim, attemptResult({ oldest_step: 7, newest_step: 8 }));
+    assert.deepEqual(await admitted(ledger, lease), ["e", "f"]);
+    const rows = await ledger.results(set, null, 9);
+    const ofD = rows.at(-1)?.row;
+    assert.deepEqual([ofD?.policy_step, ofD?.lag, ofD?.stale], [8, 1, false]);
+    assert.deepEqual([rows[0]?.row.lag, rows[0]?.row.stale], [null, null], "an unknown step has no lag");
+
+    const next = await at.open();
+    t.after(() => next[Symbol.asyncDispose]());
+    const lease2 = await next.join({ name: "n", slots: 9 });
+    assert.deepEqual(await admitted(next, lease2), ["e", "f"], "what a killed node had is begun again, and no more");
+    const wholes = await next.wholeGroups(set, null, 9);
+    const { cursor } = wholes.at(-1) as { cursor: string };
+    await next.keep("trainer", set, { cursor, step: null });
+    assert.deepEqual(await admitted(next, lease2), [], "a cursor alone says nothing of the training");
+    await next.keep("trainer", set, { cursor, step: 8 });
+    assert.deepEqual(await admitted(next, lease2), ["g", "h"], "four groups were taken before step 8, and four more may be begun");
+    assert.equal((await next.set(set)).admission?.groups_allowed, 8);
+  });
+
+  test(`${name}: a group that is cancelled before it is begun takes a place, and one that joins a begun group does not wait`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { max_version_lag: 0, groups_per_step: 1 });
+    await named(ledger, 0);
+    await ledger.submit(set, [part("a", { places: [0] }), part("b"), part("c")]);
+    assert.deepEqual(await admitted(ledger, lease), ["a"]);
+    await ledger.submit(set, [part("a")]);
+    assert.deepEqual(await admitted(ledger, lease), ["a"]);
+    assert.equal(await ledger.cancel({ set, group: "b" }, "no use"), 2);
+    assert.equal((await ledger.wholeGroups(set, null, 9)).length, 1);
+    await named(ledger, 1);
+    assert.deepEqual(await admitted(ledger, lease), [], "b was the group of a step");
+    await ledger.drain(set);
+    assert.equal(await ledger.isOver(set), false, "c waits for a later step");
+    await named(ledger, 2);
+    assert.deepEqual(await admitted(ledger, lease), ["c", "c"]);
+  });
+
+  test(`${name}: of an over-provisioned group the first results that stand are enough, and the others end as cancelled`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 2, over_provision: 2 });
+    assert.equal((await ledger.submit(set, [part("a"), part("b")])).rollouts, 8);
+    await assert.rejects(ledger.submit(set, [part("c", { places: [4] })]), { code: "request_invalid", param: "index" });
+    const claims = await ledger.claim(lease, 4);
+    assert.equal(claims[0]?.group_size, 2);
+    await ledger.finish(claims[1] as Claim, attemptResult({ mask_reason: "cut_by_the_clock_while_the_engine_was_slow" }));
+    await ledger.finish(claims[3] as Claim, attemptResult());
+    assert.deepEqual(await ledger.wholeGroups(set, null, 9), [], "one result stands");
+    await ledger.finish(claims[0] as Claim, attemptResult());
+    const [group, more] = await ledger.wholeGroups(set, null, 9);
+    assert.equal(more, undefined);
+    const { results, spare } = partGroup(group?.rows ?? [], group?.group_size ?? 0);
+    const said = ({ index, state }: { index: number; state: string }) => `${index} ${state}`;
+    assert.deepEqual(
+      [results.map(said), spare.map(said)],
+      [
+        ["0 completed", "3 completed"],
+        ["1 completed", "2 cancelled"],
+      ],
+    );
+    assert.match(spare[1]?.error?.message ?? "", /2 results of its group stand/);
+    assert.deepEqual(results[0]?.biases, ["over_provision"]);
+    assert.deepEqual((await ledger.beat(lease, [claims[2] as Claim])).stop, [claims[2]]);
+    assert.equal((await ledger.claim(lease, 9)).length, 4);
+  });
+
+  test(`${name}: a rollout that joins a group that has ended early ends as cancelled, and the group is given once`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 3, early_stop: 1 });
+    await ledger.submit(set, [part("a", { places: [0] })]);
+    for (const claim of await ledger.claim(lease, 1)) await ledger.finish(claim, attemptResult());
+    const [group] = await ledger.wholeGroups(set, null, 9);
+    assert.equal(group?.rows.length, 1);
+    await ledger.submit(set, [part("a")]);
+    assert.deepEqual(await rowsOf(ledger, set), ["a/0 #1 completed", "a/1 #0 cancelled", "a/2 #0 cancelled"]);
+    assert.deepEqual(await ledger.wholeGroups(set, group?.cursor ?? null, 9), []);
+  });
+
+  test(`${name}: the clock of a group runs from its share of results on, and not while a fence is shut`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 2, straggler_cut: { share: 0.5, seconds: 10 } });
+    await ledger.submit(set, [part("a")]);
+    const [one] = await ledger.claim(lease, 1);
+    await at.pass(20);
+    assert.equal(await ledger.cutStragglers(), 0, "nothing of it stands");
+    await ledger.finish(one as Claim, attemptResult());
+    assert.equal(await ledger.cutStragglers(), 0);
+    await at.pass(11);
+    await ledger.order((state, order) => ({ ...state, fences: [{ ...fence("f", order), since: Date.now() }] }));
+    assert.equal(await ledger.cutStragglers(), 0, "a fence is shut");
+    await ledger.order((state) => ({ ...state, fences: [] }));
+    assert.equal(await ledger.cutStragglers(), 1);
+    assert.deepEqual(await rowsOf(ledger, set), ["a/0 #1 completed", "a/1 #0 cancelled"]);
+    assert.deepEqual(
+      (await ledger.wholeGroups(set, null, 9))[0]?.rows.map(({ biases }) => biases),
+      [["straggler_cut"], ["straggler_cut"]],
+    );
+  });
+
   test(`${name}: whatever is submitted, cancelled, killed and read in whatever order, no row is lost or doubled`, {
     timeout: 120_000,
   }, async () => {
@@ -340,6 +467,93 @@ for (const { name, needs, searches, place } of drivers) {
       { numRuns: searches },
     );
   });
+}
+
+for (const { name, needs, searches, place } of drivers)
+  nodeTest(
+    `${name}: a trainer that keeps its rhythm trains nothing beyond the bound, and never waits for ever`,
+    { timeout: 120_000 },
+    async (t) => {
+      if (needs !== undefined && !(await need(t, needs))) return;
+      await fc.assert(
+        fc.asyncProperty(fc.record({ lag: fc.nat(3), perStep: fc.integer({ min: 1, max: 3 }), picks }), (trainer) =>
+          train(place(), trainer),
+        ),
+        { numRuns: searches * 2 },
+      );
+    },
+  );
+
+const picks = fc.array(
+  fc.record({ does: fc.constantFrom("claim", "finish", "finish", "release", "crash", "train", "keep", "cancel"), pick: fc.nat(9) }),
+  { maxLength: 50, size: "max" },
+);
+
+type Simulated = { lag: number; perStep: number; picks: { does: string; pick: number }[] };
+
+/** Groups of two that end in any order, on nodes that die, under a trainer that takes so many a step and names its weights after each. */
+async function train(at: Place, { lag, perStep, picks }: Simulated): Promise<void> {
+  const groups = 14;
+  let ledger = await at.open();
+  const opened = [ledger];
+  let lease = await ledger.join({ name: "n", slots: 9 });
+  const { set_id: set } = await ledger.putSet("s", spec({ max_version_lag: lag, groups_per_step: perStep }));
+  await ledger.submit(
+    set,
+    Array.from({ length: groups }, (_, key) => part(`g${key}`)),
+  );
+  let [step, taken, cursor] = [5, 0, null as string | null];
+  const name = () =>
+    ledger.order((state, order) => ({
+      ...state,
+      policies: [{ order, engines: null, engine_version: null, policy: { version: `v${step}`, step } }],
+    }));
+  await name();
+  /** What runs, with the step of its first call. */
+  let running: { claim: Claim; step: number }[] = [];
+  const does: Record<string, (pick: number) => Promise<unknown>> = {
+    claim: async (pick) => {
+      for (const claim of await ledger.claim(lease, 1 + pick)) running.push({ claim, step });
+    },
+    finish: async (pick) => {
+      const [one] = running.splice(pick % Math.max(1, running.length), 1);
+      if (one) await ledger.finish(one.claim, attemptResult({ oldest_step: one.step, newest_step: step }));
+    },
+    release: async (pick) => {
+      const [one] = running.splice(pick % Math.max(1, running.length), 1);
+      if (one) await ledger.release(one.claim, true);
+    },
+    crash: async () => {
+      ledger = await at.open();
+      opened.push(ledger);
+      running = [];
+      lease = await ledger.join({ name: "n", slots: 9 });
+    },
+    // One that was not begun is whole at once, before its turn.
+    cancel: async (pick) => {
+      const group = running[pick]?.claim.group_key;
+      if (group !== undefined) await ledger.cancel({ set, group }, "no use");
+    },
+    keep: async () => cursor !== null && ledger.keep("trainer", set, { cursor, step }),
+    train: async () => {
+      const batch = await ledger.wholeGroups(set, cursor, Math.min(perStep, groups - taken));
+      if (batch.length < perStep && taken + batch.length < groups) return;
+      for (const { rows } of batch)
+        for (const { oldest_step, stale } of rows)
+          assert.ok(oldest_step === null || (step - oldest_step <= lag && stale !== true), `trained at ${step}, sampled at ${oldest_step}`);
+      [step, taken, cursor] = [step + 1, taken + batch.length, batch.at(-1)?.cursor ?? cursor];
+      await name();
+    },
+  };
+  for (const { does: what, pick } of picks) await does[what]?.(pick);
+  // The newest ends first, so each older one is overtaken by all that may overtake it.
+  for (let rounds = 0; taken < groups; rounds++) {
+    assert.ok(rounds < 200, `the trainer waits at step ${step} with ${taken} groups taken`);
+    await does.claim?.(9);
+    for (let left = rounds % 3; running.length > 0 && left >= 0; left--) await does.finish?.(running.length - 1);
+    await does.train?.(0);
+  }
+  for (const one of opened) await one[Symbol.asyncDispose]();
 }
 
 const kinds = [

@@ -116,7 +116,14 @@ test("results come by cursor, with the rows of a format, and a request that wait
   const one = call("GET", `${late}?wait=30&payload=rows`);
   assert.deepEqual((await call("DELETE", `/sets/${set}/groups/h?reason=stale`)).body, { cancelled: 2 });
   assert.deepEqual((await one).body.result.error, { code: "cancelled", message: "stale" });
-  assert.deepEqual((await call("GET", `/sets/${set}`)).body.rollouts, { queued: 0, running: 0, completed: 2, failed: 0, cancelled: 2 });
+  assert.deepEqual((await call("GET", `/sets/${set}`)).body.rollouts, {
+    queued: 0,
+    running: 0,
+    completed: 2,
+    failed: 0,
+    cancelled: 2,
+    held: 0,
+  });
 });
 
 test("the OpenAPI document has every route with its fields", async (t) => {

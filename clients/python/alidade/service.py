@@ -40,7 +40,8 @@ class Service:
 
     def set(self, key, **spec):
         """The set of that key, made where it is not there yet. `spec`: harness, samples, retries, purpose, sampling, budgets,
-        priority, weight, labels. The same key with another spec is refused (409)."""
+        priority, weight, labels; max_version_lag with groups_per_step, on_stale, group_versions; over_provision, early_stop,
+        straggler_cut. The same key with another spec is refused (409)."""
         return RolloutSet(self, self.request("PUT", "/sets/" + _quoted(key), spec))
 
     def health(self):
@@ -123,7 +124,8 @@ class Service:
 
 class Group:
     """A line of results: `results` (a dict for each rollout, by place), `rows` in the export format, `report` (what of it is in
-    no row, and why), `trajectories`, and the `cursor` behind it. What was not asked for is None."""
+    no row, and why), `trajectories`, and the `cursor` behind it. What was not asked for is None. `spare`: results beside those
+    that an over-provisioned group is made of. `mixed_policies`: several policies sampled it; None for a single rollout."""
 
     def __init__(self, line):
         self.cursor = line["cursor"]
@@ -131,6 +133,7 @@ class Group:
         self.key = self.results[0]["group_key"] if self.results else line.get("group_key")
         self.rows, self.report = line.get("rows"), line.get("report")
         self.trajectories = line.get("trajectories")
+        self.spare, self.mixed_policies = line.get("spare", []), line.get("mixed_policies")
 
     @property
     def rewards(self):
@@ -141,6 +144,22 @@ class Group:
     def policies(self):
         """Versions of the weights that the group was sampled with."""
         return sorted({policy["version"] for result in self.results for policy in result["policies"]})
+
+    @property
+    def lag(self):
+        """Policy steps that the oldest rollout is behind; None where that of one is unknown."""
+        lags = [result["lag"] for result in self.results]
+        return None if not lags or None in lags else max(lags)
+
+    @property
+    def stale(self):
+        """A rollout of it is beyond max_version_lag."""
+        return any(result["stale"] for result in self.results)
+
+    @property
+    def biases(self):
+        """Group tools of the set that leave slow rollouts out."""
+        return self.results[0]["biases"] if self.results else []
 
 
 class RolloutSet:
@@ -177,10 +196,11 @@ class RolloutSet:
             if line["result"] is not None:
                 return line
 
-    def groups(self, after=None, whole=True, payload="rows", format="flat", limit=10):
+    def groups(self, after=None, whole=True, payload="rows", format="flat", limit=10, step=None):
         """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
-        when the set was drained and all of it was given; before that it waits."""
-        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit}
+        when the set was drained and all of it was given; before that it waits. `step`: the trainer's policy step, against which
+        lag and staleness are held (default: the one in force when the rollouts ended)."""
+        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step}
         while True:
             # Asked before the results: what is over then is in them.
             is_over = self.state()["is_over"]
@@ -192,9 +212,10 @@ class RolloutSet:
             if is_over and given == 0:
                 return
 
-    def keep(self, cursor, consumer="trainer"):
-        """Says what this consumer has safe in its checkpoint."""
-        self.service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor})
+    def keep(self, cursor, consumer="trainer", step=None):
+        """Says what this consumer has safe in its checkpoint. `step`: the policy step to which training on it has come;
+        max_version_lag counts from there."""
+        self.service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor, "step": step})
 
     def state(self):
         """Counts, ages and failures."""

@@ -96,7 +96,7 @@ class Rollouts:
     def _take(self, keys):
         """The groups of these keys. Groups before them are of batches that the checkpoint has already."""
         missing, found = set(keys), {}
-        for group in self._run.groups(after=self._cursor, format="trl-grpo"):
+        for group in self._run.groups(after=self._cursor, format="trl-grpo", step=self._step):
             self._cursor = group.cursor
             if group.key in missing:
                 missing.remove(group.key)

@@ -64,13 +64,14 @@ def main():
     asked.add_argument("--task", action="append", required=True, help="a name that the service knows; one group of each a step")
     asked.add_argument("--set", default="grpo-torch")
     asked.add_argument("--samples", type=int, default=8)
+    asked.add_argument("--max-version-lag", type=int, default=0, help="steps that rollouts may be sampled ahead of their training")
     asked.add_argument("--steps", type=int, default=10)
     asked.add_argument("--epochs", type=int, default=3)
     asked.add_argument("--rate", type=float, default=1e-6)
     asked.add_argument("--checkpoint", default="checkpoint.pt")
     args = asked.parse_args()
     service = Service(folder=args.service)
-    run = service.set(args.set, samples=args.samples)
+    run = service.set(args.set, samples=args.samples, max_version_lag=args.max_version_lag, groups_per_step=len(args.task))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForCausalLM.from_pretrained(args.policy, dtype=torch.float32).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.rate, weight_decay=0.0)
@@ -84,8 +85,9 @@ def main():
         with service.weights(version=f"step-{step}", step=step):    # no call is sampled in here
             model.save_pretrained(args.policy)
             reload_weights(args.engine, f"step-{step}")
-        run.submit((f"{step}/{task}", task) for task in args.task)  # not again what an earlier life has submitted
-        groups = list(itertools.islice(run.groups(after=cursor), len(args.task)))
+        ahead = range(step, min(step + args.max_version_lag + 1, args.steps))
+        run.submit((f"{at}/{task}", task) for at in ahead for task in args.task)    # not again what an earlier life has submitted
+        groups = list(itertools.islice(run.groups(after=cursor, step=step), len(args.task)))
         worst, trained = train(model, optimizer, groups, args.epochs)
         rewards = [reward for group in groups for reward in group.rewards if reward is not None]
         mean, policies = sum(rewards) / max(1, len(rewards)), sorted({name for group in groups for name in group.policies})
@@ -94,6 +96,7 @@ def main():
         saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "cursor": cursor}
         torch.save(saved, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)
+        run.keep(cursor, step=step)
 
 
 if __name__ == "__main__":

@@ -145,6 +145,7 @@ export class PostgresPlace {
   /** As if this time had passed for all leases, under the eyes of a service. */
   async passLeases(seconds: number): Promise<void> {
     await this.ask("UPDATE nodes SET until = until - $1", [seconds * 1000]);
+    await this.ask("UPDATE groups SET cut_at = cut_at - $1", [seconds * 1000]);
     await this.ask("UPDATE watch SET looked = (extract(epoch FROM clock_timestamp()) * 1000)::bigint");
   }
 }

@@ -11,6 +11,8 @@ export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult 
     error: null,
     session_id: "ses1",
     policies: [],
+    oldest_step: null,
+    newest_step: null,
     turns: 1,
     sampled_tokens: 3,
     trainable_tokens: 3,

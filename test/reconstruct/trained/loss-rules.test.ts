@@ -102,3 +102,24 @@ test("a rule that is none is refused with the words that there are", () => {
   for (const word of ["budget_spent", "budget_spent=skip", "=mask", "budget_spent=penalise", "budget_spent=penalise:-1", "a=b=c"])
     assert.throws(() => parseCutOffRules([word]), /write CAUSE=train, CAUSE=mask, CAUSE=baseline, CAUSE=zero or CAUSE=penalise:NUMBER/);
 });
+
+test("tokens of a policy older than the trainer's bound, or of an unknown step, are masked, and imitation knows no bound", () => {
+  const log = new LogBuilder();
+  const first = log.call({
+    messages: [user("u")],
+    says: assistant("one two"),
+    policy_end: { version: "v2", step: 2 },
+    tokens_before_hold: 1,
+  });
+  const seen = [user("u"), assistant("one two"), user("v")];
+  log.call({ messages: seen, says: assistant("three"), parent: first, policy: { version: "v2", step: 2 } });
+  log.call({ messages: [user("w")], says: assistant("four"), policy: { version: "v3", step: null } });
+  const trajectory = reconstruct(log.entries, { status: "graded", reward: 1 });
+  const excluded = (options: Partial<SelectOptions>): Record<string, number> => selectRows(trajectory, options).tokens.excluded;
+  const unattributed_policy = 2;
+  assert.deepEqual(excluded({}), { unattributed_policy });
+  assert.deepEqual(excluded({ oldestStep: 1 }), { unattributed_policy, no_policy_step: 2 });
+  assert.deepEqual(excluded({ oldestStep: 2 }), { unattributed_policy, stale_policy: 1, no_policy_step: 2 });
+  assert.deepEqual(excluded({ oldestStep: 3 }), { unattributed_policy, stale_policy: 3, no_policy_step: 2 });
+  assert.deepEqual(excluded({ oldestStep: 3, objective: "sft" }), {});
+});

@@ -1,0 +1,96 @@
+/** Groups of sets with a bound on staleness, as they may be begun. Each function runs inside a transaction. */
+import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
+import type { DatabaseRow } from "../database-row.ts";
+import { specOf } from "../from-rows.ts";
+import type { Claim, SetState } from "../ledger.ts";
+import { stepOf } from "./facts.ts";
+import { joinTheLine } from "./join-the-line.ts";
+import type { Transaction } from "./postgres-database.ts";
+import { setOf } from "./set-row.ts";
+import { lock, now } from "./tables.ts";
+
+/** Queues the rollouts of each group that may be begun by now. One claim at a time comes here. Returns how many sets waited. */
+export async function admit(db: Transaction): Promise<number> {
+  const waiting = await db.all(
+    "SELECT id FROM sets WHERE EXISTS (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'held') ORDER BY id",
+  );
+  for (const { id } of waiting) await admitOf(db, String(id));
+  return waiting.length;
+}
+
+async function admitOf(db: Transaction, id: string): Promise<void> {
+  const set = await setOf(db, id);
+  const pace = await paceOf(db, set, await stepOf(db));
+  const free = (groupsAllowed(specOf(set), pace) ?? 0) - Number(set.admitted);
+  if (free <= 0) return;
+  // What is submitted meanwhile would be held in a group that was begun.
+  await lock(db, id);
+  const groups = await db.all(
+    `UPDATE groups SET is_admitted = true WHERE set_id = $1 AND key IN (
+       SELECT key FROM groups WHERE set_id = $1 AND NOT is_admitted
+       AND EXISTS (SELECT FROM rollouts WHERE state = 'held' AND rollouts.set_id = $1 AND group_key = groups.key) ORDER BY number LIMIT $2
+     ) RETURNING key`,
+    id,
+    free,
+  );
+  await joinTheLine(db, id);
+  const keys = groups.map(({ key }) => String(key));
+  await db.run(
+    `UPDATE rollouts SET state = 'queued', since = ${now} WHERE set_id = $1 AND state = 'held' AND group_key = ANY ($2)`,
+    id,
+    keys,
+  );
+  const { step, groups: taken } = pace.since;
+  await db.run("UPDATE sets SET admitted = admitted + $2, since_step = $3, since_groups = $4 WHERE id = $1", id, keys.length, step, taken);
+}
+
+/** A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
+export async function countCancelled(db: Transaction, id: string): Promise<void> {
+  const ended = await db.run("UPDATE groups SET is_admitted = true WHERE set_id = $1 AND NOT is_admitted AND whole_xid IS NOT NULL", id);
+  if (ended === 0) return;
+  const step = await stepOf(db);
+  await db.run("UPDATE sets SET admitted = admitted + $2, since_step = coalesce(since_step, $3) WHERE id = $1", id, ended, step);
+}
+
+async function paceOf(db: Transaction, set: DatabaseRow, step: number | null): Promise<TrainerPace> {
+  const { max_version_lag } = specOf(set);
+  const found = await db.get(
+    `SELECT EXISTS (SELECT FROM groups WHERE set_id = $1 AND whole_xid IS NOT NULL) AS is_any_whole,
+       (SELECT min(step) FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND step >= $2) AS oldest`,
+    String(set.id),
+    (step ?? 0) - (max_version_lag ?? 0),
+  );
+  const said = { step: set.since_step === null ? null : Number(set.since_step), groups: Number(set.since_groups) };
+  const since = paceBegins(step ?? 0, said, found?.is_any_whole === true);
+  return { step, since, oldest: found?.oldest == null ? null : Number(found.oldest) };
+}
+
+/** null: the set has no bound. */
+export async function admissionOf(db: Transaction, set: DatabaseRow): Promise<SetState["admission"]> {
+  if (specOf(set).max_version_lag === null) return null;
+  const step = await stepOf(db);
+  const allowed = groupsAllowed(specOf(set), await paceOf(db, set, step)) ?? 0;
+  const held = await db.get("SELECT count(DISTINCT group_key) AS n FROM rollouts WHERE set_id = $1 AND state = 'held'", String(set.id));
+  return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
+}
+
+/** The first claim of a group says at which step it was begun, and starts the clock of a cut that waits for no result. */
+export async function noteBegun(db: Transaction, claims: readonly Claim[]): Promise<void> {
+  const [first] = claims;
+  if (first === undefined || (first.spec.max_version_lag === null && first.spec.straggler_cut === null)) return;
+  const keys = [...new Set(claims.map(({ group_key }) => group_key))].toSorted();
+  await db.run("SELECT FROM groups WHERE set_id = $1 AND key = ANY ($2) ORDER BY key FOR UPDATE", first.set_id, keys);
+  await db.run(
+    `UPDATE groups SET step = coalesce(step, $3), cut_at = coalesce(cut_at, CASE WHEN cut_after = 0 THEN ${now} + cut_ms END)
+     WHERE set_id = $1 AND key = ANY ($2)`,
+    first.set_id,
+    keys,
+    first.spec.max_version_lag === null ? null : await stepOf(db),
+  );
+}
+
+/** A set of which the trainer has said nothing counts from the lowest step since its first group. */
+export async function noteStep(db: Transaction, step: number | null): Promise<void> {
+  if (step !== null)
+    await db.run("UPDATE sets SET since_step = least(coalesce(since_step, $1), $1) WHERE admitted > 0 AND since_groups = 0", step);
+}

@@ -1,0 +1,89 @@
+/** Groups of sets with a bound on staleness, as they may be begun. Each function runs inside a transaction. */
+import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
+import { specOf } from "../from-rows.ts";
+import type { SetState } from "../ledger.ts";
+import type { SetSpec } from "../records.ts";
+import type { Database, TableRow } from "./database.ts";
+import { stepOf } from "./facts.ts";
+import { joinTheLine } from "./join-the-line.ts";
+
+/** Queues the rollouts of each group that may be begun by now. */
+export function admit(db: Database, now: number): void {
+  const waiting = db.all("SELECT * FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'held')");
+  for (const set of waiting) admitOf(db, set, now);
+}
+
+function admitOf(db: Database, set: TableRow, now: number): void {
+  const id = String(set.id);
+  const pace = paceOf(db, set, stepOf(db));
+  const free = (groupsAllowed(specOf(set), pace) ?? 0) - Number(set.admitted);
+  if (free <= 0) return;
+  const groups = db.all(
+    `SELECT key FROM groups WHERE set_id = ? AND is_admitted = 0
+     AND EXISTS (SELECT 1 FROM rollouts WHERE state = 'held' AND rollouts.set_id = groups.set_id AND group_key = key) ORDER BY number LIMIT ?`,
+    id,
+    free,
+  );
+  joinTheLine(db, id);
+  for (const { key } of groups) {
+    db.run("UPDATE groups SET is_admitted = 1 WHERE set_id = ? AND key = ?", id, String(key));
+    db.run("UPDATE rollouts SET state = 'queued', since = ? WHERE set_id = ? AND group_key = ? AND state = 'held'", now, id, String(key));
+  }
+  const { step, groups: taken } = pace.since;
+  db.run("UPDATE sets SET admitted = admitted + ?, since_step = ?, since_groups = ? WHERE id = ?", groups.length, step, taken, id);
+}
+
+/** A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
+export function countCancelled(db: Database, id: string): void {
+  const ended = db.run("UPDATE groups SET is_admitted = 1 WHERE set_id = ? AND is_admitted = 0 AND whole IS NOT NULL", id);
+  db.run(
+    "UPDATE sets SET admitted = admitted + ?, since_step = coalesce(since_step, ?) WHERE id = ?",
+    ended,
+    ended > 0 ? stepOf(db) : null,
+    id,
+  );
+}
+
+function paceOf(db: Database, set: TableRow, step: number | null): TrainerPace {
+  const id = String(set.id);
+  const { max_version_lag } = specOf(set);
+  const isAnyWhole = db.get("SELECT 1 FROM groups WHERE set_id = ? AND whole IS NOT NULL LIMIT 1", id) !== undefined;
+  const said = { step: set.since_step === null ? null : Number(set.since_step), groups: Number(set.since_groups) };
+  const oldest = db.get(
+    "SELECT min(step) AS step FROM groups WHERE set_id = ? AND whole IS NULL AND step >= ?",
+    id,
+    (step ?? 0) - (max_version_lag ?? 0),
+  )?.step;
+  return { step, since: paceBegins(step ?? 0, said, isAnyWhole), oldest: oldest == null ? null : Number(oldest) };
+}
+
+/** null: the set has no bound. */
+export function admissionOf(db: Database, set: TableRow): SetState["admission"] {
+  const step = stepOf(db);
+  const allowed = groupsAllowed(specOf(set), paceOf(db, set, step));
+  if (allowed === null) return null;
+  const held = db.get("SELECT count(DISTINCT group_key) AS n FROM rollouts WHERE set_id = ? AND state = 'held'", String(set.id));
+  return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
+}
+
+/** The first claim of a group says at which step it was begun, and starts the clock of a cut that waits for no result. */
+export function noteBegun(
+  db: Database,
+  { set_id, group_key, spec }: { set_id: string; group_key: string; spec: SetSpec },
+  now: number,
+): void {
+  if (spec.max_version_lag !== null)
+    db.run("UPDATE groups SET step = ? WHERE set_id = ? AND key = ? AND step IS NULL", stepOf(db), set_id, group_key);
+  if (spec.straggler_cut !== null)
+    db.run(
+      "UPDATE groups SET cut_at = ? + cut_ms WHERE set_id = ? AND key = ? AND cut_at IS NULL AND cut_after = 0",
+      now,
+      set_id,
+      group_key,
+    );
+}
+
+/** A set of which the trainer has said nothing counts from the lowest step since its first group. */
+export function noteStep(db: Database, step: number | null): void {
+  if (step !== null) db.run("UPDATE sets SET since_step = min(coalesce(since_step, ?1), ?1) WHERE admitted > 0 AND since_groups = 0", step);
+}
