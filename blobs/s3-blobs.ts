@@ -16,15 +16,13 @@ const requestMs = 60_000;
 const tries = 5;
 const firstPauseMs = 250;
 
-type Variables = Record<string, string | undefined>;
-
 export class S3Blobs implements Blobs {
   readonly place: string;
   readonly #base: string;
   readonly #client: AwsClient;
 
   /** `url`: `s3://bucket/prefix`. Throws `config_invalid` for another one, and where a variable is missing. */
-  constructor(url: string, env: Variables) {
+  constructor(url: string, env: Record<string, string | undefined>) {
     const [, bucket, prefix = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([\w./-]*))?$/.exec(url) ?? [];
     if (bucket === undefined || prefix.split("/").includes("..")) throw invalid(`${url} is no s3://bucket/prefix`);
     const region = env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1";
@@ -86,7 +84,7 @@ export class S3Blobs implements Blobs {
 }
 
 /** Another server than Amazon's has the bucket in the path; Amazon's has it in the name, which takes no dots of its own under TLS. */
-function serverOf(bucket: string, region: string, env: Variables): string {
+function serverOf(bucket: string, region: string, env: Record<string, string | undefined>): string {
   const endpoint = env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL;
   if (endpoint) {
     if (!/^https?:$/.test(URL.parse(endpoint)?.protocol ?? "")) throw invalid(`AWS_ENDPOINT_URL_S3 is ${endpoint}: give an http(s) URL`);
@@ -95,7 +93,7 @@ function serverOf(bucket: string, region: string, env: Variables): string {
   return bucket.includes(".") ? `https://s3.${region}.amazonaws.com/${bucket}` : `https://${bucket}.s3.${region}.amazonaws.com`;
 }
 
-function needed(env: Variables, name: string, url: string): string {
+function needed(env: Record<string, string | undefined>, name: string, url: string): string {
   const value = env[name];
   if (value) return value;
   throw invalid(`${url} needs ${name}, which is not set: put the key of its owner into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
