@@ -21,6 +21,7 @@ import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
 import { postgresMissing } from "./fakes/machine/postgres.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
+import { slurmMissing } from "./fakes/machine/slurm.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
@@ -47,6 +48,11 @@ const kinds = {
     add: "run the tests as root on Linux, with: sudo apt-get install -y docker.io iproute2 openssl",
   },
   postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
+  /** Which need not run. */
+  slurm: {
+    missing: slurmMissing,
+    add: "run the tests as root on Linux, with: sudo apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge",
+  },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },

@@ -1,14 +1,14 @@
 /** A service over Postgres and nodes in processes of their own: what is killed with -9 in the middle loses and doubles nothing. */
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { cli, jsonOf, type RunningCli, startCli } from "../fakes/processes/cli.ts";
-import { runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { clusterAt, reader, submit } from "../fakes/processes/cluster-at.ts";
+import { solve } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("nodes-e2e");
@@ -16,68 +16,14 @@ const cluster = postgresFor();
 /** Starts of the command line and a dozen rollouts, on a machine with other work. */
 const timeout = 300_000;
 
-type Line = {
-  cursor: string;
-  result: { rollout_id: string; state: string; reward: number; attempt: number; policies: unknown[] };
-  trajectories: unknown[];
-};
-
-/** A cluster, an engine and a service; `node` starts one in a folder of its own. */
-async function clusterAt(t: TestContext, name: string, reply: (request: WireRequest) => ScriptedReply = solve) {
-  const place = join(scratch, name);
-  await mkdir(place);
-  await writeTask(place, "fix-slug");
-  const engine = await ScriptedEngine.start(reply);
-  t.after(() => engine[Symbol.asyncDispose]());
-  const postgres = await cluster();
-  await writeFile(join(place, "run.yaml"), runFile({ engine: engine.url, tasks: [join(place, "fix-slug")] }));
-  const start = async (args: string[]): Promise<RunningCli> => {
-    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place });
-    t.after(() => running[Symbol.asyncDispose]());
-    await running.until(() => running.stdout.includes("\n"));
-    return running;
-  };
-  const ledger = postgres.url(name);
-  const service = await start(["service", "-p", "0", "--ledger", ledger, "--trajectories", "shared"]);
-  const node = (folder: string) => start(["node", "--join", ledger, "--trajectories", "shared", "-o", folder, "--concurrency", "2"]);
-  const { url, token } = JSON.parse(await readFile(join(place, "runs/service/service.json"), "utf8")) as { url: string; token: string };
-  const ask = async (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> => {
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    const response = await fetch(url + path, {
-      method,
-      headers: { authorization: `Bearer ${token}` },
-      ...(body !== undefined && { body: text }),
-    });
-    return { status: response.status, text: await response.text() };
-  };
-  return { place, engine, postgres, ledger, service, node, ask };
-}
-
-/** A set with so many groups of two. */
-async function submit({ ask }: Awaited<ReturnType<typeof clusterAt>>, groups: number): Promise<string> {
-  const { set_id } = JSON.parse((await ask("PUT", "/sets/s", { samples: 2 })).text) as { set_id: string };
-  const lines = Array.from({ length: groups }, (_, at) => JSON.stringify({ group_key: `g${at}`, task: "fix-slug" }));
-  assert.equal((await ask("POST", `/sets/${set_id}/groups`, lines.join("\n"))).status, 200);
-  return set_id;
-}
-
-/** What a trainer does: a page behind its cursor, again where the service has no ledger for the moment. */
-function reader({ ask }: Awaited<ReturnType<typeof clusterAt>>, set: string) {
-  const lines: Line[] = [];
-  const read = async (): Promise<number> => {
-    const after = lines.at(-1)?.cursor;
-    const { status, text } = await ask("GET", `/sets/${set}/results?payload=trajectory&limit=3${after ? `&after=${after}` : ""}`);
-    if (status === 200) lines.push(...text.split("\n").flatMap((line) => (line ? [JSON.parse(line) as Line] : [])));
-    return lines.length;
-  };
-  return { lines, read };
-}
+const clusterOf = async (t: TestContext, name: string, reply?: (request: WireRequest) => ScriptedReply) =>
+  clusterAt(t, join(scratch, name), await cluster(), reply);
 
 test("a node and Postgres are killed with -9 in the middle, and each rollout has one result with its trajectory", {
   timeout,
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
-  const at = await clusterAt(t, "killed");
+  const at = await clusterOf(t, "killed");
   const set = await submit(at, 6);
   const { lines, read } = reader(at, set);
   let [first, second] = await Promise.all([at.node("one"), at.node("two")]);
@@ -112,7 +58,7 @@ test("a node without the service's folder is refused, and one that is told to en
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const gate = Promise.withResolvers<void>();
-  const at = await clusterAt(t, "drained", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
+  const at = await clusterOf(t, "drained", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
   for (const [folder, reason] of [
     [join(at.place, "elsewhere"), /elsewhere: it is not the place of a service/],
     ["gs://bucket", /gs:\/\/bucket: give s3:\/\/bucket\/prefix, or a folder/],
@@ -141,7 +87,7 @@ test("a fence holds both nodes, also one that is killed and begins again behind 
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const gate = Promise.withResolvers<void>();
-  const at = await clusterAt(t, "fenced", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
+  const at = await clusterOf(t, "fenced", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
   const told = async (method: string, path: string, body: unknown) => {
     const { status, text } = await at.ask(method, path, body);
     assert.equal(status, 200, text);

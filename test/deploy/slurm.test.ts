@@ -1,0 +1,76 @@
+/** deploy/slurm/alidade.sbatch in a real Slurm of two machines, over a real Postgres and a real service. */
+import assert from "node:assert/strict";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { postgresFor } from "../fakes/machine/postgres.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { Slurm } from "../fakes/machine/slurm.ts";
+import { root } from "../fakes/processes/cli.ts";
+import { clusterAt, reader, submit } from "../fakes/processes/cluster-at.ts";
+import { solve } from "../fakes/rollouts/small-task.ts";
+import { need } from "../needs.ts";
+
+const scratch = scratchFolder("slurm");
+const postgres = postgresFor();
+const script = join(root, "deploy/slurm/alidade.sbatch");
+/** Six starts of the command line and a dozen rollouts, on a machine with other work. */
+const timeout = 300_000;
+
+test("a job's nodes join, are drained and come back when it is queued again, start anew after kill -9, and end by TERM", {
+  timeout,
+}, async (t) => {
+  if (!((await need(t, "slurm")) && (await need(t, "postgres")))) return;
+  const gate = Promise.withResolvers<void>();
+  const at = await clusterAt(t, join(scratch, "cluster"), await postgres(), (request) => ({
+    ...solve(request),
+    ...(request.tools && { before: gate.promise }),
+  }));
+  const folder = join(scratch, "slurm");
+  await mkdir(folder);
+  await writeFile(join(folder, "alidade"), `#!/bin/sh\nexec ${process.execPath} ${join(root, "cli.ts")} "$@"\n`);
+  await chmod(join(folder, "alidade"), 0o755);
+  const slurm = await Slurm.start(folder, ["n1", "n2"]);
+  t.after(() => slurm[Symbol.asyncDispose]());
+  const out = join(folder, "out");
+  const environment = `PATH=${folder}:${process.env.PATH},ALIDADE_OUT=${out}`;
+  const node = ["--join", at.ledger, "--trajectories", join(at.place, "shared"), "-c", join(at.place, "run.yaml"), "--concurrency", "1"];
+  const how = ["--parsable", "--nodes=2", `--export=ALL,${environment}`, `--output=${join(folder, "job.log")}`];
+  const job = await slurm.run("sbatch", ...how, script, ...node);
+
+  const nodes = async (): Promise<{ name: string; is_draining: boolean }[]> => JSON.parse((await at.ask("GET", "/nodes")).text).nodes;
+  const names = async () => (await nodes()).map(({ name }) => name).sort();
+  const areThere = (...wanted: string[]) => at.service.until(async () => isSame(await names(), wanted));
+  await areThere("n1", "n2");
+  const set = await submit(at, 6);
+  const { lines, read } = reader(at, set);
+  const calls = () => at.engine.requests.filter(({ tools }) => tools).length;
+  await at.service.until(() => calls() === 2);
+  await slurm.run("scancel", "--batch", "--signal=USR1", job);
+  await at.service.until(async () => (await nodes()).every(({ is_draining }) => is_draining));
+  assert.equal(await slurm.stateOf(job), "RUNNING", "what its nodes have begun ends first");
+  gate.resolve();
+  await areThere();
+  const drained = await read();
+  assert.ok(drained >= 2 && drained < 12, `${drained} of 12`);
+  assert.ok(lines.every(({ result }) => result.attempt === 1 && result.state === "completed"));
+
+  await at.service.until(async () => (await slurm.stateOf(job)) === "PENDING");
+  // Slurm itself lets a job that is queued again wait for two minutes.
+  await slurm.run("scontrol", "update", `JobId=${job}`, "StartTime=now");
+  await areThere("n1", "n2");
+  process.kill(Number(await readFile(join(out, "n1/pid"), "utf8")), "SIGKILL");
+  const logged = () => readFile(join(folder, "job.log"), "utf8");
+  await at.service.until(async () => /node on n1 ended with 137; it is started again/.test(await logged()));
+  await at.service.until(async () => (await read()) === 12);
+  assert.ok(lines.every(({ result }) => result.state === "completed" && result.reward === 1));
+  await at.service.until(async () => (await logged()).split("alidade: node n1 works").length === 4);
+
+  await slurm.run("scancel", "--batch", "--signal=TERM", job);
+  await at.service.until(async () => (await slurm.stateOf(job)) === "COMPLETED");
+  assert.deepEqual(await names(), []);
+  const restarts = /Restarts=(\d+)/.exec(await slurm.run("scontrol", "show", "job", job))?.[1];
+  assert.equal(restarts, "1");
+});
+
+const isSame = (names: string[], wanted: string[]): boolean => names.join() === wanted.join();
