@@ -38,8 +38,11 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
   const how = ["--parsable", "--nodes=2", `--export=ALL,${environment}`, `--output=${join(folder, "job.log")}`];
   const job = await slurm.run("sbatch", ...how, script, ...node);
 
-  const nodes = async (): Promise<{ name: string; is_draining: boolean }[]> => JSON.parse((await at.ask("GET", "/nodes")).text).nodes;
-  const names = async () => (await nodes()).map(({ name }) => name).sort();
+  const logged = () => readFile(join(folder, "job.log"), "utf8");
+  const names = async () => {
+    const { nodes } = JSON.parse((await at.ask("GET", "/nodes")).text) as { nodes: { name: string }[] };
+    return nodes.map(({ name }) => name).sort();
+  };
   const areThere = (...wanted: string[]) => at.service.until(async () => isSame(await names(), wanted));
   await areThere("n1", "n2");
   const set = await submit(at, 6);
@@ -47,7 +50,7 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
   const calls = () => at.engine.requests.filter(({ tools }) => tools).length;
   await at.service.until(() => calls() === 2);
   await slurm.run("scancel", "--batch", "--signal=USR1", job);
-  await at.service.until(async () => (await nodes()).every(({ is_draining }) => is_draining));
+  await at.service.until(async () => (await logged()).split("alidade: stopping").length === 3);
   assert.equal(await slurm.stateOf(job), "RUNNING", "what its nodes have begun ends first");
   gate.resolve();
   await areThere();
@@ -60,7 +63,6 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
   await slurm.run("scontrol", "update", `JobId=${job}`, "StartTime=now");
   await areThere("n1", "n2");
   process.kill(Number(await readFile(join(out, "n1/pid"), "utf8")), "SIGKILL");
-  const logged = () => readFile(join(folder, "job.log"), "utf8");
   await at.service.until(async () => /node on n1 ended with 137; it is started again/.test(await logged()));
   await at.service.until(async () => (await read()) === 12);
   assert.ok(lines.every(({ result }) => result.state === "completed" && result.reward === 1));
