@@ -1,0 +1,192 @@
+/**
+ * Claims attempts of a ledger, has them made, and hands in what they came to, under a lease. Nothing of a claim is kept here
+ * that the ledger does not have, so a node may die at any moment: what it had is claimed again, by the next attempt.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError, type ErrorCode, messageOf } from "../errors.ts";
+import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger } from "../ledger/index.ts";
+import type { Controlled } from "../proxy/control/controlled.ts";
+import { ControlFollower } from "./control-follower.ts";
+import { LeaseGuard } from "./lease-guard.ts";
+
+/** `broken`: what of the infrastructure ended it; null where it is done. */
+export type MadeAttempt = { result: AttemptResult; broken: ErrorCode | null };
+
+export type NodeWork = {
+  /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
+  name: string;
+  ledger: Ledger;
+  /** Its gates follow the ledger's fences. */
+  proxy: Pick<Controlled, "pool" | "fences">;
+  /** Claims that it has at once. */
+  atOnce: number;
+  note: (text: string) => void;
+  /** Makes an attempt. What fails is an end too: it never throws. */
+  attempt: (claim: Claim, signal: AbortSignal) => Promise<MadeAttempt>;
+  /** The time before a broken attempt goes back into the line. */
+  rest: (claim: Claim, broken: ErrorCode, signal: AbortSignal) => Promise<void>;
+};
+
+/** A ledger that cannot be written (a full disk) is asked again so often. */
+const againMs = 2_000;
+
+export class ClaimLoop {
+  readonly #node: NodeWork;
+  readonly #signal: AbortSignal;
+  /** Fires when nothing more is claimed. */
+  readonly #drained: AbortSignal;
+  readonly #running = new Map<string, { claim: Claim; stop: AbortController }>();
+  readonly #ended = new Changes();
+  readonly #over = new AbortController();
+  readonly #follower: ControlFollower;
+  readonly #guard: LeaseGuard;
+  #lease: Lease | null = null;
+  /** Under this lease gates and names are those of the ledger. */
+  #readyFor: Lease | null = null;
+  /** When the ledger was asked for what renewed the lease. */
+  #askedAt = 0;
+
+  /** `signal`: what runs then goes back into the line, and does not count as broken. `drained`: nothing more is claimed. */
+  constructor(node: NodeWork, signal: AbortSignal, drained: AbortSignal) {
+    this.#node = node;
+    this.#signal = signal;
+    this.#drained = drained;
+    this.#follower = new ControlFollower(node.proxy, node.ledger, node.note, this.#over.signal);
+    this.#guard = new LeaseGuard(node.proxy.pool, node.note);
+  }
+
+  /** Until one of the signals fires, and what runs has ended. */
+  async run(): Promise<void> {
+    using _guard = this.#guard;
+    const meanwhile = [this.#beatUntil(this.#over.signal), this.#follower.follow()];
+    try {
+      while (!this.#drained.aborted) await this.#claimOnce();
+      while (this.#running.size > 0) await this.#ended.after(this.#ended.version, new AbortController().signal);
+    } finally {
+      this.#over.abort();
+      await Promise.all(meanwhile);
+      await this.#leave();
+    }
+  }
+
+  /** Takes what there is room for, then waits until there is more to do or more room. */
+  async #claimOnce(): Promise<void> {
+    const { ledger } = this.#node;
+    const [seen, ended] = [ledger.version, this.#ended.version];
+    try {
+      const lease = await this.#joined();
+      const claims = await ledger.claim(lease, this.#node.atOnce - this.#running.size);
+      for (const claim of claims) void this.#work(claim);
+    } catch (error) {
+      this.#node.note(`nothing can be claimed: ${messageOf(error)}`);
+      await sleep(againMs, undefined, { signal: this.#drained }).catch(() => undefined);
+      return;
+    }
+    const leave = new AbortController();
+    const either = AbortSignal.any([leave.signal, this.#drained]);
+    const waits = [ledger.changed(seen, either), this.#ended.after(ended, either)];
+    await Promise.race(waits).catch(() => undefined);
+    leave.abort();
+    await Promise.allSettled(waits);
+  }
+
+  /** Nothing is sampled before gates and names are those of the ledger. */
+  async #joined(): Promise<Lease> {
+    const { ledger, name } = this.#node;
+    if (this.#lease === null) {
+      const askedAt = performance.now();
+      this.#lease = await ledger.join({ name, slots: this.#node.atOnce });
+      this.#askedAt = askedAt;
+    }
+    const lease = this.#lease;
+    if (this.#readyFor === lease) return lease;
+    await this.#follower.joined(lease);
+    if (this.#lease !== lease) throw new AlidadeError("store_error", "the lease was lost before the node was ready");
+    this.#readyFor = lease;
+    this.#guard.renewed(lease, this.#askedAt);
+    return lease;
+  }
+
+  async #beatUntil(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(beatSeconds * 1000, undefined, { signal, ref: false }).catch(() => undefined);
+      await this.#beat().catch((error: unknown) => this.#node.note(`no sign of life was given: ${messageOf(error)}`));
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const lease = this.#lease;
+    if (lease === null) return;
+    const askedAt = performance.now();
+    const names = [...this.#running.values()].map(({ claim }) => ({ rollout_id: claim.rollout_id, attempt: claim.attempt }));
+    const orders = await this.#node.ledger.beat(lease, names);
+    for (const one of orders.stop)
+      this.#running.get(keyOf(one))?.stop.abort(new AlidadeError("cancelled", "the attempt is no longer this node's"));
+    if (orders.isLost) this.#lost();
+    else await this.#renewed(lease, askedAt);
+  }
+
+  #lost(): void {
+    this.#guard.lost();
+    this.#lease = null;
+    this.#ended.add();
+  }
+
+  async #renewed(lease: Lease, askedAt: number): Promise<void> {
+    this.#askedAt = askedAt;
+    if (this.#readyFor === lease) this.#guard.renewed(lease, askedAt);
+    await this.#follower.look();
+  }
+
+  /** A ledger that does not answer sees by the lease that the node has gone. */
+  async #leave(): Promise<void> {
+    if (this.#lease !== null) await this.#node.ledger.leave(this.#lease).catch((error: unknown) => this.#node.note(messageOf(error)));
+  }
+
+  async #work(claim: Claim): Promise<void> {
+    const stop = new AbortController();
+    this.#running.set(keyOf(claim), { claim, stop });
+    try {
+      await this.#make(claim, stop.signal, AbortSignal.any([stop.signal, this.#signal]));
+    } catch (error) {
+      this.#node.note(`${claim.rollout_id}: ${messageOf(error)}`);
+    } finally {
+      this.#running.delete(keyOf(claim));
+      this.#ended.add();
+    }
+  }
+
+  async #make(claim: Claim, stopped: AbortSignal, signal: AbortSignal): Promise<void> {
+    const { ledger, attempt, rest } = this.#node;
+    const end = await attempt(claim, signal);
+    if (stopped.aborted) return;
+    if (this.#signal.aborted && end.broken === "cancelled") {
+      await this.#written(() => ledger.release(claim, false));
+      return;
+    }
+    if (end.broken !== null && claim.failures < claim.spec.retries) {
+      await rest(claim, end.broken, signal);
+      if (!stopped.aborted) await this.#written(() => ledger.release(claim, !this.#signal.aborted));
+      return;
+    }
+    if ((await this.#written(() => ledger.finish(claim, end.result))) === "fenced")
+      this.#node.note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
+  }
+
+  /** A finished rollout's GPU time is worth the wait for a disk; a node that is stopped meanwhile leaves it to the next attempt. */
+  async #written<T>(write: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        if (this.#signal.aborted) throw error;
+        this.#node.note(`${messageOf(error)}; trying again every ${againMs / 1000} s`);
+        await sleep(againMs, undefined, { signal: this.#signal }).catch(() => undefined);
+      }
+    }
+  }
+}
+
+function keyOf({ rollout_id, attempt }: { rollout_id: string; attempt: number }): string {
+  return `${rollout_id}#${attempt}`;
+}
