@@ -10,8 +10,8 @@ export class Child implements AsyncDisposable {
   #asked = 0;
 
   /** Starts `file` (an absolute path). Its own output goes to our stderr, so that `--json` stays clean. */
-  constructor(file: string) {
-    this.#process = fork(file, [], { stdio: ["ignore", 2, 2, "ipc"] });
+  constructor(file: string, execArgv: string[] = []) {
+    this.#process = fork(file, [], { execArgv, stdio: ["ignore", 2, 2, "ipc"] });
     this.#process.on("message", (reply: Reply) => {
       const asked = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);

@@ -32,23 +32,31 @@ export async function postgresMissing(): Promise<string | null> {
 export class Postgres implements AsyncDisposable {
   readonly folder: string;
   readonly #programs: string;
+  readonly #settings: Record<string, string>;
   #server: ChildProcess | null = null;
 
-  static async start(): Promise<Postgres> {
+  /** `settings`: of the server, beside the ones here. */
+  static async start(settings: Record<string, string> = {}): Promise<Postgres> {
     const found = programs();
     if (found === null) throw new Error("no Postgres on this machine");
     const folder = await mkdtemp(join(tmpdir(), "alidade-pg-"));
     if (unprivileged.uid !== undefined) await chown(folder, unprivileged.uid, unprivileged.gid);
     const options = ["-D", join(folder, "data"), "-U", "alidade", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
     await promisify(execFile)(join(found, "initdb"), options, { ...unprivileged, cwd: folder });
-    const postgres = new Postgres(folder, found);
+    const postgres = new Postgres(folder, found, settings);
     await postgres.startServer();
     return postgres;
   }
 
-  private constructor(folder: string, programs: string) {
+  private constructor(folder: string, programs: string, settings: Record<string, string>) {
     this.folder = folder;
     this.#programs = programs;
+    this.#settings = settings;
+  }
+
+  /** Of the postmaster; null while it is down. */
+  get pid(): number | null {
+    return this.#server?.pid ?? null;
   }
 
   url(schema: string): string {
@@ -103,7 +111,7 @@ export class Postgres implements AsyncDisposable {
   /** A crash of the server is survived without fsync, one of the machine is no part of a test. */
   #spawn(): ChildProcess {
     const settings = { listen_addresses: "", unix_socket_directories: this.folder, fsync: "off", max_connections: "200" };
-    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    const args = Object.entries({ ...settings, ...this.#settings }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     return spawn(join(this.#programs, "postgres"), ["-D", join(this.folder, "data"), ...args], {
       ...unprivileged,
       cwd: this.folder,
