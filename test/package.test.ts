@@ -61,13 +61,14 @@ test("the published package holds what it needs and nothing else", async () => {
     "LICENSE",
     "bin/alidade.js",
     "docs/tasks.md",
+    "deploy/slurm/alidade.sbatch",
     "exporters/README.md",
     "clients/python/alidade_read.py",
   ])
     assert.ok(paths.includes(file), `${file} is in the package`);
   const strangers = paths.filter(
     (path) =>
-      !/^(dist\/|bin\/|docs\/|clients\/python\/|(?:exporters|dialects)\/README\.md$|ARCHITECTURE\.md$|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(
+      !/^(dist\/|bin\/|docs\/|deploy\/|clients\/python\/|(?:exporters|dialects)\/README\.md$|ARCHITECTURE\.md$|package\.json$|README\.md$|LICENSE$|CHANGELOG\.md$)/.test(
         path,
       ),
   );
