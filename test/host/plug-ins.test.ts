@@ -187,7 +187,7 @@ test("a task file and the control listener can name no file of code", async () =
   await writeFile(at("hostile.yaml"), `task_id: h\ninstruction: i\ngrader: { kind: ${JSON.stringify(at("my-grader.ts"))}, word: x }\n`);
   await assert.rejects(loadTasks(at("hostile.yaml")), {
     code: "task_invalid",
-    message: /There is no grader ".*my-grader\.ts"; there are: tests, script/,
+    message: /There is no grader ".*my-grader\.ts"; there are: tests, /,
   });
   await writeFile(
     at("marker.ts"),
