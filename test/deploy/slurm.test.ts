@@ -58,9 +58,10 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
   assert.ok(drained >= 2 && drained < 12, `${drained} of 12`);
   assert.ok(lines.every(({ result }) => result.attempt === 1 && result.state === "completed"));
 
-  await at.service.until(async () => (await slurm.stateOf(job)) === "PENDING");
-  // Slurm itself lets a job that is queued again wait for two minutes.
-  await slurm.run("scontrol", "update", `JobId=${job}`, "StartTime=now");
+  await at.service.until(async () => (await slurm.stateOf(job)) === "PENDING" && (await slurm.isIdle()));
+  // Slurm lets a job that is queued again wait for two minutes, and a machine refuses one that was allocated in the very second in
+  // which its first run was ended ("Job credential revoked").
+  await slurm.run("scontrol", "update", `JobId=${job}`, "StartTime=now+2");
   await areThere("n1", "n2");
   process.kill(Number(await readFile(join(out, "n1/pid"), "utf8")), "SIGKILL");
   await at.service.until(async () => /node on n1 ended with 137; it is started again/.test(await logged()));

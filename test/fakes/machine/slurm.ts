@@ -22,18 +22,20 @@ export class Slurm implements AsyncDisposable {
   /** For commands that ask it. */
   readonly env: Record<string, string>;
   readonly #folder: string;
+  readonly #names: readonly string[];
   readonly #daemons: ChildProcess[] = [];
 
-  private constructor(folder: string) {
+  private constructor(folder: string, names: readonly string[]) {
     this.#folder = folder;
+    this.#names = names;
     this.env = { ...(process.env as Record<string, string>), SLURM_CONF: join(folder, "slurm.conf") };
   }
 
   /** The folder is empty, and the caller's to remove. */
   static async start(folder: string, names: readonly string[]): Promise<Slurm> {
-    const slurm = new Slurm(folder);
+    const slurm = new Slurm(folder, names);
     try {
-      await slurm.#start(names);
+      await slurm.#start();
       return slurm;
     } catch (error) {
       await slurm[Symbol.asyncDispose]();
@@ -53,6 +55,12 @@ export class Slurm implements AsyncDisposable {
     return /JobState=(\w+)/.exec(shown)?.[1] ?? "";
   }
 
+  /** No machine has a job, also none that is just ending. */
+  async isIdle(): Promise<boolean> {
+    const states = await this.run("sinfo", "--noheader", "--Node", "--format=%T").catch(() => "");
+    return states.split("\n").filter((state) => state === "idle").length === this.#names.length;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.run("scancel", "--state=RUNNING", "--full", "--signal=KILL", "--user=root").catch(() => undefined);
     await this.run("scancel", "--user=root").catch(() => undefined);
@@ -65,7 +73,8 @@ export class Slurm implements AsyncDisposable {
     }
   }
 
-  async #start(names: readonly string[]): Promise<void> {
+  async #start(): Promise<void> {
+    const names = this.#names;
     const at = (name: string): string => join(this.#folder, name);
     for (const folder of ["munge", "state", ...names.map((name) => `spool.${name}`)]) mkdirSync(at(folder), { mode: 0o755 });
     writeFileSync(at("munge/key"), randomBytes(128), { mode: 0o600 });
@@ -78,11 +87,7 @@ export class Slurm implements AsyncDisposable {
     writeFileSync(at("slurm.conf"), configuration(this.#folder, names, ports));
     this.#spawn("slurmctld", ["-D", "-f", at("slurm.conf")]);
     for (const name of names) this.#spawn("slurmd", ["-D", "-N", name, "-f", at("slurm.conf")]);
-    const idle = async (): Promise<boolean> => {
-      const states = await this.run("sinfo", "--noheader", "--Node", "--format=%T").catch(() => "");
-      return states.split("\n").filter((state) => state === "idle").length === names.length;
-    };
-    await until(idle).catch(() => {
+    await until(() => this.isIdle()).catch(() => {
       throw new Error(`Slurm does not start: ${this.#said()}`);
     });
   }
