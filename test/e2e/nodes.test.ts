@@ -49,7 +49,7 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   const { health, sets } = jsonOf<{ health: { nodes: { name: string }[] }; sets: { rollouts: { completed: number } }[] }>(status);
   assert.deepEqual([sets[0]?.rollouts.completed, health.nodes.length], [12, 2]);
   const spoken = await cli(["status", "-o", join(at.place, "runs")]);
-  assert.match(spoken.stdout, /\bs +0 +0 +12 +0 +0 +6 +6\b/);
+  assert.match(spoken.stdout, /\bs +0 +0 +0 +12 +0 +0 +6 +6\b/);
   for (const one of [first, second, at.service]) assert.equal((await one.kill("SIGTERM")).code, 0, one.stderr);
 });
 
