@@ -1,22 +1,36 @@
-/** The tests that a work is graded by: files of a folder of the host, and those that a patch makes of the delivered ones. */
+/** The tests that a work is graded by: files of a folder of the host, those that a patch makes of the delivered ones, and delivered ones that stay. */
 import { AlidadeError } from "../errors.ts";
 import { applyPatch } from "../files/apply-patch.ts";
-import { overlay, readFolder, type TreeFile } from "../files/file-tree.ts";
+import { matchesAny, overlay, readFolder, type TreeFile } from "../files/file-tree.ts";
 import { patchedPaths } from "../files/parse-patch.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
+type HiddenTestsSpec = { tests: string | null; test_patch?: string | undefined; test_files?: string[] | undefined };
 type HiddenTests = { files: TreeFile[] /** Paths in the workdir that the patch removes. */; removed: string[] };
 
 /** `sandbox`: as it is delivered, with nothing of a work in it. Throws `task_invalid` where the patch does not fit. */
-export async function hiddenTests(
-  { tests, test_patch }: { tests: string | null; test_patch?: string | undefined },
-  sandbox: Sandbox,
-): Promise<HiddenTests> {
+export async function hiddenTests({ tests, test_patch, test_files = [] }: HiddenTestsSpec, sandbox: Sandbox): Promise<HiddenTests> {
   const folder = tests === null ? [] : await readFolder(tests);
-  if (test_patch === undefined) return { files: folder, removed: [] };
+  const delivered = test_files.length === 0 ? [] : await filesAt(sandbox, await pathsLike(test_files, sandbox));
+  if (test_patch === undefined) return { files: overlay(delivered, folder), removed: [] };
   const patched = applyPatch(await filesAt(sandbox, patchedPaths(test_patch)), test_patch);
   const left = new Set(patched.map(({ path }) => path));
-  return { files: overlay(patched, folder), removed: patchedPaths(test_patch).filter((path) => !left.has(path)) };
+  const removed = new Set(patchedPaths(test_patch).filter((path) => !left.has(path)));
+  const kept = delivered.filter(({ path }) => !removed.has(path));
+  return { files: overlay(overlay(kept, patched), folder), removed: [...removed] };
+}
+
+/** Paths of regular files in the workdir that fit one of the globs; git's own folder is passed over. */
+async function pathsLike(globs: string[], sandbox: Sandbox): Promise<string[]> {
+  const argv = ["find", ".", "-path", "./.git", "-prune", "-o", "-type", "f", "-print0"];
+  const { exit_code, stdout, stderr, dropped_bytes } = await sandbox.exec(argv, { timeout_ms: 120_000, max_output_bytes: mostBytes });
+  if (exit_code !== 0 || dropped_bytes > 0)
+    throw new AlidadeError(
+      "sandbox_error",
+      `could not list the test files of the image (find ended with ${exit_code}): ${stderr.slice(-500)}`,
+    );
+  const paths = stdout.split("\0").map((path) => path.slice("./".length));
+  return paths.filter((path) => path !== "" && matchesAny(path, globs)).sort();
 }
 
 /** Arguments of one command. */

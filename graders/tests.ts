@@ -45,6 +45,8 @@ export const TestsSpec = z.strictObject({
   tests: z.string().nullable().default(null),
   /** Or a unified diff of the tests, against the files as they are delivered: the files that it makes replace those of the work. */
   test_patch: z.string().optional(),
+  /** Globs of delivered files that belong to the tests, such as their helpers: they come with the hidden ones, as they were delivered. */
+  test_files: z.array(z.string()).min(1).optional(),
   /** Names that must be present and passed: failing before the fix, and passing before and after. */
   fail_to_pass: z.array(z.string()),
   pass_to_pass: z.array(z.string()),

@@ -3,19 +3,20 @@ import { z } from "zod";
 import { hashOf } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
 
-/** Lists are JSON text in many dumps. */
-export const Names = z.preprocess(
-  (value, context) => {
+/** Lists and objects are JSON text in many dumps. `what`: what the text should be. */
+export function fromJsonText<T extends z.ZodType>(schema: T, what: "list" | "object") {
+  return z.preprocess((value, context) => {
     if (typeof value !== "string") return value;
     try {
       return readJson(value);
     } catch {
-      context.addIssue({ code: "custom", message: `is the text ${JSON.stringify(value.slice(0, 80))}, and no JSON list` });
+      context.addIssue({ code: "custom", message: `is the text ${JSON.stringify(value.slice(0, 80))}, and no JSON ${what}` });
       return z.NEVER;
     }
-  },
-  z.array(z.string().min(1)),
-);
+  }, schema);
+}
+
+export const Names = fromJsonText(z.array(z.string().min(1)), "list");
 export const RequiredNames = Names.pipe(z.array(z.string()).min(1, "names no test: a task without one cannot be failed"));
 
 /** A column that must say something. */

@@ -24,8 +24,8 @@ export type PublishedTask = {
   setup?: string;
   /** Shell lines, run before an agent only: what it may not see beside the repository's history. */
   conceal?: string;
-  /** The whole script of bash that runs the tests and prints the marks (`marked`). */
-  script: string;
+  /** The whole script of bash that runs the tests and prints the marks (`marked`), or a command with one of our runners. */
+  script: string | ApartRun;
   /** Name of the log's parser, and the row's column that says it. */
   parser: string;
   parserColumn: string;
@@ -39,6 +39,13 @@ export type PublishedTask = {
   passToPass: string[];
   gold: string | null;
   labels: Record<string, string>;
+};
+
+/** Tests that a runner of ours runs apart from the work. */
+export type ApartRun = {
+  command: string[];
+  /** Globs of the image's files that belong to the tests. */
+  files: string[];
 };
 
 /** Limits that the sets' own harness has, or that their repositories need; the others are ours. */
@@ -68,12 +75,14 @@ export function publishedTask(row: PublishedTask): Task {
     limits: Limits.parse(limits),
     grader: TestsSpec.parse({
       kind: "tests",
-      command: shell("bash", row.script),
+      ...(typeof row.script === "string"
+        ? { command: shell("bash", row.script) }
+        : { command: row.script.command, test_files: row.script.files, work_runs: "apart" }),
       parser: row.parser,
       ...(row.testPatch !== null && { test_patch: row.testPatch }),
       fail_to_pass: row.failToPass,
       pass_to_pass: row.passToPass,
-      protected: [".git/**", ...testPaths, ...steering],
+      protected: [".git/**", ...testPaths, ...(typeof row.script === "string" ? [] : row.script.files), ...steering],
     }),
     gold_patch: row.gold,
     data_source: `${row.set}/${row.repo}`,

@@ -11,6 +11,7 @@ import { markedScript } from "./eval-script.ts";
 import { activate, marked, type PublishedTask, publishedTask, quoted } from "./published-task.ts";
 import { gymTestsOf, type RepoTests, testsOf } from "./swe-bench-repos.ts";
 import type { SweSet } from "./swe-set.ts";
+import { TestsApart } from "./tests-apart.ts";
 
 const SweBenchRow = z.looseObject({
   ...Common,
@@ -18,6 +19,7 @@ const SweBenchRow = z.looseObject({
   image: Image.optional(),
   eval_script: Text.optional(),
   log_parser: Text.optional(),
+  alidade: TestsApart.nullish(),
   eval_type: z.literal("pass_and_fail", "is no way in which we count: pass_and_fail is wanted").optional(),
 });
 type SweBenchRow = z.infer<typeof SweBenchRow>;
@@ -28,6 +30,7 @@ export const sweBench: SweSet = {
   columns: ["instance_id", "base_commit", "test_patch", "FAIL_TO_PASS"],
   toTask(value, { where }) {
     const row = parseTask(SweBenchRow, value, where);
+    if (row.alidade) return runApart(row, row.alidade, where);
     return row.eval_script === undefined ? byTable(row, where) : byScript(row, row.eval_script, where);
   },
 };
@@ -64,6 +67,19 @@ function byScript(row: SweBenchRow, script: string, where: string): Task {
     parserColumn: "log_parser",
     testPatch: null,
     tests: testFiles(row.test_patch),
+  });
+}
+
+/** The row says beside its script how a runner of ours runs the same tests, out of the work's reach. */
+function runApart(row: SweBenchRow, apart: TestsApart, where: string): Task {
+  return publishedTask({
+    ...patched(row, where),
+    set: "swe-bench",
+    image: row.image ?? imageOf("swebench", row.instance_id, "_1776_"),
+    workdir: "/testbed",
+    script: { command: apart.test_cmd, files: apart.tests },
+    parser: apart.log_parser,
+    parserColumn: "alidade.log_parser",
   });
 }
 

@@ -3,25 +3,29 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { examineTask } from "../../graders/admission/examine-task.ts";
 import { checkTask } from "../../graders/check.ts";
 import { deliveredSandbox } from "../../graders/grade.ts";
+import { forgedReport } from "../../graders/probes/forged-report.ts";
+import { patchedAssertions } from "../../graders/probes/patched-assertions.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { conceal } from "../../sandboxes/set-up.ts";
+import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
 const tested =
-  "import unittest\nimport add\n\nclass Add(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add.add(1, 0), 1)\n";
+  "import unittest\nimport add\nfrom tests.one import ONE\n\nclass Add(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add.add(1, 0), ONE)\n";
 const more = "\n    def test_sum(self):\n        self.assertEqual(add.add(1, 1), 2)\n";
 const encoded = (text: string): string => Buffer.from(text).toString("base64");
 
 /** As SWE-bench's images are: root's, with the repository at /testbed, its past, its future, and what its build left. */
 const image = `RUN mkdir -p /testbed/tests && cd /testbed && git init -q . && git config user.name a && git config user.email a@b \\
  && echo 'secret = "of the past"' > add.py && git add -A && git commit -qm past \\
- && printf 'def add(a, b):\\n    return a - b\\n' > add.py && echo ${encoded(tested)} | base64 -d > tests/test_add.py && touch tests/__init__.py \\
+ && printf 'def add(a, b):\\n    return a - b\\n' > add.py && echo ${encoded(tested)} | base64 -d > tests/test_add.py && touch tests/__init__.py && echo 'ONE = 1' > tests/one.py \\
  && echo '*.so' > .gitignore && git add -A && GIT_COMMITTER_DATE='2024-01-01T00:00:00Z' git commit -qm base --date=2024-01-01T00:00:00Z && git tag base \\
  && printf 'def add(a, b):\\n    return a + b  # secret\\n' > add.py && git commit -qam future && git checkout -q base && touch built.so
 WORKDIR /testbed`;
@@ -29,12 +33,13 @@ WORKDIR /testbed`;
 const diff = (path: string, body: string) => `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n${body}`;
 const testPatch = diff(
   "tests/test_add.py",
-  `@@ -6 +6,4 @@\n         self.assertEqual(add.add(1, 0), 1)\n${more.trimEnd().replace(/^/gm, "+")}\n`,
+  `@@ -7 +7,4 @@\n         self.assertEqual(add.add(1, 0), ONE)\n${more.trimEnd().replace(/^/gm, "+")}\n`,
 );
 
-test("a published row with an image is graded in Docker by its own script: gold 1, no change 0, one commit for the agent", async (t) => {
-  if (!(await need(t, "docker"))) return;
+/** The row with more columns, as a task for this machine. */
+async function loadedRow(t: TestContext, more: object): Promise<Task> {
   const row = {
+    ...more,
     instance_id: "owner__add-1",
     repo: "owner/add",
     base_commit: "0".repeat(40),
@@ -54,11 +59,16 @@ test("a published row with an image is graded in Docker by its own script: gold 
   const [loaded] = await loadTasks(join(folder, "rows.jsonl"));
   assert.ok(loaded);
   // The image is of this machine's own kind of CPU.
-  const task = {
+  return {
     ...loaded,
     environment: { ...loaded.environment, platform: null },
     limits: { ...loaded.limits, memory_mb: 1_024, disk_mb: 512 },
   };
+}
+
+test("a published row with an image is graded in Docker by its own script: gold 1, no change 0, one commit for the agent", async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const task = await loadedRow(t, {});
   const options = { run_id: "run-test-published", owner: await currentOwner(), signal: t.signal };
   await docker.prepare([task.environment], { signal: t.signal });
   const { passed, runs } = await checkTask(task, docker, { ...options, times: 1 });
@@ -83,4 +93,19 @@ test("a published row with an image is graded in Docker by its own script: gold 
     { signal: t.signal },
   );
   assert.equal(stdout, "The task\n0\nadd.py\nbuilt.so\ntests\n");
+});
+
+test("a row whose column alidade says how its tests run apart from the work is T2: helpers come along, and no forged report pays", async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const apart = { test_cmd: ["python3", "{runner}", "tests/test_add.py"], log_parser: "unittest", tests: ["tests/**"] };
+  const task = await loadedRow(t, { alidade: JSON.stringify(apart) });
+  const options = { run_id: "run-test-published", owner: await currentOwner(), signal: t.signal };
+  await docker.prepare([task.environment], { signal: t.signal });
+  const probes = [forgedReport, patchedAssertions];
+  const { gradings, reasons } = await examineTask(task, docker, { ...options, times: 1, word: "1", probes });
+  assert.deepEqual(
+    gradings.map(({ work, reward, tier }) => [work, reward, tier]),
+    ["gold", "no-op", "random-edit", "forged-report", "patched-assertions"].map((work) => [work, work === "gold" ? 1 : 0, "T2"]),
+  );
+  assert.deepEqual(reasons, []);
 });
