@@ -80,8 +80,8 @@ export function tellMade(out: string, tried: TriedFix[], passedOver: Record<stri
   else {
     print(
       table(
-        ["task", "fail to pass", "pass to pass"],
-        kept.map((one) => [one.task_id, one.fail_to_pass, one.pass_to_pass]),
+        ["task", "fail to pass", "pass to pass", "work runs"],
+        kept.map((one) => [one.task_id, one.fail_to_pass, one.pass_to_pass, one.work_runs ?? "together"]),
       ),
     );
     const reasons = Map.groupBy(

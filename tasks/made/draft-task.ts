@@ -1,18 +1,19 @@
 /** Writes a task into a folder as people write them: task.yaml, files/ and tests/. */
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { stringify } from "yaml";
-import type { TreeFile } from "../../files/file-tree.ts";
 import { matchesAny } from "../../files/file-tree.ts";
 import { patchedPaths } from "../../files/parse-patch.ts";
 import { parserOf } from "../../graders/parsers/index.ts";
 import type { ReportParser } from "../../graders/parsers/report-parser.ts";
 import { nodeInside } from "../../sandboxes/node-mount.ts";
+import { Environment } from "../../schema/task.ts";
 import { nodeWord } from "../node-environment.ts";
 import type { Fix } from "./fix.ts";
 import { instructionOf, leaksOf } from "./instruction.ts";
 import { NoTask } from "./no-task.ts";
 import { testCommand } from "./test-command.ts";
+import { writeTree } from "./write-tree.ts";
 
 export type HowTested = {
   /** A line for sh, run in the work. */
@@ -36,21 +37,24 @@ const oneCommit = `if command -v git >/dev/null; then
   git init -q . && git add -A . && git -c user.name=task -c user.email=task@localhost commit -q --allow-empty -m 'The task'
 fi`;
 
+/** Where a task's files are put that says nothing else. */
+const { workdir } = Environment.parse({});
+
 /** The folder must be empty. */
 export async function writeTrees(folder: string, { base, tests }: Fix): Promise<void> {
   await writeTree(join(folder, "files"), base);
   await writeTree(join(folder, "tests"), tests);
 }
 
-/** `required`: empty lists while they are being found. */
-export async function writeTaskFile(folder: string, fix: Fix, how: HowTested, required: RequiredTests): Promise<void> {
-  await writeFile(join(folder, "task.yaml"), stringify(documentOf(fix, how, required), { lineWidth: 0 }));
+/** `required`: empty lists while they are being found. `apart`: a runner's command, where the tests run apart from the work. */
+export async function writeTaskFile(folder: string, fix: Fix, how: HowTested, required: RequiredTests, apart?: string[]): Promise<void> {
+  await writeFile(join(folder, "task.yaml"), stringify(documentOf(fix, how, required, apart), { lineWidth: 0 }));
 }
 
-function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
+function documentOf(fix: Fix, how: HowTested, required: RequiredTests, apart?: string[]): object {
   const instruction = fix.instruction ?? instructionOf(fix.message, leaksOf(fix.tests, required.fail_to_pass));
   if (instruction === null) throw new NoTask("no_message", "each line that is left names the hidden tests");
-  const command = testCommand(how.test);
+  const command = apart ?? testCommand(how.test);
   const parser = parserOf({ parser: how.parser, command });
   // Node.js for our runners that are written for it; images have a Python of their own.
   const needsNode = parser.runner !== null && parser.language !== "python";
@@ -61,6 +65,7 @@ function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
       ...(how.image !== null && { image: how.image }),
       files: "files",
       ...(needsNode && { mounts: { [nodeInside]: nodeWord } }),
+      ...(apart && fix.base.some(({ path }) => path.startsWith("src/")) && { env: { PYTHONPATH: `${workdir}/src` } }),
       conceal: ["sh", "-c", oneCommit],
     },
     limits: { grade_seconds: how.test_seconds, memory_mb: how.memory_mb },
@@ -69,6 +74,8 @@ function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
       parser: how.parser,
       command,
       tests: "tests",
+      // The tests see no file but these: their helpers are among the project's own test files.
+      ...(apart && { work_runs: "apart", test_files: [...how.tests] }),
       ...(fix.removed_tests !== "" && { test_patch: fix.removed_tests }),
       ...required,
       protected: [...how.tests, ...steering(parser, fix.gold)],
@@ -83,20 +90,4 @@ function documentOf(fix: Fix, how: HowTested, required: RequiredTests): object {
 function steering({ steeredBy = [] }: ReportParser, gold: string): string[] {
   const changed = patchedPaths(gold);
   return steeredBy.filter((glob) => !changed.some((path) => matchesAny(path, [glob])));
-}
-
-/** What a file system says of a name or of two names that are one there. */
-const unwritable = new Set(["EEXIST", "ENOTDIR", "EISDIR", "ENAMETOOLONG", "EINVAL", "EILSEQ"]);
-
-async function writeTree(folder: string, files: TreeFile[]): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  for (const { path, content, mode } of files) {
-    try {
-      await mkdir(dirname(join(folder, path)), { recursive: true });
-      await writeFile(join(folder, path), content, { mode, flag: "wx" });
-    } catch (error) {
-      if (!unwritable.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
-      throw new NoTask("not_files", `${path} cannot be written here`);
-    }
-  }
 }

@@ -6,11 +6,12 @@ import { lockFile } from "../../host/lock-file.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { native } from "../native.ts";
+import { apartCommand } from "./apart-command.ts";
 import type { CandidateFix } from "./candidate-fix.ts";
 import { type HowTested, type RequiredTests, writeTaskFile, writeTrees } from "./draft-task.ts";
 import type { Fix } from "./fix.ts";
 import { NoTask } from "./no-task.ts";
-import { proveTask } from "./prove-task.ts";
+import { provenApart, proveTask } from "./prove-task.ts";
 import { type TriedFix, TriedFixes } from "./tried-fixes.ts";
 
 export type MakeOptions = {
@@ -79,9 +80,9 @@ async function tryOne(candidate: CandidateFix, options: MakeOptions): Promise<Tr
   const { key, title } = candidate;
   try {
     const fix = await candidate.fix();
-    const required = await keepTask(fix, options);
+    const { required, apart } = await keepTask(fix, options);
     const [fail_to_pass, pass_to_pass] = [required.fail_to_pass.length, required.pass_to_pass.length];
-    return { key, title, state: "kept", task_id: fix.task_id, fail_to_pass, pass_to_pass };
+    return { key, title, state: "kept", task_id: fix.task_id, fail_to_pass, pass_to_pass, ...(apart && { work_runs: "apart" }) };
   } catch (error) {
     const { reason, message: detail } = asNoTask(error);
     return { key, title, state: "dropped", reason, detail };
@@ -98,8 +99,23 @@ function asNoTask(error: unknown): NoTask {
   throw error;
 }
 
+/** `apart`: the runner's command, where the tests run apart from the work. */
+type KeptTask = { required: RequiredTests; apart?: string[] };
+
+/** Out of the work's reach where the tests can be: then nothing that the work prints or replaces counts. */
+async function keptApart(fix: Fix, draft: string, required: RequiredTests, options: MakeOptions): Promise<KeptTask> {
+  const apart = apartCommand(options.how);
+  if (apart === null) return { required };
+  await writeTaskFile(draft, fix, options.how, required, apart);
+  const proven = await provenApart(await loadDraft(draft, fix, options.signal), fix.base, required, options).catch((error: unknown) => {
+    if (error instanceof NoTask) return null;
+    throw error;
+  });
+  return proven === null ? { required } : { required: proven, apart };
+}
+
 /** The folder appears whole: it is written and proven elsewhere, and renamed. */
-async function keepTask(fix: Fix, options: MakeOptions): Promise<RequiredTests> {
+async function keepTask(fix: Fix, options: MakeOptions): Promise<KeptTask> {
   const { out, how, signal } = options;
   await mkdir(join(out, drafts), { recursive: true });
   const draft = await mkdtemp(join(out, drafts, `${fix.task_id}-`));
@@ -107,13 +123,14 @@ async function keepTask(fix: Fix, options: MakeOptions): Promise<RequiredTests> 
     await writeTrees(draft, fix);
     await writeTaskFile(draft, fix, how, { fail_to_pass: [], pass_to_pass: [] });
     const required = await proveTask(await loadDraft(draft, fix, signal), fix.base, options);
-    await writeTaskFile(draft, fix, how, required);
+    const kept = await keptApart(fix, draft, required, options);
+    await writeTaskFile(draft, fix, how, kept.required, kept.apart);
     await loadDraft(draft, fix, signal);
     const target = join(out, fix.task_id);
     // An earlier run may have ended before it remembered the change.
     await rm(target, { recursive: true, force: true });
     await rename(draft, target);
-    return required;
+    return kept;
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
@@ -130,5 +147,5 @@ function lineOf(one: TriedFix): string {
   const name = `${one.key.slice(0, 12)} ${one.title.slice(0, 60)}`;
   return one.state === "dropped"
     ? `${name}: ${one.detail}`
-    : `${name}: kept, with ${one.fail_to_pass} tests that fail before it and ${one.pass_to_pass} that pass before and after`;
+    : `${name}: kept, with ${one.fail_to_pass} tests that fail before it and ${one.pass_to_pass} that pass before and after${one.work_runs === undefined ? "" : ", apart from the work (T2)"}`;
 }

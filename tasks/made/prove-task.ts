@@ -14,9 +14,7 @@ export type Proving = { backend: Pick<SandboxBackend, "create">; owner: SandboxO
 /** `base`: the files that the task delivers. Throws NoTask for a change that shows in no test, or not in the same ones twice. */
 export async function proveTask(task: Task, base: TreeFile[], proving: Proving): Promise<RequiredTests> {
   await using layers = await temporaryLayers();
-  const gold = applyPatch(base, task.gold_patch ?? "");
-  const changed = await keepLayer(changesBetween(base, gold, task.environment.workdir), layers.folder);
-  const untouched = await keepLayer(changesBetween([], [], ""), layers.folder);
+  const { changed, untouched } = await worksOf(task, base, layers.folder);
   const after = await passedWith(task, changed, proving);
   if (after.problem !== null) throw new NoTask("no_report", after.problem);
   const before = await passedWith(task, untouched, proving);
@@ -26,6 +24,27 @@ export async function proveTask(task: Task, base: TreeFile[], proving: Proving):
   const differing = differingNames(required, again);
   if (differing.length > 0) throw new NoTask("flaky", differing.slice(0, 5).join(", "));
   return required;
+}
+
+/**
+ * Those of the required tests that say the same where they run apart from the work, as `task` has them run. null: one that
+ * fails before the change does not, so that the change would not be tested there as its authors test it.
+ */
+export async function provenApart(task: Task, base: TreeFile[], required: RequiredTests, proving: Proving): Promise<RequiredTests | null> {
+  await using layers = await temporaryLayers();
+  const { changed, untouched } = await worksOf(task, base, layers.folder);
+  const { passed: after } = await passedWith(task, changed, proving);
+  if (!required.fail_to_pass.every((name) => after.has(name))) return null;
+  const found = requiredOf((await passedWith(task, untouched, proving)).passed, after);
+  const isFound = { fail: new Set(found.fail_to_pass), pass: new Set(found.pass_to_pass) };
+  if (!required.fail_to_pass.every((name) => isFound.fail.has(name))) return null;
+  return { fail_to_pass: required.fail_to_pass, pass_to_pass: required.pass_to_pass.filter((name) => isFound.pass.has(name)) };
+}
+
+async function worksOf(task: Task, base: TreeFile[], folder: string): Promise<{ changed: WorkLayer; untouched: WorkLayer }> {
+  const gold = applyPatch(base, task.gold_patch ?? "");
+  const changed = await keepLayer(changesBetween(base, gold, task.environment.workdir), folder);
+  return { changed, untouched: await keepLayer(changesBetween([], [], ""), folder) };
 }
 
 /** As a grader counts them: in a report that is not complete no test has passed. */

@@ -29,6 +29,7 @@ const TriedFix = z.discriminatedUnion("state", [
     task_id: z.string(),
     fail_to_pass: z.number().int(),
     pass_to_pass: z.number().int(),
+    work_runs: z.literal("apart").optional().describe("left out: together with the tests"),
   }),
   z.strictObject({
     key: z.string(),

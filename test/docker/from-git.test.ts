@@ -18,9 +18,9 @@ import { GitRepository } from "../fakes/machine/git-repository.ts";
 import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";
 
-type Made = { tasks: string[]; tried: { state: string; reason?: string }[] };
+type Made = { tasks: string[]; tried: { state: string; reason?: string; work_runs?: string }[] };
 
-test("a fixing commit becomes a task whose gold patch is graded 1 and no change 0, and the agent sees one commit", {
+test("a fixing commit becomes a task that is graded out of the work's reach, its gold patch 1 and no change 0, and the agent sees one commit", {
   timeout: 240_000,
 }, async (t) => {
   for (const what of ["docker", "git"] as const) if (!(await need(t, what))) return;
@@ -36,13 +36,14 @@ test("a fixing commit becomes a task whose gold patch is graded 1 and no change 
   const how = ["--test", "python3 -m unittest -v", "--parser", "unittest", "--memory-mb", "256", "-o", out];
   const made = jsonOf<Made>(await cli(["tasks", "from-git", repository.folder, ...how, "--json"]));
   assert.deepEqual(
-    made.tried.map(({ state }) => state),
-    ["kept"],
+    made.tried.map(({ state, work_runs }) => [state, work_runs]),
+    [["kept", "apart"]],
   );
   const [task] = await loadTasks(out);
   const owner = { run_id: "run-test-from-git", owner: await currentOwner() };
   const { passed, runs } = await checkTask(task!, docker, { ...owner, signal: t.signal, times: 1 });
   assert.ok(passed, JSON.stringify(runs));
+  assert.equal(runs[0]?.verdict.tier, "T2");
 
   await using sandbox = await deliveredSandbox(task!, docker, owner, t.signal);
   await conceal(sandbox, task!, t.signal);
