@@ -8,6 +8,7 @@ import { freshSandbox } from "../../graders/grade.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { KeptRun } from "../records/kept-run.ts";
+import { visibleText } from "./visible-text.ts";
 
 /** `diff`: unified, as `git apply` reads it; null where `note` says why there is none. */
 export type PathDiff = { path: string; change: Change["kind"]; diff: string | null; note: string | null };
@@ -50,6 +51,7 @@ function compared(change: Change, old: Before, now: string | null, workdir: stri
   if (type === "link" || type === "hardlink") return unshown(`a link to ${target}`);
   if (old.state === "unread" || (is !== "deleted" && now === null)) return unshown(`${change.size} bytes, which are no short text`);
   if (is === "deleted" && old.state === "absent") return unshown("a folder, or no file");
+  if (oneLine(path) !== path) return unshown("its name holds characters that a diff cannot");
   const name = isBelow(path, workdir) ? posix.relative(workdir, path) : path.slice(1);
   const before = old.state === "text" ? old.text : "";
   const names = [is === "added" ? "/dev/null" : `a/${name}`, is === "deleted" ? "/dev/null" : `b/${name}`] as const;
@@ -90,9 +92,17 @@ function isText(text: string): boolean {
   return !text.includes("\0") && !text.includes("\ufffd");
 }
 
+/** An agent names its files and links as it likes: a line end in a name would begin a line of the diff. */
+function oneLine(name: string): string {
+  return visibleText(name).replaceAll("\n", "\\n").replaceAll("\t", "\\t");
+}
+
 /** A diff has marks of its own at the beginning of each line; `#` is none of them. */
 export function renderDiff(diffs: readonly PathDiff[], paint: (line: string) => string): string {
   if (diffs.length === 0) return "# nothing was changed\n";
-  const notes = ({ path, change, note }: PathDiff): string => `# ${change} ${path}${note === null ? "" : `: ${note}`}\n`;
-  return diffs.map((one) => notes(one) + (one.diff ?? "").split("\n").map(paint).join("\n")).join("");
+  return diffs.map((one) => [noteOf(one), ...(one.diff ?? "").split("\n")].map(paint).join("\n")).join("");
+}
+
+function noteOf({ path, change, note }: PathDiff): string {
+  return oneLine(`# ${change} ${path}${note === null ? "" : `: ${note}`}`);
 }

@@ -47,6 +47,12 @@ test("a program is held against each case: arguments, input, output and exit cod
   assert.equal((await verdictOn(script, { cases: [...all, ...wrong], files })).reward, 0);
 });
 
+test("megabytes of spaces inside of a line are compared in the time that their printing takes", async () => {
+  const script = "printf '%2000000s' x";
+  const verdict = await verdictOn(script, { cases: [{ stdout: "x" }] }, { output_bytes: 4_000_000 });
+  assert.equal(verdict.reward, 1);
+});
+
 test("a program that hangs, floods, kills itself or is not there fails its cases, and none of that goes unmeasured", async () => {
   const hangs = await verdictOn('[ "$1" = on ] && sleep 600; echo 1', {
     cases: [{ args: ["on"], stdout: "1" }, { stdout: "1" }],

@@ -20,6 +20,8 @@ echo new > done.txt
 ln -s done.txt link
 printf '\\000\\377' > bytes
 chmod +x mode.sh
+touch "$(printf 'two\\n--- lines\\033[2J')"
+ln -s "$(printf '\\033[2J\\n+++ b/forged')" outside
 `;
 
 function play({ messages }: WireRequest) {
@@ -48,10 +50,14 @@ test("what a rollout changed is a diff that git applies to the task's files, and
     "kept.txt": ["modified", true, null],
     link: ["added", false, "a link to done.txt"],
     "mode.sh": ["modified", false, "its mode or owner alone"],
+    "two\n--- lines\u001b[2J": ["added", false, "its name holds characters that a diff cannot"],
+    outside: ["added", false, "a link to \u001b[2J\n+++ b/forged"],
   });
 
   const shown = await cli(["show", "a/0", "--run", run, "--diff"]);
   assert.equal(shown.code, 0, shown.stderr);
+  assert.ok(!shown.stdout.includes("\u001b"), "an agent's names move no cursor");
+  assert.doesNotMatch(shown.stdout, /^(?:\+\+\+ b.forged|--- lines)/m, "and begin no lines");
   const before = join(scratch, "before");
   await mkdir(before);
   for (const [name, text] of Object.entries(files)) await writeFile(join(before, name), text);
