@@ -12,14 +12,15 @@ import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../ho
 import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
-import { capLayer, closeRoot, isCapped, type MissingFolder } from "./docker/capped-layer.ts";
 import { engineWork, kernelFilter } from "./docker/client.ts";
 import { belongingsOf, commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
 import { localPid } from "./docker/container-door.ts";
-import { DockerSandbox, removeContainer, removeVolumes } from "./docker/docker-sandbox.ts";
+import { DockerSandbox } from "./docker/docker-sandbox.ts";
 import { startEntrypoint, startsNothing } from "./docker/entrypoint.ts";
 import { type ImageFacts, imageFacts } from "./docker/image.ts";
+import { capLayer, closeRoot, isCapped, type MissingFolder } from "./docker/layer/capped-layer.ts";
 import { ownedImage } from "./docker/owned-image.ts";
+import { removeContainer, removeVolumes } from "./docker/remove.ts";
 import { seccompProfile } from "./docker/seccomp-profile.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";

@@ -22,6 +22,8 @@ import { qwenCode } from "../harnesses/qwen-code.ts";
 import { postgresMissing } from "./fakes/machine/postgres.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { slurmMissing } from "./fakes/machine/slurm.ts";
+import { sshServerMissing } from "./fakes/machine/ssh-server.ts";
+import { debianRegistryMissing } from "./fakes/registries/debian-registry.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
@@ -53,6 +55,10 @@ const kinds = {
     missing: slurmMissing,
     add: "run the tests as root on Linux, with: sudo apt-get install -y --no-install-recommends slurmctld slurmd slurm-client munge",
   },
+  /** A server of SSH, which need not run, and its client. */
+  sshd: { missing: async () => sshServerMissing(), add: "sudo apt-get install -y openssh-server openssh-client" },
+  /** The reference implementation of a registry of images, which need not run. */
+  "docker-registry": { missing: debianRegistryMissing, add: "sudo apt-get install -y docker-registry" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },

@@ -3,57 +3,22 @@ import { posix } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
-import { engineWork, isNotFound, pauseContainer, statusOf } from "./client.ts";
+import { isNotFound, pauseContainer } from "./client.ts";
 import { commandEnv, commandUserId, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
-import { containerLayer, type LayerQuery, putLayer } from "./container-layer.ts";
+import { killAgentAndKeeper, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
 import { type Command, type Finished, runCommand } from "./exec.ts";
+import { containerLayer, type LayerQuery, putLayer } from "./layer/container-layer.ts";
+import { removeContainer, removeVolumes } from "./remove.ts";
 import { Watchdog } from "./watchdog.ts";
-
-/** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
-const treeVariable = "ALIDADE_EXEC";
-
-/**
- * Ends every process of the user that carries the mark $1. Where the mark cannot be looked for, or processes keep
- * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. That none was found says
- * something only where no process came or went meanwhile: of a chain of them each may begin behind the look and end
- * before it. Only builtins and grep.
- */
-const killTree = `
-command -v grep >/dev/null || kill -9 -1
-round=0
-while [ $round -lt 50 ]; do
-  set -- "$1" /proc/[0-9]*; before=$*
-  files=$(grep -lzxF -e "$1" /proc/[0-9]*/environ 2>/dev/null)
-  set -- "$1" /proc/[0-9]*
-  [ -z "$files" ] && [ "$before" = "$*" ] && exit 0
-  for file in $files; do pid=\${file#/proc/}; kill -9 "\${pid%/environ}" 2>/dev/null; done
-  round=$((round + 1))
-done
-kill -9 -1`;
-
-/**
- * Run as the keeper, so that the agent cannot signal it: ends all other processes of the keeper, then reports by its
- * exit code whether a process of user $1 lives. Only builtins.
- */
-const killOwnAndLook = `
-kill -9 -1 2>/dev/null
-for status in /proc/[0-9]*/status; do
-  state= user=
-  while read -r key value rest; do
-    case $key in State:) state=$value;; Uid:) user=$value;; esac
-  done 2>/dev/null <"$status"
-  [ "$user" = "$1" ] && [ "$state" != Z ] && [ "$state" != X ] && exit 1
-done
-exit 0`;
 
 /** One of these is the container's own count of processes that the out-of-memory killer ended (cgroup v2, v1). */
 const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
@@ -167,7 +132,7 @@ export class DockerSandbox implements Sandbox {
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
       keep_output: options.keep_output,
       signal: options.signal,
-      kill: () => this.#killTree(user, mark),
+      kill: () => killTree(this.#own, user, mark),
     });
     return { ...finished, out_of_memory: await this.#checkAfter(finished, argv) };
   }
@@ -261,18 +226,13 @@ export class DockerSandbox implements Sandbox {
     );
   }
 
-  /**
-   * The agent's processes first, then what we started as the keeper; the door's forwarder is another user's and stays. A
-   * process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the
-   * whole container.
-   */
+  /** A process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the whole container. */
   async #endAll(): Promise<void> {
     for (let round = 0; round < freezeRounds; round += 1) {
-      await this.#killAll(this.#user);
-      const { exit_code } = await this.#own(["sh", "-c", killOwnAndLook, "sh", String(userId(this.#spec))], this.#keeper);
+      const areGone = await killAgentAndKeeper(this.#own, { id: userId(this.#spec), user: this.#user }, this.#keeper);
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await withinTime(Promise.all(this.#running), freezeRoundMs);
-      if (this.#running.size === 0 && exit_code === 0) {
+      if (this.#running.size === 0 && areGone) {
         // Root may have replaced the programs that were just asked.
         if (this.facts.user === "root" && this.facts.writable === "root") await pauseContainer(this.#container);
         return;
@@ -371,7 +331,7 @@ export class DockerSandbox implements Sandbox {
       ({ State }) => State,
       (error: unknown) => {
         if (isNotFound(error)) return null;
-        throw error;
+        throw asAlidadeError(error, "sandbox_error", `The container engine was not reached when ${what}: `);
       },
     );
     if (state?.Running && !this.#watchdog?.barked) return;
@@ -403,22 +363,12 @@ export class DockerSandbox implements Sandbox {
     return fresh;
   }
 
-  async #killTree(user: string, mark: string): Promise<void> {
-    const { exit_code } = await this.#own(["sh", "-c", killTree, "sh", `${treeVariable}=${mark}`], user).catch(() => ({ exit_code: null }));
-    // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
-    if (exit_code !== 0) await this.#killAll(user);
-  }
-
-  async #killAll(user: string): Promise<void> {
-    await this.#own(["sh", "-c", "kill -9 -1"], user);
-  }
-
   /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
-  #own(argv: string[], user: string): Promise<Finished> {
+  readonly #own: RunOwn = (argv, user) => {
     const env = { PATH: this.#pathOutside(this.#path), LD_PRELOAD: "", LD_LIBRARY_PATH: "" };
     const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
     return runCommand(this.#docker, this.id, command);
-  }
+  };
 
   /** Its folders where the agent cannot write. */
   #pathOutside(path: string): string {
@@ -427,46 +377,4 @@ export class DockerSandbox implements Sandbox {
     const isOurs = (folder: string) => folder.startsWith("/") && !places.some((place) => isBelow(posix.resolve(folder), place));
     return path.split(":").filter(isOurs).join(":");
   }
-}
-
-/**
- * Removes the volumes with these labels that no container uses, as far as it can; returns the labels of those that are
- * gone, and in words what is not. `wanted` picks among them.
- */
-export async function removeVolumes(
-  docker: Docker,
-  label: string[],
-  wanted: (labels: Record<string, string>) => Promise<boolean> = async () => true,
-  onlyLook = false,
-): Promise<{ removed: Record<string, string>[]; failed: string[] }> {
-  const { Volumes } = await docker.listVolumes({ filters: { label, dangling: ["true"] } });
-  const removed: Record<string, string>[] = [];
-  const failed: string[] = [];
-  for (const { Name, Labels } of Volumes ?? []) {
-    if (!(await wanted(Labels ?? {}))) continue;
-    try {
-      if (!onlyLook) await docker.getVolume(Name).remove();
-      removed.push(Labels ?? {});
-    } catch (error) {
-      if (!isNotOurs(error)) failed.push(`volume ${Name} of run ${Labels?.[labels.run]}: ${messageOf(error)}`);
-    }
-  }
-  return { removed, failed };
-}
-
-/** Removes a container with its volumes. No error when it is gone, or when another process is removing it: then false. */
-export async function removeContainer(container: Docker.Container): Promise<boolean> {
-  try {
-    await engineWork(container).run(undefined, () => container.remove({ force: true, v: true }));
-    return true;
-  } catch (error) {
-    if (!isNotOurs(error)) throw error;
-    return false;
-  }
-}
-
-/** True when it is gone, in use again, or being removed by another process. */
-function isNotOurs(error: unknown): boolean {
-  const status = statusOf(error);
-  return status === 404 || status === 409;
 }

@@ -1,4 +1,4 @@
-/** What a killed process leaves behind is found and removed, by whoever comes next. */
+/** What a killed process leaves behind is found and removed by the next process. */
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -85,7 +85,7 @@ for (const backend of backends) {
     assert.equal((await living.exec(["true"])).exit_code, 0);
   });
 
-  test(`${backend.name}: reap removes what is past its lease whoever owns it`, { timeout: 120_000 }, async (t) => {
+  test(`${backend.name}: reap removes what is past its lease, whichever its owner`, { timeout: 120_000 }, async (t) => {
     if (!(await ready(t, backend))) return;
     const runId = `late${process.pid}`;
     // A day and more of slack belongs to every lease; minus two days is over.

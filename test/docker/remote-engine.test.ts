@@ -24,7 +24,7 @@ import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { SecondEngine } from "../fakes/machine/second-engine.ts";
 import { until } from "../fakes/machine/until.ts";
 import { cliProcess, jsonOf, root } from "../fakes/processes/cli.ts";
-import { DebianRegistry, debianRegistryMissing } from "../fakes/registries/debian-registry.ts";
+import { DebianRegistry } from "../fakes/registries/debian-registry.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
@@ -160,9 +160,7 @@ test("sandboxes are spread over the engines of a list, and go to those that have
 });
 
 test("an engine takes what it pulls from its registry mirror", { timeout: 120_000 }, async (t) => {
-  if (!(await need(t, "second-engine"))) return;
-  const why = await debianRegistryMissing();
-  if (why !== null) return t.diagnostic(`left out: ${why}; sudo apt-get install -y docker-registry`);
+  if (!(await need(t, "second-engine")) || !(await need(t, "docker-registry"))) return;
   const remote = await secondEngine();
   await using registry = await DebianRegistry.start(remote.mirror);
   const image = "team/small:1";

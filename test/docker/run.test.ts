@@ -1,4 +1,4 @@
-/** A run whose containers somebody kills. */
+/** A run whose containers are killed. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { copyFile, readFile, writeFile } from "node:fs/promises";

@@ -4,11 +4,11 @@ import { addAbortSignal, PassThrough, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
 import { extract } from "tar-stream";
-import type { LayerBounds } from "../../files/layer-bounds.ts";
-import { statusOf } from "./client.ts";
+import type { LayerBounds } from "../../../files/layer-bounds.ts";
+import { statusOf } from "../client.ts";
+import { pathStat } from "../path-stat.ts";
 import { changedPaths } from "./layer-paths.ts";
 import type { ArchiveEntry, ArchiveRead, LayerSource } from "./layer-source.ts";
-import { pathStat } from "./path-stat.ts";
 
 /** What an archive brings along and no layer holds must be read past: it is bounded. */
 export type ReadPast = {

@@ -7,11 +7,11 @@ import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } fro
 import { posix } from "node:path";
 import { setImmediate as yieldToOthers } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../../errors.ts";
+import type { PathStat } from "../path-stat.ts";
 import type { ArchiveEntry, ArchiveRead, LayerSource } from "./layer-source.ts";
 import { inside, isMissing, lstatAt, overlayChanges } from "./overlay-changes.ts";
 import { openFolder, overlayMounts } from "./overlay-mounts.ts";
-import type { PathStat } from "./path-stat.ts";
 
 /** null where the engine has to be asked. */
 export async function overlayLayer(

@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import type Docker from "dockerode";
 import { z } from "zod";
-import { localPid } from "./container-door.ts";
+import { localPid } from "../container-door.ts";
 
 export type OverlayMounts = Disposable & {
   /** Descriptors of open folders. */

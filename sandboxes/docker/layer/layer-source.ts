@@ -1,7 +1,7 @@
 /** Where a container's layer is read from: the engine's API, or the folders of its overlay. Both say the same in the same order. */
-import type { LayerEntry } from "../../files/layer.ts";
+import type { LayerEntry } from "../../../files/layer.ts";
+import type { PathStat } from "../path-stat.ts";
 import type { ChangedPath } from "./layer-paths.ts";
-import type { PathStat } from "./path-stat.ts";
 
 /** One member of an archive. `type`: null for what no layer holds (sockets, pipes, devices). */
 export type ArchiveEntry = Omit<LayerEntry, "type" | "kind"> & { type: Exclude<LayerEntry["type"], "deleted"> | null };
