@@ -137,10 +137,12 @@ test("a type has one name and a name one type: none is declared in two files", (
 const riddles = [/(?:\/\*\*|\/\/|\/\*\*\n \*)\s*Of \w/g, /\b(?:no|some|every|any)body\b|\bwho(?:m?ever)\b|\b(?:some|every|any)one\b/gi];
 
 test("comments and messages say the subject first, and call no process a person", () => {
-  const found = production.flatMap((path) => {
-    const text = readFileSync(join(root, path), "utf8");
-    return riddles.flatMap((riddle) => text.match(riddle) ?? []).map((words) => `${path}: ${words}`);
-  });
+  const found = sources
+    .filter((path) => path !== "test/house.test.ts")
+    .flatMap((path) => {
+      const text = readFileSync(join(root, path), "utf8");
+      return riddles.flatMap((riddle) => text.match(riddle) ?? []).map((words) => `${path}: ${words}`);
+    });
   assert.deepEqual(found, [], "name what acts, and begin with it");
 });
 

@@ -3,8 +3,8 @@ import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 /**
- * A port of this machine that is free, and stays so until it is used: systems give whoever asks for any port one above
- * these (Linux from 32768, others from 49152), so nobody gets it by chance meanwhile.
+ * A port of this machine that is free, and stays so until it is used: systems give a program that asks for any port one above
+ * these (Linux from 32768, others from 49152), so no program gets it by chance meanwhile.
  */
 export async function quietPort(): Promise<number> {
   for (;;) {

@@ -37,7 +37,7 @@ answerParent(
     openLive: (count: number) => openSessions(count, "live"),
     /** New sessions; their keys go into the path of the calls. */
     open: (count: number) => openSessions(count, "buffered"),
-    /** Bytes in use after everything that nobody needs was collected, and what the system counts. */
+    /** Bytes in use after all garbage was collected, and what the system counts. */
     memory: () => {
       setFlagsFromString("--expose-gc");
       const collect = runInNewContext("gc") as () => void;

@@ -9,7 +9,7 @@ import { createServer, type Socket } from "node:net";
 import { answerParent } from "../child.ts";
 import { modelOf, type Payload, payloadOf, payloads, promptIds, streamReply, turnMarker, wholeReply } from "./payloads.ts";
 
-/** What is asked for here: nothing streamed, a chunk a token, and the chunks that alidade asks for where nobody reads along. */
+/** What is asked for here: nothing streamed, a chunk a token, and the chunks that alidade asks for where no reader follows. */
 const paces = ["whole", 1, 64] as const;
 const canned = new Map<string, Buffer>();
 const server = createServer((socket) => serve(socket));

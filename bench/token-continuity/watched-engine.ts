@@ -16,7 +16,7 @@ export class WatchedEngine {
         try {
           return await ask(...args);
         } finally {
-          // Once it samples, questions are about what has been: nobody waits for them.
+          // Once it samples, questions are about what has been: nothing waits for them.
           if (watch.first === 0) {
             watch.asked++;
             watch.asking += performance.now() - began;

@@ -3,7 +3,7 @@
     for row, trace in training_traces("rows.jsonl"):
         row["reward"], row["group_id"], trace.turns
 
-The reward is None where nobody measured one.
+The reward is None where none was measured.
 """
 from alidade_read import read
 from openenv.core.harness.training import TrainingTrace

@@ -70,7 +70,7 @@ class GrpoRows:
 
     @staticmethod
     def reward(completions, alidade_reward, **_):
-        """None where nobody measured one: TRL keeps such a row out of the baseline."""
+        """None where none was measured: TRL keeps such a row out of the baseline."""
         return list(alidade_reward)
 
 

@@ -68,7 +68,7 @@ def transfer_queue(rows, global_steps):
     keys, fields, tags = [], [], []
     for row in rows:
         if row["min_global_steps"] is None:
-            raise ValueError(f"{row['key']}: nobody recorded by which step of the policy it was sampled; verl's queue wants to know")
+            raise ValueError(f"{row['key']}: the step of the policy that sampled it is not recorded, and verl's queue needs it")
         prompts, responses = torch.tensor(row["prompts"]), torch.tensor(row["responses"])
         mask, scores = torch.tensor(row["response_mask"]), torch.zeros(len(row["responses"]))
         scores[-1] = row["reward_score"]

@@ -49,6 +49,7 @@ async function make(registry: PackageRegistry, name: string, words: [string, str
   const pair = { registry: registry.name, name, before, after, instruction, tests: how.tests };
   const out = resolve(flags.out ?? `tasks-${name.replace("/", "-")}`);
   const tried = await run(versionFix(pair, owner, passedOver, signal), { out, source: `${registry.name}:${name}` });
+  // The earlier version alone is no candidate, which says nothing of the package.
   tellMade(out, tried, { ...passedOver, first_commit: 0 }, flags.json === true);
 }
 

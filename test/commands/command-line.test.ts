@@ -25,7 +25,7 @@ test("what strangers wrote cannot act on the terminal: neither in what is said n
   assert.deepEqual([lines.length, lines[2]], [3, "\\x1b[2J\\x1b]0;owned\\x07\\nb/0       1"]);
 });
 
-test("progress that nobody reads ends nothing: the work is done, and its exit code is its own", async (t) => {
+test("progress that is not read ends nothing: the work is done, and its exit code is its own", async (t) => {
   await using engine = await ScriptedEngine.start(() => ({ text: "done" }));
   const command = ["--", process.execPath, chatHarness];
   await using running = startCli(["record", "-e", engine.url, "-o", await fresh(t), ...command], { env: { HARNESS_EXIT: "7" } });

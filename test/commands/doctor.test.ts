@@ -47,7 +47,7 @@ test("doctor says of SGLang and llama-server what their logprobs are, and whethe
   assert.deepEqual([none.status, /parsers.*do not run.*row_inflation/.test(none.todo ?? "")], ["gap", true]);
 });
 
-test("doctor ends with an error for nobody there, and for a kind that there is not", async () => {
+test("doctor ends with an error where nothing listens, and for a kind that there is not", async () => {
   const gone = await cli(["doctor", "--engine", "http://127.0.0.1:1", "--json"]);
   assert.equal(jsonOf<{ error: { code: string } }>(gone).error.code, "engine_unreachable");
   assert.equal(gone.code, 1);

@@ -192,7 +192,7 @@ async function writeLog(run: string, id: string, entries: LogEntry[], spec: Part
   await writeFile(join(run, "sessions", `${id}.jsonl`), `${lines.join("\n")}\n`);
 }
 
-test("of the sessions that somebody opened for one rollout the last attempt is exported, and the report says so", async (t) => {
+test("of the sessions that were opened for one rollout the last attempt is exported, and the report says so", async (t) => {
   const run = await mkdtemp(join(tmpdir(), "alidade-export-test-"));
   t.after(() => rm(run, { recursive: true }));
   await mkdir(join(run, "sessions"));
@@ -208,7 +208,7 @@ test("of the sessions that somebody opened for one rollout the last attempt is e
     log.entries.push({ type: "rewarded", time: 5_000, revision: 1, reward: attempt, components: {} });
     await writeLog(run, session, log.entries, { rollout_id, attempt, sample_index: null });
   }
-  // A third attempt of which nothing has been asked yet takes nobody's place.
+  // A third attempt of which nothing has been asked yet takes no other's place.
   await writeLog(run, "sese", new LogBuilder().entries, { rollout_id: "r0", attempt: 3 });
   const out = join(run, "rows.jsonl");
   const rowsOf = async (format: string): Promise<Record<string, unknown>[]> => {

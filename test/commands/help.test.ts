@@ -94,7 +94,7 @@ test("the completion of each shell knows every verb, its flags and their choices
 });
 
 test("without an engine, an export format or a run that are known, the verbs say what there is", async (t) => {
-  // Not in the folder of this checkout, where somebody's own `serve` may be at work.
+  // Not in the folder of this checkout, where a user's own `serve` may be at work.
   const folder = await mkdtemp(join(tmpdir(), "alidade-help-"));
   t.after(() => rm(folder, { recursive: true }));
   const noEngine = await cli(["serve", "--out", folder]);

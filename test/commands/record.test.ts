@@ -77,7 +77,7 @@ test("record sets the usual variables of every API shape, and they lead to the p
   assert.deepEqual([env.ANTHROPIC_API_KEY, env.GEMINI_API_KEY], [env.OPENAI_API_KEY, env.OPENAI_API_KEY]);
 });
 
-test("a program that calls nobody is an error in words, and a failure even where it says 0", async () => {
+test("a program that calls no model is an error in words, and a failure even where it says 0", async () => {
   await using engine = await ScriptedEngine.start(talk);
   const out = fresh();
   const result = await cli(["record", "--engine", engine.url, "--out", out, "--", "true"]);

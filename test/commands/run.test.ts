@@ -504,7 +504,7 @@ test("a run asks the engine whose weights it serves: another name is refused, al
 });
 
 test("rollouts whose harness prints its working folder have one prompt, and are one group to NeMo RL", async (t) => {
-  if ((await samePlace()) === null) return t.skip("this machine lets nobody mount, so each process sandbox has a path of its own");
+  if ((await samePlace()) === null) return t.skip("this machine lets no user mount, so each process sandbox has a path of its own");
   await using engine = await ScriptedEngine.start(solve);
   const { result } = await run(engine, { command: ["node", chatHarness, "{instruction} You are in {workdir}."] });
   const { run: path } = jsonOf<Ran>(result);

@@ -35,7 +35,7 @@ function section(dialect: Dialect): string[] {
 function table(): string[] {
   const row = (cells: string[]): string => `| ${cells.join(" | ")} |`;
   return [
-    row(["case", ...dialects.map((dialect) => `${dialect.title}, by ${readers[dialect.name] ?? "nobody"}`)]),
+    row(["case", ...dialects.map((dialect) => `${dialect.title}, by ${readers[dialect.name] ?? "no reader"}`)]),
     row(["---", ...dialects.map(() => "---")]),
     ...cases.map((one) => row([one.title, ...dialects.map((dialect) => (isSayable(dialect, one) ? "✓" : "-"))])),
     ...faults.map((one) => row([one.title, ...dialects.map(() => "✓")])),

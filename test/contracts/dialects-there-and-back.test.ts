@@ -110,7 +110,7 @@ for (const dialect of dialects) {
   });
 }
 
-/** A carrier comes with reasoning that nobody needed to restore. */
+/** A carrier comes with reasoning that did not need to be restored. */
 function bare(part: Part): unknown {
   return part.type === "reasoning" ? part.text : part;
 }

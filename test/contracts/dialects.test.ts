@@ -496,7 +496,7 @@ for (const dialect of dialects) {
       const status = dialect.name === "anthropic-messages" ? wanted.anthropic : wanted.openai;
       await assert.rejects(client.ask(true), (thrown: unknown) => {
         if (thrown instanceof ApiError) {
-          // Of an answer that is no success this SDK keeps the status and the body's text.
+          // This SDK keeps, for an answer that is no success, the status and the body's text.
           const said = (JSON.parse(thrown.message) as { error: { code: number; message: string; details: { reason: string }[] } }).error;
           assert.deepEqual([thrown.status, said.code, said.details[0]?.reason.toLowerCase()], [status, status, error.code]);
           if (error.code === "context_length_exceeded")

@@ -95,7 +95,7 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
   test(`${kind}: refusals are typed by what they say`, async () => {
     const refusals = [
       [400, overflow, "context_length_exceeded", 400],
-      [404, "The model `nobody` does not exist.", "model_unknown", 404],
+      [404, "The model `absent` does not exist.", "model_unknown", 404],
       [400, "max_tokens must be at least 1", "request_invalid", 400],
       [401, "bad key", "engine_error", 502],
       [429, "slow down", "engine_error", 429],
@@ -122,7 +122,7 @@ for (const [kind, { tokens, streams, overflow }] of Object.entries(cases)) {
     });
   });
 
-  test(`${kind}: nobody there is engine_unreachable, in the probe too`, async () => {
+  test(`${kind}: nothing there is engine_unreachable, in the probe too`, async () => {
     const gone = await cases[kind]!.start(() => ({}));
     await gone[Symbol.asyncDispose]();
     const engine = engineNamed(kind).create({ baseUrl: gone.url, apiKey: "key" });
@@ -277,7 +277,7 @@ test("an aborted generation that answers 200 keeps its partial ids and ends as a
     });
 });
 
-test("a server that gives every logprob and no top_logprobs can be trained on; what its logprobs are nobody knows", async () => {
+test("a server that gives every logprob and no top_logprobs can be trained on; what its logprobs are is unknown", async () => {
   for (const kind of ["vllm", "sglang", "llama-cpp"])
     await withEngine(kind, { text: "plain words", quirk: "no_top_logprobs" }, async (engine) => {
       const facts = await engine.probe(patience());

@@ -46,7 +46,7 @@ for (const exporter of exporters) {
     if (exporter.extension === "jsonl") assert.equal(bytes.length, 0);
   });
 
-  test(`${exporter.name}: a reward that nobody measured is never a zero`, async () => {
+  test(`${exporter.name}: a reward that was not measured is never a zero`, async () => {
     const { rows } = await exported(exporter, [goldenTrajectory({ reward: null }), goldenSibling({ reward: null })]);
     for (const row of rows) assert.deepEqual(zeroRewards(row), []);
   });

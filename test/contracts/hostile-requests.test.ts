@@ -29,7 +29,7 @@ import { playSession, reply, type Sent } from "./hostile-requests/play-session.t
 import { type Speaker, speakers } from "./hostile-requests/speakers.ts";
 
 const scratch = scratchFolder("hostile-requests");
-/** Of each dialect: 5 × 12 × 12 requests take ten seconds. `.ci/run` draws 40. */
+/** For each dialect: 5 × 12 × 12 requests take ten seconds. `.ci/run` draws 40. */
 const sessions = Number(process.env.ALIDADE_TEST_FUZZ_SESSIONS ?? 12);
 const seed = Number(process.env.ALIDADE_TEST_FUZZ_SEED ?? 1);
 const requestsEach = 12;
@@ -50,10 +50,10 @@ for (const [index, dialect] of dialects.entries())
       for (let number = 0; number < sessions; number++) played.push(await play(at, speaker, [seed, index, number]));
       for (const { client } of played) await settled(at, client);
       for (const { client } of played) before.set(client.sessionId, JSON.stringify(stateOf(at.proxy.session(client.sessionId))));
-      assert.deepEqual(at.unseen, [], "what the proxy could tell nobody");
+      assert.deepEqual(at.unseen, [], "what the proxy could not tell over HTTP");
     }
     const all = played.flatMap(({ sent }) => sent);
-    // The engine's own faults are told as such; nothing else is anybody's but the client's.
+    // The engine's own faults are told as such; all else is the client's.
     for (const one of all) assert.ok(one.status < 500 || engineFaults.test(one.answer), `${one.path}\n${one.text}\n${one.answer}`);
     const trajectories = await Promise.all(played.map(({ client, seeds }) => readBack(folder, client.sessionId, seeds.join())));
     await exportAll(trajectories);

@@ -415,7 +415,7 @@ for (const { name, backend } of doors) {
     assert.equal(got, sent);
   });
 
-  through("a client that reads nothing holds nobody else up, and still gets all of it", async (sandbox) => {
+  through("a client that reads nothing holds no other client up, and still gets all of it", async (sandbox) => {
     const { onConnection } = serve((request, response) =>
       request.url === "/large" ? response.end(Buffer.alloc(8_000_000)) : echoPath(request, response),
     );

@@ -57,7 +57,7 @@ for (const make of makers) {
     assert.deepEqual(await reasons(store, "ses1"), ["a", "c"]);
   });
 
-  test(`${name}: an unknown session has no entries, and nobody changes what was recorded`, async () => {
+  test(`${name}: an unknown session has no entries, and what was recorded cannot be changed`, async () => {
     const store = make();
     assert.deepEqual(await store.read("ses9"), []);
     const entry = sealed("a");

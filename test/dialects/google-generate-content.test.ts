@@ -290,7 +290,7 @@ test("thinking is turned off by a budget of none, and levelled by name", () => {
   assert.equal(effort({ thinkingLevel: "HIGH" }), "high");
 });
 
-test("thoughts are told only to those who ask, and their signature to everybody", () => {
+test("thoughts are told only to those who ask, and their signature to all", () => {
   const turn = {
     message: {
       role: "assistant" as const,

@@ -71,7 +71,7 @@ test("system and developer turns stay where they stand", () => {
   );
 });
 
-test("keys that nobody knows are harmless in messages and calls", () => {
+test("unknown keys are harmless in messages and calls", () => {
   const plain = [
     { role: "assistant", content: "a", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }] },
   ];

@@ -41,7 +41,7 @@ export type SelfPlayOptions = {
   turns: number;
   /** Where the harness has ended before so many calls, it is told the same again in the same conversation, `most` times. */
   goOn?: { calls: number; most: number };
-  /** The harness as somebody else would set it up. */
+  /** The harness as its user would set it up. */
   setUp?: (launch: HarnessLaunch) => HarnessLaunch;
   spec?: Partial<SessionSpec>;
   policy?: Policy;

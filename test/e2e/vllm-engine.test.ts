@@ -79,7 +79,7 @@ test("vLLM's refusals are typed, and one of them does not cost the next call", a
     const long = [{ role: "user" as const, parts: [{ type: "text" as const, text: "sea ".repeat(60_000) }] }];
     const refused: [Partial<SampleRequest>, string][] = [
       [{ messages: long }, "context_length_exceeded"],
-      [{ model: "nobody" }, "model_unknown"],
+      [{ model: "absent" }, "model_unknown"],
       [{ sampling: { temperature: -1 } }, "request_invalid"],
       [{ sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
     ];

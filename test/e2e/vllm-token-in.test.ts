@@ -160,7 +160,7 @@ test("what vLLM refuses about ids is typed as it is for messages, and costs it n
       [{ prompt_ids: IdText.of(new Array<number>(max_model_len ?? 0).fill(5)) }, "context_length_exceeded"],
       [{ prompt_ids: IdText.of(new Array<number>((max_model_len ?? 0) + 100).fill(5)) }, "context_length_exceeded"],
       [{ prompt_ids: IdText.of([5, 999_999]) }, "request_invalid"],
-      [{ prompt_ids: IdText.of([5]), model: "nobody" }, "model_unknown"],
+      [{ prompt_ids: IdText.of([5]), model: "absent" }, "model_unknown"],
       [{ prompt_ids: IdText.of([5]), sampling: { structured_outputs: { regex: "(" } } }, "request_invalid"],
     ];
     for (const [fields, code] of refused) {

@@ -1,6 +1,6 @@
 /**
  * A real vLLM whose weights are reloaded under it: it keeps its prefix cache, so that a turn is sampled on keys and values
- * of the old weights and its logprobs are nobody's. What Alidade does against it, and what vLLM says of its weights.
+ * of the old weights and its logprobs are no policy's. What Alidade does against it, and what vLLM says of its weights.
  */
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

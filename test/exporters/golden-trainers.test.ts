@@ -252,7 +252,7 @@ test("atif: keeps what is no object, marks what was not sampled here, and leaves
   const asks = assistant(toolCall("t1", '{"cmd": "ls'), toolCall("t1b", "[1]"));
   const start = [user("go"), edited];
   const first = log.call({ messages: start, says: asks });
-  const results = [toolResult("t1b", "second"), toolResult("t1", "first"), toolResult("t9", "nobody asked")];
+  const results = [toolResult("t1b", "second"), toolResult("t1", "first"), toolResult("t9", "never asked")];
   log.call({ messages: [...start, asks, ...results], says: assistant("done"), parent: first, logprobs: null });
   const { rows, report } = await written("atif", [reconstruct(log.entries, { reward: null })]);
   assert.deepEqual(report.left_out, { auxiliary: 1, no_logprob: 1 });
@@ -278,7 +278,7 @@ test("atif: keeps what is no object, marks what was not sampled here, and leaves
         ],
       },
     },
-    { source: "system", message: "", observation: { results: [{ content: "nobody asked" }] }, ids: false },
+    { source: "system", message: "", observation: { results: [{ content: "never asked" }] }, ids: false },
     { source: "agent", message: "done", llm_call_count: 1, ids: false },
   ]);
   assert.equal((rows[0] as { extra: { reward: unknown } }).extra.reward, null);

@@ -27,7 +27,7 @@ const toolCall = { id: "t1", type: "function", function: { name: "bash", argumen
 /** Formats of many rows train 18 of the 25 sampled tokens: all but the turn whose client left. */
 const undelivered = { undelivered: 1 };
 
-test("flat: full length, null where nobody sampled", async () => {
+test("flat: full length, null where nothing was sampled", async () => {
   const { rows, report } = await written("flat");
   assert.deepEqual(report.left_out, undelivered);
   const want = [full.helper, full.main, full.after, full.sibling];

@@ -141,7 +141,7 @@ test("a rollout outside the baseline is in no format that computes one from rows
   }
 });
 
-test("a rollout without token ids has no dummy row, for nobody knows its prompt", async () => {
+test("a rollout without token ids has no dummy row, for its prompt is unknown", async () => {
   const { report } = await written("verl", [rollout("a0"), rollout("a1", {}, { text_only: true })]);
   assert.deepEqual([report.rows, report.left_out_rollouts, report.left_out], [1, { no_token_ids: 1 }, { no_token_ids: 1 }]);
 });
@@ -155,7 +155,7 @@ test("an advantage counts a rollout that trains nothing, and one that stands alo
   assert.deepEqual(report.left_out_rollouts, { not_in_loss: 1, no_baseline: 1 });
 });
 
-test("trl-async leaves out rows of which nobody recorded the policy's step, unless it is given", async () => {
+test("trl-async leaves out rows without a recorded step of the policy, unless it is given", async () => {
   const nameless = (name: string): Trajectory => {
     const whole = rollout(name);
     return { ...whole, calls: whole.calls.map((call) => ({ ...call, policy: { start: null, end: null, spans: [], check: null } })) };

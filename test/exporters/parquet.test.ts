@@ -24,7 +24,7 @@ test("the table holds the flat rows, field by field", async () => {
   assert.deepEqual(await tableOf(golden), await flatOf(golden));
 });
 
-test("a number that somebody else gave may be as large as it likes: a step, an attempt, a place in a group and its size", async () => {
+test("a number from outside may be as large as it likes: a step, an attempt, a place in a group and its size", async () => {
   for (const number of [2 ** 31, 1_700_000_000_000, Number.MAX_SAFE_INTEGER]) {
     const log = new LogBuilder({ sample_index: number, attempt: number });
     log.call({ messages: [user("hi")], policy: { version: "v", step: number } });

@@ -95,7 +95,7 @@ for (const [title, patch, message] of [
   });
 }
 
-/** Whoever tests has settings of their own, and none of them may count. */
+/** A tester has settings of their own, and none of them may count. */
 const env = { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" };
 
 async function inFolder<T>(files: TreeFile[], use: (folder: string) => T): Promise<Awaited<T>> {

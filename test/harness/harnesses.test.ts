@@ -87,7 +87,7 @@ for (const harness of harnesses) {
     }
   });
 
-  test(`${harness.name} gives up where nobody listens`, { timeout }, async (t) => {
+  test(`${harness.name} gives up where nothing listens`, { timeout }, async (t) => {
     const run = await launched(t, harness, [{ text: "unheard" }], { baseUrl: "http://127.0.0.1:1" });
     if (run === null) return;
     assert.equal(harness.end(run.ended).failed, true);

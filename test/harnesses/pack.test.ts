@@ -30,7 +30,7 @@ test("a pack is asked for by exact versions, for the sandbox's platform, and run
   }
 });
 
-test("a pack can be read by another user, holds what it runs on and not what nobody reads", async (t) => {
+test("a pack can be read by another user, holds what it runs on and not what is never read", async (t) => {
   const folder = await temporaryFolder(t);
   const { path } = await fakeNpm(folder);
   const pack = await ensured(folder, path);

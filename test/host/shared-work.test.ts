@@ -49,7 +49,7 @@ test("work ends when the last one who waits is gone, who waits until it is clear
   assert.equal(begun.length, 1);
 });
 
-test("whoever is aborted already begins nothing", async () => {
+test("a caller that is aborted already begins nothing", async () => {
   const { begin, begun } = work();
   await assert.rejects(new SharedWork<string>().join(AbortSignal.abort(new Error("Ctrl-C")), begin), /Ctrl-C/);
   assert.deepEqual(begun, []);

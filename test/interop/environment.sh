@@ -10,7 +10,7 @@ make_environment() {
   fi
   "$place/tools/bin/pip" install --quiet --disable-pip-version-check uv==0.13.9 >&2
   "$place/tools/bin/uv" venv --quiet --python "$python" "$place/venv" >&2
-  # --no-deps: what the wheels ask for is contradictory, or gigabytes that nobody calls; the pins name all that is needed.
+  # --no-deps: what the wheels ask for is contradictory, or gigabytes that are never called; the pins name all that is needed.
   "$place/tools/bin/uv" pip install --quiet --python "$place/venv" --no-deps --requirement "$requirements" >&2
 }
 

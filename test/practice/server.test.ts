@@ -206,7 +206,7 @@ test("a call's arguments are the text that was sampled, and a turn of calls alon
   assert.equal(choice.message.content, null);
 });
 
-test("arguments that nobody can parse stay text, and are no call", async () => {
+test("arguments that cannot be parsed stay text, and are no call", async () => {
   const [choice] = (await ask(spoken(call("bash", '{"a": ')))).choices;
   assert.equal(choice.message.content, call("bash", '{"a": '));
   assert.equal(choice.message.tool_calls, undefined);

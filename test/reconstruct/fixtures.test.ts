@@ -57,7 +57,7 @@ test("reasoning that only the template drops is told from the decoded texts", ()
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b diverged a reasoning_dropped"]);
 });
 
-test("without anybody who could decode them, other tokens of an unchanged conversation are unknown", () => {
+test("without a decoder, other tokens of an unchanged conversation are unknown", () => {
   const log = new LogBuilder();
   const says = assistant("fishing");
   const a = log.call({ messages: start, says, sampled: [901, 902, 2] });
@@ -65,7 +65,7 @@ test("without anybody who could decode them, other tokens of an unchanged conver
   assert.deepEqual(drawEdges(rebuilt(log)), ["a root", "b unknown a unknown"]);
 });
 
-test("title calls are in the tree, not trained, and in nobody's row", () => {
+test("title calls are in the tree, not trained, and in no row", () => {
   const log = new LogBuilder();
   log.call({ messages: [user("title please")], request_class: "title" });
   log.call({ messages: start });

@@ -11,7 +11,7 @@ export type Move = {
   identity: boolean;
   delivery: "complete" | "cut" | "none" | "unfinished" | "error";
   logprobs: "all" | "one missing" | "none";
-  /** Of what the engine gave: `prompt` where it broke off before the first token. */
+  /** What the engine gave: `prompt` where it broke off before the first token. */
   ids: "all" | "prompt" | "none";
   grammar: boolean;
   overlap: boolean;

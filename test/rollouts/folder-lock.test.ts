@@ -38,7 +38,7 @@ test("of several processes that find the lock of a dead one a single one gets it
   assert.deepEqual(await readdir(folder), []);
 });
 
-test("a process that died while it removed a dead lock keeps nobody out", async (t) => {
+test("a process that died while it removed a dead lock keeps no other out", async (t) => {
   const folder = await emptyFolder(t);
   for (const name of ["lock", "lock.removing"]) {
     await writeFile(join(folder, name), await dead());

@@ -44,7 +44,7 @@ const done = ["exited", null, 1];
 /** Graded for what is there: `done.txt`, which the first turn made. */
 const lost = ["call_failed", null, 1];
 
-/** An engine that stops to sample for anybody at the first second turn (`says`), until the run waits for the next attempt. */
+/** An engine that stops to sample for all at the first second turn (`says`), until the run waits for the next attempt. */
 function ill(says: ScriptedReply["refuse"], when: (request: WireRequest) => boolean = isSecond) {
   let isIll = false;
   let isOver = false;
@@ -71,7 +71,7 @@ test("a last call that the engine failed, and with it a question of ours, is the
   }
 });
 
-test("a title that was answered after the last call failed gives that call back to nobody", { timeout: 60_000 }, async (t) => {
+test("a title that was answered after the last call failed does not give that call back", { timeout: 60_000 }, async (t) => {
   const engine = ill(boom);
   const reply = (request: WireRequest): ScriptedReply => (isTitle(request) ? { text: "a title" } : engine.reply(request));
   const { attempts } = await runOf(t, reply, { HARNESS_TITLES: "1" }, engine.mend);

@@ -1,4 +1,4 @@
-/** What a policy leaves behind is its own doing, also where nobody can grade it: a verdict, and never another attempt. */
+/** What a policy leaves behind is its own doing, also where it cannot be graded: a verdict, and never another attempt. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,8 +38,8 @@ async function assertNoOutput(code: ErrorCode, { records, trajectories }: Awaite
 }
 
 for (const [title, code, command] of [
-  ["more files than anyone can grade", "output_too_large", "echo yes > done.txt; seq 20001 | xargs touch"],
-  ["more bytes than anyone can grade", "output_too_large", "echo yes > done.txt; truncate -s 300M large"],
+  ["more files than can be graded", "output_too_large", "echo yes > done.txt; seq 20001 | xargs touch"],
+  ["more bytes than can be graded", "output_too_large", "echo yes > done.txt; truncate -s 300M large"],
   ["folders in one another that take minutes to read", "output_too_large", "echo yes > done.txt; mkdir -p $(printf 'd/%.0s' $(seq 1500))"],
   ["no workdir", "output_unreadable", 'rm -rf "$PWD"'],
   ["a link in the workdir's place", "output_unreadable", 'work="$PWD"; cd ..; mv "$work" moved; ln -s moved "$work"'],

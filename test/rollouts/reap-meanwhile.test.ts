@@ -1,4 +1,4 @@
-/** What dead processes left is removed while a run goes on, and not only when somebody asks for it. */
+/** What dead processes left is removed while a run goes on, and not only when a user asks for it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

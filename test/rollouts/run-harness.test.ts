@@ -137,7 +137,7 @@ test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, as
   const ended = await run(6, 7_000, 1_000);
   assert.equal(ended.stop_reason, "exited", ended.output_tail);
   assert.match(ended.output_tail, /hello/);
-  assert.ok(ended.engine_share < 0.5, `the time at the gate is nobody's: ${ended.engine_share}`);
+  assert.ok(ended.engine_share < 0.5, `the time at the gate counts for nothing: ${ended.engine_share}`);
 });
 
 test("the agent's own seconds end it all the same", { timeout: 60_000 }, async () => {

@@ -1,4 +1,4 @@
-/** A run whose infrastructure fails: what it broke is done again, by the next attempt or by whoever goes on with the run. */
+/** A run whose infrastructure fails: what it broke is done again, by the next attempt or by the process that goes on with the run. */
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -33,7 +33,7 @@ test("a file that cannot be read is named, with what is wrong about it", async (
   await assert.rejects(Array.fromAsync(readJsonLines(path, String)), { code: "store_error", message });
 });
 
-test("a line that another version wrote, or nobody of ours, is told in one sentence: its field, the value, and who wrote it", async (t) => {
+test("a line that another version wrote, or another program, is told in one sentence: its field, the value, and who wrote it", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-disk-"));
   t.after(() => rm(folder, { recursive: true }));
   const log = new LogBuilder();

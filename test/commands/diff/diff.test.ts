@@ -84,7 +84,7 @@ test("sessions without token ids are compared by their messages", () => {
   assert.deepEqual(parting(session({ ids: false }), session({ ids: false, second: "no" })), [3, "sample", "they say different things"]);
 });
 
-test("tool calls of sessions without token ids are the same under other ids, and nobody says that tokens were compared", () => {
+test("tool calls of sessions without token ids are the same under other ids, and tokens are not said to be compared", () => {
   const found = compareSessions(session({ ids: false }), session({ ids: false, id: "2" }));
   assert.deepEqual([found.same, found.parting], [true, null]);
   assert.match(renderDiff(found), /the same, by their messages \(no token ids\): 3 calls/);

@@ -11,7 +11,7 @@ import { cli } from "../../fakes/processes/cli.ts";
 import { chatHarness } from "../../fakes/rollouts/small-task.ts";
 
 test("every verb that opens sessions or looks at servers takes servers of any kind, and several of them", async (t) => {
-  // Not in the folder of this checkout, where somebody's own `serve` may be at work.
+  // Not in the folder of this checkout, where a user's own `serve` may be at work.
   const folder = await mkdtemp(join(tmpdir(), "alidade-engine-flags-"));
   t.after(() => rm(folder, { recursive: true }));
   const url = "http://127.0.0.1:1";

@@ -68,7 +68,7 @@ const changes: Change[] = [
     const other = draw.of(places);
     put(holder, key, structuredClone(known.length > 0 && draw.chance(0.5) ? draw.of(known) : get(other.holder, other.key)));
   },
-  // A field that nobody knows, or one that every object has.
+  // An unknown field, or one that every object has.
   ({ holder, key }, draw) => {
     const value = get(holder, key);
     const target = isHolder(value) ? value : holder;

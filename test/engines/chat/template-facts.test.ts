@@ -39,7 +39,7 @@ for (const [what, prints, mapping] of cases)
 test("a template that leaves its own system prompt out for one that is given prints system turns", async () => {
   const own: Message = {
     role: "system",
-    parts: [{ type: "text", text: "You are a model, made by somebody, and there are many words to say about it here." }],
+    parts: [{ type: "text", text: "You are a model, made by a company, and there are many words to say about it here." }],
   };
   const printing = template(() => true);
   const tokenize: Tokenize = (source) =>

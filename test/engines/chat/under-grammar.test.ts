@@ -1,4 +1,4 @@
-/** What is sampled under a grammar can be seen by nobody but who asked for it: servers do not say so. */
+/** Only the client that asked for a grammar knows of it: servers do not say so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isUnderGrammar } from "../../../engines/index.ts";

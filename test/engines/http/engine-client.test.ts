@@ -60,7 +60,7 @@ async function kept(t: TestContext, answers: boolean[]): Promise<EngineClient> {
   return client;
 }
 
-test("a kept connection that closes without a byte: the engine was not reached by what it would sample, and whoever samples is told", async (t) => {
+test("a kept connection that closes without a byte: the engine was not reached by what it would sample, and the caller is told", async (t) => {
   const client = await kept(t, [false, false]);
   const codes = [];
   for (let call = 0; call < 2; call++) codes.push(await client.open("/x", {}, signal, "id").catch((error: AlidadeError) => error.code));

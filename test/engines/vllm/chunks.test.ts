@@ -182,7 +182,7 @@ test("a call that is whole is told as soon as text follows it, so that an answer
   );
 });
 
-test("a logprob that nobody measured is null: -9999, null, or another number of them than of ids", () => {
+test("a logprob that was not measured is null: -9999, null, or another number of them than of ids", () => {
   const [tokens] = readAll(token(1, -9999), token(2, null), choice({ token_ids: [3, 4], logprobs: { content: [{ logprob: -1 }] } }));
   assert.deepEqual(tokens, { type: "tokens", token_ids: [1, 2, 3, 4], logprobs: [null, null, null, null] });
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { numberSessions } from "../../../exporters/rows/numbering.ts";
 import type { Trajectory } from "../../../schema/trajectory.ts";
 
-test("no two rollouts of a group have one number, whoever gave them which sample index", () => {
+test("no two rollouts of a group have one number, whatever sample index they were given", () => {
   const numberOf = numberSessions();
   const numbers = (group: string, ...indices: (number | null)[]) =>
     indices.map((sample_index) => numberOf(group, { group: { id: group, size: null, sample_index } } as Trajectory));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Child } from "../../../bench/child.ts";
 import { quantile } from "../../../bench/measure.ts";
 
-/** Of the thread that serves all, in milliseconds: its CPU in a phase, and the longest piece of work that nothing interrupted. */
+/** The serving thread, in milliseconds: its CPU in a phase, and its longest piece of work without a break. */
 type Busy = { ms: number; cpuMs: number; longestMs: number };
 
 /** One phase undisturbed, and one while the attack runs. */
@@ -20,7 +20,7 @@ export type Round = {
 
 export type Measured = {
   rounds: Round[];
-  /** Of the proxy's process, in bytes, while attacks ran. */
+  /** The proxy's process, in bytes, while attacks ran. */
   peakRss: number;
   /** Bytes of the hostile session's log. */
   logged: number;

@@ -54,7 +54,7 @@ export class Postgres implements AsyncDisposable {
     this.#settings = settings;
   }
 
-  /** Of the postmaster; null while it is down. */
+  /** The postmaster's process; null while it is down. */
   get pid(): number | null {
     return this.#server?.pid ?? null;
   }

@@ -1,4 +1,4 @@
-/** A real sshd on loopback. Its key and its host's are known to the `ssh` of `env` alone; nobody's own settings are read. */
+/** A real sshd on loopback. Its key and its host's are known to the `ssh` of `env` alone; no user's own settings are read. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -47,7 +47,7 @@ export class SshServer implements AsyncDisposable {
       "MaxStartups 8", // each one more that logs in at once is refused; the usual setting refuses some of more than ten
       "PasswordAuthentication no",
       "KbdInteractiveAuthentication no",
-      "SetEnv SHLVL=2", // a shell below another one reads nobody's .bashrc
+      "SetEnv SHLVL=2", // a shell below another one reads no .bashrc
     ]);
     write("known", [`[127.0.0.1]:${port} ${readFileSync(join(folder, "host.pub"), "utf8").trim()}`]);
     for (const name of ["mine", "other"]) {

@@ -59,7 +59,7 @@ function relay(target: string, incoming: IncomingMessage, sent: Buffer, outgoing
   const { host } = new URL(target);
   const upstream = request(
     new URL(incoming.url ?? "/", target),
-    // A connection each, so that a drop is one request's and nobody else's.
+    // A connection each, so that a drop is one request's alone.
     { method: incoming.method, headers: { ...incoming.headers, host }, agent: false },
     (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, { ...answer.headers, connection: fault ? "close" : "keep-alive" });

@@ -10,7 +10,7 @@ import { until } from "../machine/until.ts";
 export type ProxyAt = AsyncDisposable & {
   proxy: HarnessProxy;
   engine: ScriptedEngine;
-  /** What the proxy could tell nobody over HTTP: tests end by asking that it is empty. */
+  /** What the proxy could not tell over HTTP: tests end by asking that it is empty. */
   unseen: unknown[];
   open(spec?: Partial<SessionSpec>): Promise<Client>;
 };

@@ -45,7 +45,7 @@ function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerRes
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.on("data", (chunk: Buffer) => {
         got.push(chunk);
-        // Before it is passed on: behind it nobody waits for the end of the body, and the session may be over.
+        // Before it is passed on: behind it nothing waits for the end of the body, and the session may be over.
         if (Buffer.concat(got.slice(-2)).includes(lastEvent)) write();
         outgoing.write(chunk);
       });

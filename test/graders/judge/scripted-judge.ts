@@ -24,7 +24,7 @@ export function saying(statements: [string, string][], met: (says: string) => st
   return { text: JSON.stringify({ lines: statements.map(([line, says]) => ({ line, why: "", met: met(says) })) }) };
 }
 
-/** Says of each statement whether its last word stands in the work, and obeys whoever speaks outside of the fence. */
+/** Says of each statement whether its last word stands in the work, and obeys what is said outside of the fence. */
 export function reader(request: WireRequest): ScriptedReply {
   const { outside, inside, statements } = readPrompt(request);
   if (outside.includes(command)) return saying(statements, () => "yes");

@@ -107,7 +107,7 @@ test("no text makes the parser throw", () => {
   fc.assert(fc.property(fc.array(fc.oneof(line, fc.string())), (lines) => void read(lines.join("\n"))));
 });
 
-test("a line end of Unicode is part of its line, and a long line with one holds nobody up", () => {
+test("a line end of Unicode is part of its line, and a long line with one takes no longer than others", () => {
   const gap = " ".repeat(200_000);
   assert.deepEqual(outcomes(`ok 1 - a\u2028b # SKIP\rnot now\nok${gap}2 - c\u2029${gap}\n1..2\n`), { "a\u2028b": "skipped", c: "passed" });
   assert.deepEqual(outcomes(`# SKIP${gap}\u2028\n1..0\n`), { "\u2028": "skipped" });

@@ -61,7 +61,7 @@ export async function* askTrainers(model: string, questions: Question[], folder:
     python.once("error", reject);
     python.once("close", resolve);
   });
-  // Where reading breaks off, nobody awaits it.
+  // Where reading breaks off, nothing awaits it.
   ended.catch(() => undefined);
   let said = "";
   python.stderr.setEncoding("utf8").on("data", (text: string) => {

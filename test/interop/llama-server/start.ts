@@ -36,7 +36,7 @@ export async function startLlamaServer(signal: AbortSignal): Promise<LlamaServer
     env: { ...process.env, PYTHONPATH: join(place(), "python") },
     signal,
   });
-  // An abort kills it, and says so by an error that nobody waits for.
+  // An abort kills it, and ends in an error that nothing waits for.
   child.on("error", () => undefined);
   scope.defer(async () => {
     child.kill("SIGKILL");

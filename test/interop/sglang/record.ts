@@ -26,7 +26,7 @@ const path = join(import.meta.dirname, `recorded-${facts.version ?? "unknown"}.j
 await writeFile(path, `[\n${exchanges.map((one) => JSON.stringify(one, withoutPaths)).join(",\n")}\n]\n`);
 console.log(`${exchanges.length} exchanges in ${path}`);
 
-/** A server tells where its files are; that is nobody's business. */
+/** A server tells where its files are, which stays private. */
 function withoutPaths(key: string, value: unknown): unknown {
   return typeof value === "string" && key !== "path" ? value.replaceAll(/\/(?:root|home|tmp|Users|opt)\/[^\s"',]*/g, "/model") : value;
 }

@@ -18,7 +18,7 @@ export type LaunchedVllm = AsyncDisposable & { url: string; env: Record<string, 
 const START_LIMIT_MS = 6 * 60_000;
 
 /**
- * The server of this test run, warmed up; where nobody started one (a single test file run by hand), one of its own,
+ * The server of this test run, warmed up; where none was started (a single test file run by hand), one of its own,
  * ended on dispose. ALIDADE_TEST_VLLM_URL points the tests at any other vLLM.
  *
  *     await using vllm = await startVllm(t.signal);

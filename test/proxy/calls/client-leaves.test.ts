@@ -1,4 +1,4 @@
-/** Clients that go: the vendors' SDKs in the middle of a stream, and whoever closes as soon as it has read the last event. */
+/** Clients that go: the vendors' SDKs in the middle of a stream, and one that closes as soon as it has read the last event. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -83,7 +83,7 @@ for (const { name } of dialects) {
   });
 }
 
-test("a turn that nobody comes back for is cancelled at the engine 60 s after its client left, and what was sampled is kept", async (t) => {
+test("a turn that no client comes back for is cancelled at the engine 60 s after its client left, and what was sampled is kept", async (t) => {
   await using at = await proxyAt(() => ({ text: said, beforeEnd: new Promise(() => undefined) }));
   const client = await at.open({ purpose: "train", relay: "live" });
   const leave = new AbortController();

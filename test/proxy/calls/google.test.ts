@@ -104,7 +104,7 @@ test("Google's other addresses are answered and never recorded as calls", async 
   assert.equal((await google.models.get({ model: "scripted" })).displayName, "scripted");
   await assert.rejects(google.models.get({ model: "other" }), { status: 404 });
   await assert.rejects(google.models.embedContent({ model: "m", contents: "x" }), { status: 404 });
-  const wrong = new GoogleGenAI({ apiKey: "sk-nobody", httpOptions: { baseUrl: at.proxy.url } });
+  const wrong = new GoogleGenAI({ apiKey: "sk-unknown", httpOptions: { baseUrl: at.proxy.url } });
   await assert.rejects(wrong.models.generateContent({ model: "m", contents: [hi] }), { status: 401 });
   assert.deepEqual(
     (await client.entries()).map((entry) => entry.type),

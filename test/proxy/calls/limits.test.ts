@@ -160,7 +160,7 @@ test("two hundred connections that say nothing, or half of something, do not hol
   const idle = await Promise.all(Array.from({ length: 200 }, (_, index) => raw(at.proxy.url, starts[index % starts.length] as string)));
   assert.equal((await client.say(hi)).content, "ok");
   for (const { socket } of idle) socket.destroy();
-  // A client that left in the middle of its body is nobody's call.
+  // A client that left in the middle of its body is no call.
   assert.equal((await client.say(hi)).content, "ok");
   assert.equal((await client.trajectory()).calls.length, 2);
   assert.deepEqual(at.unseen, []);

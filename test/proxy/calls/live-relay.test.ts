@@ -69,7 +69,7 @@ test("of two requests that were sent on one connection at once the second begins
   assert.deepEqual(at.unseen, []);
 });
 
-test("a client that does not read loses nothing, and holds up nobody", async () => {
+test("a client that does not read loses nothing, and holds no other client up", async () => {
   const long = "0123456789".repeat(6_000);
   await using at = await proxyAt(({ messages }) => ({ text: messages[0]?.content === "hi" ? long : said }));
   const client = await at.open({ relay: "live" });

@@ -46,7 +46,7 @@ type Turn = { text: string; calls: string[]; order: number[]; user: string | nul
 const turn: fc.Arbitrary<Turn> = fc
   .record({ text: words, calls: fc.array(words, { maxLength: 3 }), seed: fc.nat(), user: fc.option(words), anyway: words })
   .map(({ text, calls, seed, user, anyway }) => ({
-    // A turn says something: an empty one is printed by nobody's template as it was sampled.
+    // A turn says something: an empty one is printed by no template as it was sampled.
     text: calls.length === 0 && text === "" ? "said" : text,
     calls,
     order: calls.map((_, index) => index).toSorted((a, b) => ((a * 7 + seed) % 5) - ((b * 7 + seed) % 5)),
@@ -146,7 +146,7 @@ test("a byte-pair tokenizer gives the same suffix as the whole rendering has", a
   );
 });
 
-/** As Qwen3's: the last turn has an empty block while nobody but tools has spoken behind it, and a tool may speak as a user. */
+/** As Qwen3's: the last turn has an empty block while only tools have spoken behind it, and a tool may speak as a user. */
 function printWithBlock(messages: Message[], generation: boolean): string {
   const words = (message: Message): string => message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   const last = messages.findLastIndex(({ role }) => role === "assistant");

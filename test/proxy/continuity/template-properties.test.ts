@@ -78,7 +78,7 @@ test("the suffix rule is right or refuses on every template, whatever was said a
       assert.notEqual(verdict, "wrong", `${name}: ${detail}`);
     }),
     // The same conversations in every run, for the templates are other people's: what is wrong about one is to be found by
-    // whoever looks for it, with other seeds and more runs (120 000 were tried), and not in an unrelated change.
+    // a search for it, with other seeds and more runs (120 000 were tried), and not in an unrelated change.
     { numRuns: 600, seed: 600, examples: [[printingOne, twoCallsOfOneTool]] },
   );
   t.diagnostic(JSON.stringify(seen));

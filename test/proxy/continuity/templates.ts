@@ -149,7 +149,7 @@ async function tryOne(at: Renderer, tokenizer: ToyTokenizer, suffixes: Suffixes,
       detail: String(error).slice(0, 200),
     };
   }
-  // Of a template that raises on the question nothing is believed: the call is rendered anew.
+  // A template that raises on the question is not believed: the call is rendered anew.
   const kept = await keptReasoning(at, whole, true, (_, find) => find()).catch(() => null);
   const dropsReasoning = alone.includes(reasoning) && !truth.includes(reasoning);
   const facts = { isAppendOnly: false, dropsReasoning, printsReasoning: alone.includes(reasoning), detail: "" };

@@ -96,7 +96,7 @@ test("what is wrong in a body is named by its field", async () => {
     const answer = await at.control(method, path, body);
     assert.ok(answer.status >= 400 && answer.status < 500, `${path} ${JSON.stringify(body)}: ${answer.status}`);
     assert.match(JSON.stringify(answer.body), expected);
-    assert.doesNotMatch(JSON.stringify(answer.body), /hunter2/, "a password is nobody's to repeat");
+    assert.doesNotMatch(JSON.stringify(answer.body), /hunter2/, "a password is never repeated");
   }
 });
 

@@ -48,7 +48,7 @@ test("the part that was used is known from the next request: the turn is partial
     assert.equal(sampled?.length, encode(said).length + 1, "all that was sampled is kept");
     assert.deepEqual([next?.parent_call_id, next?.match], [cut?.call_id, "diverged"], relay);
     assert.deepEqual([cut?.outcome, next?.cause, next?.restored[0]?.differences], ["partial", "edited", ["text_cut"]], relay);
-    assert.equal(fidelity.excluded.undelivered, encode(said).length + 1, "what the policy did not choose to say is nobody's action");
+    assert.equal(fidelity.excluded.undelivered, encode(said).length + 1, "what the policy did not choose to say is no action");
     assert.equal(fidelity.trainable_tokens, encode("done").length + 1);
   }
 });
@@ -84,7 +84,7 @@ test("the same where a block is a call: of two, the one that was used is the nex
   }
 });
 
-test("where no request follows nobody knows what was used", async () => {
+test("where no request follows, what was used is unknown", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await proxyAt(() => ({ text: said, beforeEnd: hold.promise }));
   const client = await at.open({ purpose: "train", relay: "live" });

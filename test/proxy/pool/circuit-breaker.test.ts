@@ -37,7 +37,7 @@ for (const attackers of [1, 2])
     assert.deepEqual(at.told, []);
   });
 
-test("an engine that answers its health check and samples for nobody is left alone, also with one session", async () => {
+test("an engine that answers its health check and samples for no client is left alone, also with one session", async () => {
   let isWedged = false;
   await using at = await enginesAt((name) => (name === "a" && isWedged ? { refuse: { status: 500, message: "wedged" } } : { text: name }), {
     a: {},

@@ -225,9 +225,9 @@ test("engines come, are replaced, drained and removed at run time, each with the
     ["b2"],
   );
   assert.equal((await at.control("DELETE", "/engines/b2")).status, 200);
-  const nobody = await (await at.open()).chat({ messages: hi });
-  assert.equal(nobody.status, 503);
-  assert.match(await nobody.text(), /there is no engine/);
+  const refused = await (await at.open()).chat({ messages: hi });
+  assert.equal(refused.status, 503);
+  assert.match(await refused.text(), /there is no engine/);
 });
 
 test("an engine without token ids is refused for training and taken for the rest, where training sessions never go", async () => {

@@ -33,7 +33,7 @@ test("what is no generation is a 404 in the caller's own shape and no call", asy
     if (path === "/v1/messages/batches") assert.deepEqual([body.type, body.error.type], ["error", "not_found_error"]);
     else assert.equal(body.error.code, "not_found");
   }
-  // Where the path is nobody's, the header that carries the key says who is asking.
+  // Where no dialect owns the path, the header that carries the key says who is asking.
   const asked = await fetch(`${at.proxy.url}/s/${client.key}/v1/files`, { headers: { "x-api-key": "k" } });
   assert.equal(((await asked.json()) as { type: string }).type, "error");
   assert.ok(!JSON.stringify(at.unseen).includes("error"));
@@ -65,11 +65,11 @@ test("a model is found by its name, also one with slashes in it, by both vendors
       { role: "assistant", content: "Hello." },
     ],
   });
-  assert.equal(typeof input_tokens, "number", "counting goes on with nobody's words, whoever spoke last");
+  assert.equal(typeof input_tokens, "number", "counting goes on whichever role spoke last");
   assert.deepEqual([at.engine.requests.length, (await client.entries()).length], [0, 1], "counting is no call");
 });
 
-test("HEAD and OPTIONS are answered, and a look whether anybody is there needs no key", async () => {
+test("HEAD and OPTIONS are answered, and a look whether the server is there needs no key", async () => {
   await using at = await proxyAt(() => ({ text: "never" }));
   const client = await at.open();
   const ask = (method: string, path: string) => fetch(at.proxy.url + path, { method, headers: { authorization: `Bearer ${client.key}` } });

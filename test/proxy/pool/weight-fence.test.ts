@@ -130,11 +130,8 @@ test("an aborted generation keeps its partial ids, is answered with a retryable 
 
 test("of a call held across an update, the tokens that came before the hold are of the old policy, and the others are not trained", async () => {
   const hold = Promise.withResolvers<void>();
-  await using at = await enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait: hold.promise } }), { a: { policy: v1 } });
-  const client = await at.open({ purpose: "train" });
-  const running = client.say(hi);
-  await until(() => sampledAt(at) === 3);
-  const { body: paused } = await at.control("POST", "/pause", { mode: "hold" });
+  await using at = await mixedAt(hold.promise);
+  const { client, running, paused } = await holdAfterThree(at);
   assert.deepEqual([paused.drained, paused.held], [false, 1]);
   await at.control("PUT", "/policy", { fence: paused.fence, ...v2 });
   await at.control("POST", "/resume", { fence: paused.fence });
@@ -155,11 +152,8 @@ test("of a call held across an update, the tokens that came before the hold are 
 test("weights that are named outside of the hold attribute nothing, and a hold without other weights changes nothing", async () => {
   for (const isPushed of [true, false]) {
     const hold = Promise.withResolvers<void>();
-    await using at = await enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait: hold.promise } }), { a: { policy: v1 } });
-    const client = await at.open({ purpose: "train" });
-    const running = client.say(hi);
-    await until(() => sampledAt(at) === 3);
-    const { body: paused } = await at.control("POST", "/pause", { mode: "hold" });
+    await using at = await mixedAt(hold.promise);
+    const { client, running, paused } = await holdAfterThree(at);
     await at.control("POST", "/resume", { fence: paused.fence });
     if (isPushed) await at.control("PUT", "/policy", v2);
     hold.resolve();
@@ -170,7 +164,20 @@ test("weights that are named outside of the hold attribute nothing, and a hold w
   }
 });
 
-/** Of the one call at engine `a`. */
+/** An engine whose answer stops after three tokens, until `wait` is over. */
+function mixedAt(wait: Promise<void>): Promise<EnginesAt> {
+  return enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait } }), { a: { policy: v1 } });
+}
+
+async function holdAfterThree(at: EnginesAt) {
+  const client = await at.open({ purpose: "train" });
+  const running = client.say(hi);
+  await until(() => sampledAt(at) === 3);
+  const { body: paused } = await at.control("POST", "/pause", { mode: "hold" });
+  return { client, running, paused };
+}
+
+/** The tokens that the one call at engine `a` has got so far. */
 function sampledAt(at: EnginesAt): number {
   const [lease] = at.proxy.pool.named("a").inFlight;
   return lease instanceof EngineLease ? lease.sampled() : 0;
@@ -351,7 +358,7 @@ for (const { name } of dialects)
     for (const relay of ["buffered", "live"] as const) {
       const [path, body] = example.stream;
       const response = await (await at.open({ relay })).post(path, body);
-      assert.equal(response.status, 200, "headers leave after a second, so that no client thinks that nobody is there");
+      assert.equal(response.status, 200, "headers leave after a second, so that no client takes the server for dead");
       let text = "";
       const signs = () => text.match(example.alive)?.length ?? 0;
       for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -406,7 +413,7 @@ test("time at a shut gate is charged to no budget, also after a restart", async 
   assert.equal(rebuilt?.pausedSince(from, to), session.pausedSince(from, to));
 });
 
-test("a pause that nobody ends is alarming: the operator is told, and health says so", async () => {
+test("a pause that is not ended is alarming: the operator is told, and health says so", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: {} }, { pauseAlarmSeconds: 0.05 });
   const { body: paused } = await at.control("POST", "/pause");
   await until(() => at.told.length >= 2);

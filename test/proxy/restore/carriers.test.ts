@@ -128,7 +128,7 @@ function responses(keep: (item: OpenAI.Responses.ResponseReasoningItem) => OpenA
 
 const withoutThoughts = (parts: Part[]): Part[] => parts.filter(({ thought }) => !thought);
 const loops: Record<string, Loop> = {
-  "Gemini's wire, whose thoughts nobody asked for": google({ stream: false, keep: (parts) => parts }),
+  "Gemini's wire, whose thoughts were not asked for": google({ stream: false, keep: (parts) => parts }),
   "Gemini's wire as a stream": google({ stream: true, keep: (parts) => parts }),
   "Gemini's wire, whose thoughts the harness shows and leaves out": google({ stream: true, includeThoughts: true, keep: withoutThoughts }),
   "Gemini's wire, where one piece of a thought is left": google({

@@ -68,7 +68,7 @@ test("with the same instructions the edge is exact", async () => {
   );
 });
 
-test("what nobody kept is a 404 that names it, and no call", async () => {
+test("what was not kept is a 404 that names it, and no call", async () => {
   await using at = await proxyAt(() => ({ text: "ok" }));
   const client = await at.open();
   const other = await at.open();

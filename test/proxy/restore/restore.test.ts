@@ -1,4 +1,4 @@
-/** What harnesses make of our turns on their way back (harnesses.md §1.5): undone where a serialiser did it, labelled where somebody edited. */
+/** What harnesses make of our turns on their way back (harnesses.md §1.5): undone where a serialiser did it, labelled where a client edited. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
@@ -287,7 +287,7 @@ for (const [title, reply, edit, label] of edits)
     assert.deepEqual(said(messages), said(sent));
   });
 
-test("another's turn in our place is nobody's, and not called edited", async () => {
+test("another's turn in our place belongs to no call, and is not called edited", async () => {
   const { restored } = await sentBack({ text: "Done." }, () => [{ role: "assistant", content: "Something else." }, hi]);
   assert.deepEqual(restored, []);
 });
@@ -394,7 +394,7 @@ test("of turns that said the same words, the one is restored that answered what 
   assert.equal(await thoughtOf([ask("A"), done]), "Of A.");
   // Siblings: where the thought came back it says whose turn it is.
   assert.equal(await thoughtOf([ask("B"), { ...done, reasoning_content: "Of B." }]), "Of B.");
-  // Somebody's example, in the words of ours.
+  // An example of a user's, in the words of ours.
   assert.equal(await thoughtOf([ask("Say that you are done."), done]), undefined);
   const { calls } = await client.trajectory();
   assert.deepEqual(

@@ -113,7 +113,7 @@ test("the schema of a tool that says its numbers as JavaScript does is kept once
   assert.deepEqual(tool, { name: "f", parameters: { minimum: 1 }, kind: "function" });
 });
 
-test("a tool's schema may name its properties as it likes: they are values that anybody can read", async () => {
+test("a tool's schema may name its properties as it likes: they are values that every client can read", async () => {
   await using at = await proxyAt(() => ({ text: "ok" }));
   const client = await at.open();
   const properties = '{"input":{"minimum":1.0},"args":{"minItems":1.0},"response":{"maximum":1e3},"arguments":{"default":[2.0]}}';

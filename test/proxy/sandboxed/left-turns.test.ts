@@ -67,7 +67,7 @@ test("a turn that arrived, and of which a command sends a part back, is trained"
   assert.deepEqual([calls[0]?.outcome, fidelity.trainable_tokens, fidelity.excluded], ["partial", fidelity.sampled_tokens, {}]);
 });
 
-test("of a person's own session what nobody read is not trained", async () => {
+test("in a person's own session, what was not read is not trained", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await proxyWith(hold);
   const { fidelity } = await (await leftAt(at, hold, false)).trajectory();

@@ -202,7 +202,7 @@ class Played {
   }
 
   async askNonsense(): Promise<void> {
-    await (await this.#client.chat({ messages: this.#draw.of<unknown>(["none", [{ role: "nobody" }], 5]) })).text();
+    await (await this.#client.chat({ messages: this.#draw.of<unknown>(["none", [{ role: "unknown" }], 5]) })).text();
   }
 
   async respond(): Promise<void> {
@@ -315,7 +315,7 @@ async function assertFolded(store: FaultyStore, session: Session, what: string):
   const rebuilt = await rebuildSession(store, session.id);
   assert.ok(rebuilt);
   assert.deepEqual(stateOf(rebuilt), stateOf(session), what);
-  // Of a call that could not be written down only this process knows.
+  // Only this process knows of a call that could not be written down.
   if (session.running.isBusy) return;
   assert.deepEqual([rebuilt.spent, rebuilt.placement, rebuilt.callCount], [session.spent, session.placement, session.callCount], what);
 }

@@ -1,4 +1,4 @@
-/** Calls of which nobody knows how much the engine sampled: which they are, and which are not. */
+/** Calls whose sampled tokens are not counted by any side: which they are, and which are not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";

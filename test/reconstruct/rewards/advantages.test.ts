@@ -75,7 +75,7 @@ test("in_loss and in_baseline are two words: one may teach without being compare
   near(groupAdvantages(members, "rloo").advantages, [2 / 3, -1 / 2, -1 / 2, null]);
 });
 
-test("compared with nobody but itself a rollout has no advantage", () => {
+test("a rollout that is compared with itself alone has no advantage", () => {
   assert.deepEqual(groupAdvantages([member("a", 1)], "grpo").reasons, ["no_baseline"]);
   assert.deepEqual(groupAdvantages([member("a", 1, { in_baseline: false })], "rloo").reasons, ["no_baseline"]);
   assert.deepEqual(groupAdvantages([], "rloo").advantages, []);

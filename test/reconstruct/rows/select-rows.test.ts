@@ -17,7 +17,7 @@ function twoTurns(): Trajectory {
 const [row] = [...selectRows(twoTurns()).rows];
 assert.ok(row);
 
-test("response only: mask and logprobs belong to the response's tokens, and are 0 on what nobody sampled", () => {
+test("response only: mask and logprobs belong to the response's tokens, and are 0 on what was not sampled", () => {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   assert.deepEqual([prompt_ids.length, response_ids.length], [4, 9]);
   assert.deepEqual([...prompt_ids, ...response_ids], row.token_ids);
@@ -100,7 +100,7 @@ test("a row longer than the limit keeps its exact beginning up to the end of a c
   }
 });
 
-test("what nobody would train makes no row too long: a tail that never arrived, or another agent's", () => {
+test("what is not trained makes no row too long: a tail that never arrived, or another agent's", () => {
   for (const over of [{ delivery: "cut" }, { agent: "helper", request_class: "sub_agent" }] as const) {
     const log = new LogBuilder();
     const says = assistant("one two");

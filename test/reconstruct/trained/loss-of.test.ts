@@ -6,7 +6,7 @@ import type { Verdict } from "../../../schema/rollout.ts";
 const verdict = { reward: 0, status: "graded", error: null } as Verdict;
 const run = (changed: Partial<NonNullable<Parameters<typeof lossOf>[0]>>) => ({ stop_reason: "exited", slow_engine: false, ...changed });
 
-test("a rollout that a clock cut counts, and not where the engine was slow for everybody", () => {
+test("a rollout that a clock cut counts, and not where the engine was slow for all", () => {
   for (const stop_reason of ["harness_timeout", "budget_spent"])
     for (const slow_engine of [true, false]) {
       const loss = lossOf(run({ stop_reason, slow_engine }), verdict, null, 3);

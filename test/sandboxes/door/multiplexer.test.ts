@@ -64,7 +64,7 @@ test("whatever is written on any stream arrives on that stream, in order and who
   );
 });
 
-test("a reader that stops holds at most a window, and nobody else up", async () => {
+test("a reader that stops holds at most a window, and holds no other reader up", async () => {
   const { near, accepted } = pair();
   const stuck = opened(near);
   const stuckFar = await accepted();

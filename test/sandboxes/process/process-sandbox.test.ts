@@ -77,7 +77,7 @@ test("what was made unreadable inside is told as such, and not as a fault of the
 });
 
 test("every sandbox has its folders at the same paths, and sees its own work there", { skip }, async (t) => {
-  if ((await samePlace()) === null) return t.skip("this machine lets nobody mount");
+  if ((await samePlace()) === null) return t.skip("this machine lets no user mount");
   await using one = await make();
   await using other = await make();
   assert.notEqual(one.id, other.id);

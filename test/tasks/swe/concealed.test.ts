@@ -88,7 +88,7 @@ test("the agent sees one commit and no hidden test, and its own history does not
   assert.equal(await shell("git log --all --format=%s"), "The task");
   assert.equal(await shell("git cat-file --batch-all-objects --batch | grep -ac secret"), "0");
   assert.equal(await shell("git status --porcelain; cat tests/run.sh built.o"), "check one 1 0 1\nignored");
-  // It mends the program, commits, and hands a hook to whoever runs git next.
+  // It mends the program, commits, and leaves a hook for the next git.
   await shell(
     `echo 'echo $(($1 + $2))' > add.sh; printf 'touch hooked' > .git/hooks/post-checkout; git config a.b c; git -c user.name=a -c user.email=a commit -qam mine`,
   );
