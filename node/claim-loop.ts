@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, type ErrorCode, messageOf } from "../errors.ts";
 import { type AttemptResult, beatSeconds, Changes, type Claim, type Lease, type Ledger } from "../ledger/index.ts";
 import type { Controlled } from "../proxy/control/controlled.ts";
+import { type Fault, timeText } from "../proxy/control/health.ts";
 import { ControlFollower } from "./control-follower.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
@@ -45,6 +46,10 @@ export class ClaimLoop {
   #readyFor: Lease | null = null;
   /** When the ledger was asked for what renewed the lease. */
   #askedAt = 0;
+  /** Since when the ledger does not answer, and what became of the last question; null while it does. */
+  #away: { since: number; why: string } | null = null;
+  /** The ledger lets it claim nothing more. */
+  #isDraining = false;
 
   /** `signal`: what runs then goes back into the line, and does not count as broken. `drained`: nothing more is claimed. */
   constructor(node: NodeWork, signal: AbortSignal, drained: AbortSignal) {
@@ -69,6 +74,16 @@ export class ClaimLoop {
     }
   }
 
+  /** Why nothing is claimed. What of its machine keeps it from its work is not among them. */
+  faults(): Fault[] {
+    const away = this.#away && `the ledger does not answer since ${timeText(this.#away.since)}: ${this.#away.why}`;
+    const draining = "the node is draining: it ends what it has begun and claims nothing more";
+    return [
+      ...(away === null ? [] : [{ status: "down" as const, reason: away }]),
+      ...(this.#drained.aborted || this.#isDraining ? [{ status: "draining" as const, reason: draining }] : []),
+    ];
+  }
+
   /** Takes what there is room for, then waits until there is more to do or more room. */
   async #claimOnce(): Promise<void> {
     const { ledger } = this.#node;
@@ -76,9 +91,10 @@ export class ClaimLoop {
     try {
       const lease = await this.#joined();
       const claims = await ledger.claim(lease, this.#node.atOnce - this.#running.size);
+      this.#away = null;
       for (const claim of claims) void this.#work(claim);
     } catch (error) {
-      this.#node.note(`nothing can be claimed: ${messageOf(error)}`);
+      this.#isAway("nothing can be claimed", error);
       await sleep(againMs, undefined, { signal: this.#drained }).catch(() => undefined);
       return;
     }
@@ -110,8 +126,13 @@ export class ClaimLoop {
   async #beatUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(beatSeconds * 1000, undefined, { signal, ref: false }).catch(() => undefined);
-      await this.#beat().catch((error: unknown) => this.#node.note(`no sign of life was given: ${messageOf(error)}`));
+      await this.#beat().catch((error: unknown) => this.#isAway("no sign of life was given", error));
     }
+  }
+
+  #isAway(what: string, error: unknown): void {
+    this.#away = { since: this.#away?.since ?? Date.now(), why: messageOf(error) };
+    this.#node.note(`${what}: ${messageOf(error)}`);
   }
 
   async #beat(): Promise<void> {
@@ -120,6 +141,8 @@ export class ClaimLoop {
     const askedAt = performance.now();
     const names = [...this.#running.values()].map(({ claim }) => ({ rollout_id: claim.rollout_id, attempt: claim.attempt }));
     const orders = await this.#node.ledger.beat(lease, names);
+    this.#away = null;
+    this.#isDraining = orders.isDraining;
     for (const one of orders.stop)
       this.#running.get(keyOf(one))?.stop.abort(new AlidadeError("cancelled", "the attempt is no longer this node's"));
     if (orders.isLost) this.#lost();

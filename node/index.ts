@@ -1,2 +1,3 @@
 export { newestName } from "./newest-name.ts";
+export { faultsOfMachine } from "./node-health.ts";
 export { type NodeSetup, runNode } from "./run-node.ts";

@@ -1,12 +1,16 @@
 /** One machine at work for a ledger. */
 import type { Ledger } from "../ledger/index.ts";
+import type { Fault } from "../proxy/control/health.ts";
 import { type AttemptSetup, Attempts } from "./attempts.ts";
 import { ClaimLoop } from "./claim-loop.ts";
+import { faultsOfMachine, listenForHealth } from "./node-health.ts";
 
 export type NodeSetup = AttemptSetup & {
   /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
   name: string;
   ledger: Ledger;
+  /** Where it says how it is, on loopback; 0 takes a free port. It says nothing where left out. */
+  healthPort?: number | undefined;
 };
 
 /**
@@ -14,7 +18,7 @@ export type NodeSetup = AttemptSetup & {
  * nothing more is claimed, and what runs is ended.
  */
 export async function runNode(node: NodeSetup, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
-  const { name, ledger, setup } = node;
+  const { name, ledger, setup, healthPort } = node;
   const attempts = new Attempts(node, signal);
   const work = {
     name,
@@ -25,5 +29,12 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
     attempt: attempts.make.bind(attempts),
     rest: attempts.rest.bind(attempts),
   };
-  await new ClaimLoop(work, signal, AbortSignal.any([signal, drain])).run();
+  const loop = new ClaimLoop(work, signal, AbortSignal.any([signal, drain]));
+  await using health = healthPort === undefined ? null : await listenForHealth(healthPort, () => faultsOfNode(loop, setup, signal));
+  if (health !== null) work.note(`health on ${health.url}`);
+  await loop.run();
+}
+
+async function faultsOfNode(loop: ClaimLoop, setup: NodeSetup["setup"], signal: AbortSignal): Promise<Fault[]> {
+  return [...loop.faults(), ...(await faultsOfMachine(setup, signal))];
 }

@@ -1,10 +1,11 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
-import type { Ledger } from "../ledger/index.ts";
 import { PauseBody, PolicyBody } from "../proxy/control/fence-bodies.ts";
+import { statusCodeOf } from "../proxy/control/health.ts";
 import { nothing } from "../proxy/control/route.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import { ServiceControl } from "./service-control.ts";
+import { serviceHealth } from "./service-health.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 const FenceName = z.string().regex(/^[\w.:-]{1,100}$/, "letters, digits, dots, colons, dashes and underscores, at most 100");
@@ -14,7 +15,8 @@ const ServicePause = PauseBody.extend({
 });
 const ServicePolicy = PolicyBody.extend({ fence: FenceName.optional() });
 
-export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): ServiceRoute[] {
+export function operatorRoutes(parts: ServiceParts): ServiceRoute[] {
+  const { ledger } = parts;
   const control = new ServiceControl(ledger);
   return [
     defineRoute({
@@ -65,23 +67,12 @@ export function operatorRoutes({ ledger, engines: ownEngines }: ServiceParts): S
       method: "get",
       path: "/health",
       roles: ["read", "node"],
-      title: "`ok`, or the reason why rollouts do not go on",
-      handle: async () => {
-        const [fences, engines, nodes] = [await control.status(), ownEngines?.() ?? [], await ledger.nodes()];
-        const paused = fences.length > 0 ? `${fences.length} fence(s) are shut: POST /control/resume` : null;
-        const idle = nodes.every(({ is_draining }) => is_draining) ? "no node is at work" : null;
-        const unwell = ownEngines && engines.every(({ health }) => health !== "ok") ? "no engine answers" : null;
-        const refused = await refusalOf(ledger);
-        const reason = idle ?? unwell ?? refused ?? paused;
-        return { status: reason === null ? "ok" : reason === paused ? "paused" : "degraded", reason, fences, engines, nodes };
+      title:
+        "`ok`; `degraded` or `paused` with the `reason` why rollouts do not go on; or `down` (503) where the ledger does not answer and nothing can be asked",
+      handle: async ({ context, signal }) => {
+        const { health, ...state } = await serviceHealth(parts, control, signal);
+        return context.json({ ...health, ...state }, statusCodeOf(health));
       },
     }),
   ];
-}
-
-/** The first thing that a node could not do of what holds for all: its gate is shut meanwhile. */
-async function refusalOf(ledger: Ledger): Promise<string | null> {
-  for (const { node, report } of await ledger.reports())
-    for (const { error } of Object.values(report?.answers ?? {})) if (error) return `node ${node}: ${error.message}`;
-  return null;
 }

@@ -1,6 +1,7 @@
 /** What the routes of a service work on. */
 import type { Blobs } from "../blobs/index.ts";
 import type { Ledger } from "../ledger/index.ts";
+import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
@@ -14,6 +15,8 @@ export type ServiceParts = {
   checkHarness(name: string): void;
   /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */
   engines: (() => ReturnType<EngineSlot["describe"]>[]) | null;
+  /** What keeps the node of this process from its work; null: nodes are in other processes. */
+  nodeFaults: ((signal: AbortSignal) => Promise<Fault[]>) | null;
   /** For the addresses that bridges of Polar's give; null: its routes are not served. */
   polar: Callbacks | null;
 };

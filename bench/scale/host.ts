@@ -49,7 +49,15 @@ async function openLedger(): Promise<Ledger> {
 async function serve(): Promise<string> {
   const { folder, token } = the(place);
   const ledger = await openLedger();
-  const parts = { ledger, blobs: new FolderBlobs(folder), engines: null, taskOf: inlineTask, checkHarness: () => undefined, polar: null };
+  const parts = {
+    ledger,
+    blobs: new FolderBlobs(folder),
+    engines: null,
+    nodeFaults: null,
+    taskOf: inlineTask,
+    checkHarness: () => undefined,
+    polar: null,
+  };
   const roles = ["submit", "read", "control"] as const;
   const listener = scope.use(new ServiceListener(parts, [{ token, roles }], "bench"));
   working.push(watchNodes(ledger, (text) => console.error(text), stop.signal));

@@ -17,7 +17,7 @@ import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { joinedBlobs } from "./shared-blobs.ts";
 
-type JoinFlags = RolloutFlags & { join: string; trajectories: string; name?: string; drainSeconds: number };
+type JoinFlags = RolloutFlags & { join: string; trajectories: string; name?: string; drainSeconds: number; healthPort?: number };
 
 export function node(program: Command): void {
   addNodeFlags(program.command("node"))
@@ -31,6 +31,11 @@ export function node(program: Command): void {
     )
     .option("--name <name>", "its name in the ledger, unlike that of any other node (default: the host's, and a hash of <out>)")
     .option("--drain-seconds <number>", "after SIGTERM: what still runs then is given back to the ledger", toNumber, 300)
+    .option(
+      "--health-port <number>",
+      "answer GET /health on this port of loopback: the reason why nothing is claimed; 0 takes a free one",
+      toNumber,
+    )
     .option("--json", "print one JSON object with name and ledger when it begins")
     .addHelpText(
       "after",
@@ -59,7 +64,7 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   await using opened = await openNode(config, place, drain);
   if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce }));
   else say(`alidade: node ${name} works for the ledger ${ledger.id}`);
-  await runNode({ name, ledger, blobs, admit, ...opened.node }, stop, drain);
+  await runNode({ name, ledger, blobs, admit, healthPort: flags.healthPort, ...opened.node }, stop, drain);
 }
 
 /** Two processes with one name would each take the other for dead; a folder has one process at a time. */

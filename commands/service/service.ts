@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import type { Config } from "../../config.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
-import { runNode } from "../../node/index.ts";
+import { faultsOfMachine, runNode } from "../../node/index.ts";
 import { readTlsFiles, type TlsPair } from "../../proxy/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
 import { Callbacks, GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
@@ -97,7 +97,8 @@ async function serveWithNode(config: Config, flags: Listening, openHints: OpenHi
   };
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, polar };
+  const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, signal);
@@ -112,7 +113,7 @@ async function serveAlone(config: Config, flags: Listening, url: string, openHin
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, polar };
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, nodeFaults: null, polar };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);

@@ -6,6 +6,7 @@ import { gauge, type MetricFamily, prometheusText, prometheusType } from "../../
 import type { Session } from "../session/session.ts";
 import type { Controlled } from "./controlled.ts";
 import { engineMetrics } from "./engine-metrics.ts";
+import { faultsOfProxy, healthOf, statusCodeOf } from "./health.ts";
 import { defineRoute, type ListenerRoute } from "./route.ts";
 
 const Reward = z.strictObject({
@@ -20,8 +21,12 @@ export function sessionRoutes(proxy: Controlled): ListenerRoute[] {
     defineRoute({
       method: "get",
       path: "/health",
-      title: "`ok`, `degraded` (a breaker is open), `paused`, or `alarm` (a pause without a resume); engines, fences, waiting calls",
-      handle: async () => health(proxy),
+      title:
+        "`ok`, `degraded` (an engine takes no calls), `paused`, `alarm` (a pause without a resume) or `down` (no engine takes calls), and the `reason`; engines, fences, waiting calls. 503 with `alarm` and `down`, else 200",
+      handle: async ({ context }) => {
+        const health = healthOf(faultsOfProxy(proxy));
+        return context.json({ ...health, ...stateOf(proxy) }, statusCodeOf(health));
+      },
     }),
     defineRoute({
       method: "get",
@@ -93,15 +98,12 @@ export function sessionRoutes(proxy: Controlled): ListenerRoute[] {
   ];
 }
 
-function health(proxy: Controlled) {
-  const fences = proxy.fences.status();
-  const unwell = proxy.pool.slots.some((slot) => slot.breaker.isOpen);
+function stateOf(proxy: Controlled) {
   return {
-    status: fences.some((fence) => fence.alarm) ? "alarm" : fences.length > 0 ? "paused" : unwell ? "degraded" : "ok",
     engine: proxy.pool.slots[0]?.facts ?? null,
     engines: proxy.pool.slots.map((slot) => slot.describe()),
     policy: proxy.policy,
-    fences,
+    fences: proxy.fences.status(),
     waiting: proxy.pool.waiting,
     sessions: proxy.sessions.all().length,
   };

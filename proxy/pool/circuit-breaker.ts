@@ -9,23 +9,28 @@ const failuresToAsk = 3;
 
 export class CircuitBreaker {
   #failures = 0;
-  #isOpen = false;
+  #openSince: number | null = null;
   #isChecking = false;
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#openSince !== null;
+  }
+
+  /** Unix milliseconds; null while it is closed. */
+  get openSince(): number | null {
+    return this.#openSince;
   }
 
   /** The engine answered some call well. */
   close(): void {
     this.#failures = 0;
-    this.#isOpen = false;
+    this.#openSince = null;
   }
 
   /** A call failed. True when the engine must be probed; the caller must report the result to `checked`. */
   failed(): boolean {
     this.#failures++;
-    if (this.#isOpen || this.#isChecking || this.#failures < failuresToAsk) return false;
+    if (this.isOpen || this.#isChecking || this.#failures < failuresToAsk) return false;
     this.#isChecking = true;
     return true;
   }
@@ -34,7 +39,7 @@ export class CircuitBreaker {
   checked(isWell: boolean): boolean {
     this.#isChecking = false;
     if (isWell) this.close();
-    else this.#isOpen = true;
+    else this.#openSince ??= Date.now();
     return !isWell;
   }
 }

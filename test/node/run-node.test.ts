@@ -8,40 +8,56 @@ import { commandHarness } from "../../harnesses/command.ts";
 import { GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
 import { attemptPlan } from "../../node/attempt-plan.ts";
 import { runNode } from "../../node/index.ts";
+import { DiskBudget } from "../../sandboxes/disk-budget.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
+import { breakLedger } from "../fakes/records/break-ledger.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("node");
 let places = 0;
 
-type AtWork = { ledger: SqliteLedger; set: string; blobs: FolderBlobs; task: Task };
+type AtWork = { ledger: SqliteLedger; set: string; blobs: FolderBlobs; task: Task; path: string; notes: string[] };
+
+type NodeAtWork = {
+  retries?: number;
+  backend?: SandboxBackend;
+  reply?: (request: WireRequest) => ScriptedReply;
+  disk?: DiskBudget;
+  healthPort?: number;
+};
 
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, backend, reply = solve }: { retries?: number; backend?: SandboxBackend; reply?: (request: WireRequest) => ScriptedReply },
+  { retries = 1, backend, reply = solve, disk, healthPort }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
+  const notes: string[] = [];
   await writeTask(place, "small");
   const run = await runner(t, place, {
     path: join(place, "run"),
     retries: 0,
     reply,
+    onNote: (text) => void notes.push(text),
     does: async (setup, { tasks, harness, session }) => {
-      await using ledger = SqliteLedger.open(join(place, "ledger.sqlite"));
+      const path = join(place, "ledger.sqlite");
+      await using ledger = SqliteLedger.open(path);
       const blobs = new FolderBlobs(join(place, "trajectories"));
       const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries }));
       const stop = new AbortController();
-      const node = runNode({ name: "n", ledger, blobs, setup, harnessNamed: async () => harness, session }, stop.signal);
+      const node = runNode(
+        { name: "n", ledger, blobs, setup: { ...setup, ...(disk && { disk }) }, harnessNamed: async () => harness, session, healthPort },
+        stop.signal,
+      );
       try {
-        await does({ ledger, set, blobs, task: tasks[0] as Task });
+        await does({ ledger, set, blobs, task: tasks[0] as Task, path, notes });
       } finally {
         stop.abort();
         await node;
@@ -97,6 +113,37 @@ test("a task that cannot be graded is set aside: its other rollouts end at once,
     assert.deepEqual([row?.state, row?.reward, row?.error?.code, asked], ["failed", null, "task_set_aside", before]);
     await submit(at, "5");
     assert.deepEqual((await rowsOf(at, 5)).at(-1)?.reward, 1, "another task goes on");
+  });
+});
+
+test("a node's health names a disk below its reserve, a drain, and a ledger that does not answer", async (t) => {
+  let free: number | null = 100;
+  const disk = new DiskBudget(
+    { title: "a disk of the test", room: async () => ({ memory_mb: null, disk_mb: free }) },
+    { images_gb: null, keep_free_gb: 1 },
+  );
+  await atWork(t, { disk, healthPort: 0 }, async ({ ledger, path, notes }) => {
+    await until(() => notes.length > 0);
+    const url = notes[0]?.replace("health on ", "") ?? "";
+    const health = async () => {
+      const response = await fetch(url);
+      return { code: response.status, ...((await response.json()) as { status: string; reason: string | null }) };
+    };
+    const low = await health();
+    assert.deepEqual([low.code, low.status], [503, "down"]);
+    assert.match(low.reason ?? "", /^0\.1 GB are free where a disk of the test keeps sandboxes, less than disk\.keep_free_gb \(1\)/);
+    free = null;
+    assert.deepEqual(await health(), { code: 200, status: "ok", reason: null });
+    assert.equal((await fetch(url.replace("health", "metrics"))).status, 404);
+
+    await until(async () => (await ledger.nodes()).length === 1);
+    await ledger.drainNode("n");
+    await until(async () => (await health()).status === "draining");
+    assert.equal((await health()).code, 503);
+
+    breakLedger(path);
+    await until(async () => (await health()).status === "down");
+    assert.match((await health()).reason ?? "", /^the ledger does not answer since \d{4}-.*; the node is draining/);
   });
 });
 

@@ -6,6 +6,7 @@ import type { Claim } from "../../ledger/index.ts";
 import { roles } from "../../service/index.ts";
 import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
+import { breakLedger } from "../fakes/records/break-ledger.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 
 test("without a token nothing is answered, and a token opens what its roles say", async (t) => {
@@ -132,6 +133,23 @@ test("the OpenAPI document has every route with its fields", async (t) => {
   for (const { method, path } of listener.routes) assert.ok(paths[path.replaceAll(/:(\w+)/g, "{$1}")][method], path);
   assert.ok(paths["/sets/{key}"].put.requestBody.content["application/json"].schema.properties.samples);
   assert.ok(paths["/sets/{id}/results"].get.parameters.some(({ name }: { name: string }) => name === "whole_groups"));
+});
+
+test("health names each reason why rollouts do not go on, and a service without its ledger answers 503", async (t) => {
+  const { call, ledger, path, slot } = await serviceAt(t);
+  const health = async () => {
+    const { status, body } = await call("GET", "/health");
+    return [status, body.status, body.reason];
+  };
+  assert.deepEqual(await health(), [200, "ok", null]);
+  slot.isDraining = true;
+  await ledger.drainNode("n");
+  const drained = `engine ${slot.name} is draining: POST /engines/${slot.name}/undrain gives it calls again`;
+  assert.deepEqual(await health(), [200, "degraded", `no node is at work: n draining; ${drained}`]);
+  breakLedger(path);
+  const [status, word, reason] = await health();
+  assert.deepEqual([status, word], [503, "down"]);
+  assert.match(reason, /^the ledger does not answer: ./);
 });
 
 test("a service that ends between a pause and its resume begins behind the gate, with the weights' last name", async (t) => {

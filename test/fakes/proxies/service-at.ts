@@ -6,6 +6,7 @@ import { FolderBlobs } from "../../../blobs/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import { SqliteLedger } from "../../../ledger/index.ts";
 import { ControlFollower } from "../../../node/control-follower.ts";
+import { faultsOfMachine } from "../../../node/index.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
 import { Callbacks, roles, ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
@@ -48,6 +49,7 @@ export async function serviceAt(
     ledger,
     blobs,
     engines: () => proxy.pool.slots.map((slot) => slot.describe()),
+    nodeFaults: (signal: AbortSignal) => faultsOfMachine({ proxy }, signal),
     taskOf: (given: unknown) => inlineTask(given),
     checkHarness: (name: string) => void harnessNamed(name),
     polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),

@@ -72,9 +72,19 @@ test("an engine that fails three times in a row is left alone until it answers a
   assert.equal(codes.filter((code) => code === 502).length, 3, `a 500 may depend on the sample and is never tried again: ${codes}`);
   assert.equal(at.calls().b, 9);
   assert.ok(at.told.some((line) => /engine "a" is left alone/.test(line)));
-  assert.equal((await at.control("GET", "/health")).body.status, "degraded");
+  const reason = `engine a does not answer since ${new Date(at.proxy.pool.named("a").breaker.openSince ?? 0).toISOString()}`;
+  const health = async () => {
+    const { status, body } = await at.control("GET", "/health");
+    return [status, body.status, body.reason];
+  };
+  assert.deepEqual(await health(), [200, "degraded", reason]);
+  await at.control("POST", "/engines/b/drain", {});
+  const drained = "engine b is draining: POST /engines/b/undrain gives it calls again";
+  assert.deepEqual(await health(), [503, "down", `${reason}; ${drained}`]);
+  await at.control("POST", "/engines/b/undrain", {});
   sick.isSick = false;
   await until(() => !at.proxy.pool.named("a").breaker.isOpen);
+  assert.deepEqual(await health(), [200, "ok", null]);
   for (let index = 0; index < 4; index++) await (await at.open()).say(hi);
   assert.ok((at.calls().a ?? 0) > 0);
 });

@@ -418,7 +418,9 @@ test("a pause that is not ended is alarming: the operator is told, and health sa
   const { body: paused } = await at.control("POST", "/pause");
   await until(() => at.told.length >= 2);
   assert.match(at.told[0] ?? "", new RegExp(`a paused for .* the gate opens with POST /resume .*${paused.fence}`));
-  assert.equal((await at.control("GET", "/health")).body.status, "alarm");
+  const { status, body: health } = await at.control("GET", "/health");
+  assert.deepEqual([status, health.status], [503, "alarm"]);
+  assert.match(String(health.reason), new RegExp(`^a paused since .*: POST /resume with fence ${paused.fence} opens the gate$`));
   assert.notEqual(at.proxy.pool.named("a").gate, null, "and it stays shut");
   await at.control("POST", "/resume", { fence: paused.fence });
   assert.equal((await at.control("GET", "/health")).body.status, "ok");

@@ -1,0 +1,63 @@
+/** Why rollouts of a service do not go on. */
+import { messageOf } from "../errors.ts";
+import { untilAborted } from "../host/until-aborted.ts";
+import type { HeardNode, Ledger, NodeState } from "../ledger/index.ts";
+import { type Fault, type Health, healthOf } from "../proxy/control/health.ts";
+import type { ServiceControl } from "./service-control.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** A monitor waits a few seconds for an answer; a ledger that takes longer does not answer. */
+const ledgerMs = 3_000;
+
+type ServiceState = {
+  health: Health;
+  fences: Awaited<ReturnType<ServiceControl["status"]>>;
+  engines: ReturnType<NonNullable<ServiceParts["engines"]>>;
+  nodes: NodeState[];
+};
+
+/** Never throws for the ledger's sake: what it does to the service is the answer. */
+export async function serviceHealth(parts: ServiceParts, control: ServiceControl, signal: AbortSignal): Promise<ServiceState> {
+  const engines = parts.engines?.() ?? [];
+  try {
+    const [fences, nodes, reports] = await untilAborted(ofLedger(parts.ledger, control), AbortSignal.timeout(ledgerMs));
+    const faults = [
+      ...faultsOfNodes(nodes),
+      ...(await ownFaults(parts, signal)),
+      ...reports.flatMap(refusals),
+      ...fences.map(faultOfFence),
+    ];
+    return { health: healthOf(faults), fences, engines, nodes };
+  } catch (error) {
+    const reason = `the ledger does not answer: ${messageOf(error)}`;
+    return { health: { status: "down", reason }, fences: [], engines, nodes: [] };
+  }
+}
+
+function ofLedger(ledger: Ledger, control: ServiceControl) {
+  return Promise.all([control.status(), ledger.nodes(), ledger.reports()]);
+}
+
+/** The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by themselves. */
+async function ownFaults({ nodeFaults }: ServiceParts, signal: AbortSignal): Promise<Fault[]> {
+  const faults = (await nodeFaults?.(signal)) ?? [];
+  return faults.flatMap(({ status, reason }) =>
+    status === "paused" || status === "alarm" ? [] : [{ status: "degraded" as const, reason }],
+  );
+}
+
+function faultsOfNodes(nodes: readonly NodeState[]): Fault[] {
+  if (nodes.length === 0) return [{ status: "degraded", reason: "no node is at work" }];
+  const idle = nodes.every(({ is_draining }) => is_draining);
+  return idle ? [{ status: "degraded", reason: `no node is at work: ${nodes.map(({ name }) => name).join(", ")} draining` }] : [];
+}
+
+/** What a node could not do of what holds for all: its gate is shut meanwhile. */
+function refusals({ node, report }: HeardNode): Fault[] {
+  const errors = Object.values(report?.answers ?? {}).flatMap(({ error }) => error ?? []);
+  return errors.map(({ message }) => ({ status: "degraded", reason: `node ${node}: ${message}` }));
+}
+
+function faultOfFence({ fence }: { fence: string }): Fault {
+  return { status: "paused", reason: `fence ${fence} is shut: POST /control/resume opens it` };
+}
