@@ -20,6 +20,7 @@ import { didYouMean } from "./schema/nearest-word.ts";
 import { Tier } from "./schema/rollout.ts";
 import { Policy } from "./schema/session-log.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
+import { GradingPlace } from "./schema/task.ts";
 import { TaskChoice } from "./tasks/select-tasks.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
@@ -152,6 +153,11 @@ export const Config = z.strictObject({
   choose: TaskChoice.prefault({}).describe("which of all these tasks are run, and in which order"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
   sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
+  grading: GradingPlace.nullable()
+    .default(null)
+    .describe(
+      "where tests run: `fresh`, a new sandbox with the work; `shared`, the agent's own one, as Harbor does, in which an agent can leave what changes its grade (tier T0); null: where each task says, and fresh where it says nothing",
+    ),
   min_tier: Tier.nullable()
     .default(null)
     .describe(

@@ -1,9 +1,10 @@
 /** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now. Agents are not run again. */
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { type Config, loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import type { OpenSampler } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
+import { withGrading } from "../graders/shared/place-to-grade.ts";
 import { RunFolder } from "../rollouts/index.ts";
 import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
 import { openIndex } from "../rollouts/run-index.ts";
@@ -18,7 +19,7 @@ import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
 import { terminal } from "./terminal.ts";
 
-type RegradeFlags = FilterFlags & EngineFlags & { concurrency: number; overcommit?: boolean; json?: boolean };
+type RegradeFlags = FilterFlags & EngineFlags & { concurrency: number; grading?: "fresh"; overcommit?: boolean; json?: boolean };
 
 export function regrade(program: Command): void {
   addFilters(addEngineFlags(program.command("regrade")))
@@ -27,6 +28,9 @@ export function regrade(program: Command): void {
     )
     .argument("<run>", "folder of the run")
     .argument("[rollouts...]", "of these only: rollout id, or TASK/SAMPLE (default: all of the run)")
+    .addOption(
+      new Option("--grading <place>", "fresh: grade also what was graded in the agent's own sandbox, which is not kept").choices(["fresh"]),
+    )
     .option("--concurrency <number>", "gradings at once", wholeNumber, 2)
     .option("--overcommit", "grade also where one sandbox may take more memory or disk than the machine has")
     .option("--json", "print one JSON object with the rollouts that were graded again, and those that were not with the reason")
@@ -48,7 +52,7 @@ export function regrade(program: Command): void {
         {
           ...run.owner,
           path,
-          tasks: run.tasks,
+          tasks: new Map([...run.tasks].map(([id, task]) => [id, withGrading(task, flags.grading ?? null)])),
           backend: run.backend,
           graders: run.graders,
           openSampler: judge?.openSampler ?? "no task of the run did so when this began",

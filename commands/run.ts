@@ -6,7 +6,10 @@ import { AlidadeError } from "../errors.ts";
 import { describedPrompts, GroupPrompts } from "../exporters/index.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
 import { checkTiers } from "../graders/min-tier.ts";
+import { checkGrading, costOfSharing } from "../graders/shared/check-grading.ts";
+import { withGrading } from "../graders/shared/place-to-grade.ts";
 import { currentOwner } from "../host/owner.ts";
+import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
 import {
   admittedTasks,
   described,
@@ -27,7 +30,7 @@ import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import { type RolloutRecord, Tier } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
+import { GradingPlace, type Task } from "../schema/task.ts";
 import { loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
 import { version } from "../version.ts";
@@ -52,7 +55,7 @@ export function run(program: Command): void {
   const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
   addTaskChoice(addRolloutFlags(program.command("run"), words))
     .description(
-      "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
+      "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox (or in its own: --grading) and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
     .argument("[tasks...]", "task files or folders; `file#id` is one task of a file")
     .option("-n, --samples <number>", "rollouts of each task", toNumber)
@@ -60,6 +63,11 @@ export function run(program: Command): void {
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
     .option("--keep-free-gb <number>", "free gigabytes below which nothing new is begun", toNumber)
+    .addOption(
+      new Option("--grading <place>", "where tests run: a fresh sandbox, or the agent's own one, where it can change its grade").choices(
+        GradingPlace.options,
+      ),
+    )
     .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
     .option("--admitted-only", "leave out, by name, each task that `alidade check` has not admitted")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
@@ -112,6 +120,7 @@ type RunFlags = RolloutFlags &
     warm?: number;
     imagesGb?: number;
     keepFreeGb?: number;
+    grading?: string;
     minTier?: string;
     admittedOnly?: boolean;
     resume?: string;
@@ -128,6 +137,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
     task_env: flags.taskEnv,
     warm: { sandboxes: flags.warm },
     disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
+    grading: flags.grading,
     min_tier: flags.minTier,
     admitted_only: flags.admittedOnly,
   });
@@ -178,7 +188,10 @@ export async function executeRun(options: {
     options.onLeftOut?.(error);
   };
   const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress, onLeftOut });
-  const chosen = chosenTasks(loaded, config.choose);
+  const asked = chosenTasks(loaded, config.choose).map((task) => withGrading(task, config.grading));
+  const chosen = await acceptedTasks(asked, (task) => checkGrading(task, plugIns.graders), onLeftOut);
+  const cost = costOfSharing(chosen);
+  if (cost !== null) progress(cost);
   checkPublicNetwork(chosen, config.allow_public_network);
   checkTiers(chosen, config.min_tier, backend, plugIns.graders);
   const room = await backend.room(signal);

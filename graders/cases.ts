@@ -12,6 +12,7 @@ import type { Limits } from "../schema/task.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { Condition, hold } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
+import { placeToGrade, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
 const ProgramCase = z.strictObject({
@@ -49,12 +50,12 @@ export const cases: Grader<CasesSpec> = {
   version: "1",
   spec: CasesSpec,
   folders: ["files"],
-  tier: () => "T3",
+  tier: (_spec, task) => tierWhere(task, "T3"),
 
   async grade(spec, context) {
     const started = performance.now();
     const timeout_ms = caseMs(spec, context.task.limits);
-    await using sandbox = await context.fresh();
+    await using sandbox = await placeToGrade(context);
     await placeAll(spec, context, sandbox);
     const results: RuleResult[] = [];
     let hasHung = false;

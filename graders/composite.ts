@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Verdict } from "../schema/rollout.ts";
 import { GraderSpec } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
-import { weakestTier } from "./weakest-tier.ts";
+import { weakestIsolation, weakestTier } from "./weakest-tier.ts";
 
 const CompositePart = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "1 to 64 letters, digits, points, hyphens and underscores"),
@@ -59,7 +59,7 @@ export const composite: Grader<CompositeSpec> = {
       formula: formulaOf(combine, parts),
       status: missing?.verdict.status ?? "graded",
       tier: weakestTier(verdicts.map(({ tier }) => tier)) ?? "T0",
-      isolation: verdicts.some(({ isolation }) => isolation === "none") ? "none" : "container",
+      isolation: weakestIsolation(verdicts),
       grader: `composite/${combine}`,
       evidence: { parts: Object.fromEntries(graded.map(({ part, verdict }) => [part.name, evidenceOf(verdict)])) },
       error: missing === undefined ? null : errorOf(missing),

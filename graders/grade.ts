@@ -46,8 +46,8 @@ function mayBeItsDoing({ status, error }: Verdict): boolean {
 
 /** Is any work of the task's own measured, now, of an agent that said nothing: what was delivered, or the known solution? */
 async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const { trajectory } = context;
-  const silent = { ...context, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
+  const { trajectory, lend: _agents, ...others } = context;
+  const silent = { ...others, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
   const isGraded = async (work: WorkLayer): Promise<boolean> => (await gradeOnce({ ...silent, work })).reward !== null;
   await using kept = await temporaryLayers();
   if (await isGraded(await keepLayer(changesBetween([], [], ""), kept.folder))) return true;

@@ -33,6 +33,11 @@ export type GradeContext = {
    * it.
    */
   fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<Sandbox>;
+  /**
+   * The agent's own sandbox with every process ended, where the task is graded there (`grading: shared`): the work stands in it.
+   * The grader releases it, and may ask for it again.
+   */
+  lend?(): Promise<Sandbox>;
   /** What isolated the agent from this machine; absent where that is unknown. */
   isolation?: Verdict["isolation"];
   /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */

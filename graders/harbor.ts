@@ -15,6 +15,7 @@ import type { GradeContext, Grader } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";
 import { type HeldBack, heldBack } from "./harbor/held-back.ts";
 import { type Rewards, readRewards } from "./harbor/reward-files.ts";
+import { tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
 const User = z.enum(["root", "agent"]).default("root");
@@ -67,7 +68,7 @@ export const harbor: Grader<HarborSpec> = {
   folders: ["tests", "step_tests"],
   environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
   version: "1",
-  tier: () => "T1",
+  tier: ({ verifier }, task) => (verifier ? "T1" : tierWhere(task, "T1")),
 
   async grade(spec, context) {
     const started = performance.now();
@@ -78,7 +79,7 @@ export const harbor: Grader<HarborSpec> = {
     const work = workEvidence(context.work, context.task);
     const rest = {
       // The tests may run the work.
-      tier: "T1",
+      tier: tierIn(sandbox, "T1"),
       isolation: sandbox.facts.isolation,
       grader: "harbor",
       evidence: {
@@ -124,7 +125,12 @@ function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict 
 type Place = AsyncDisposable & { sandbox: Sandbox; environment: Environment; held: string[] };
 
 async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
-  const { task, fresh } = context;
+  const { task, fresh, lend, signal } = context;
+  if (lend !== undefined && spec.verifier === null) {
+    const sandbox = assertContainer(await lend());
+    await runHooks(spec, task, sandbox, signal);
+    return { sandbox, environment: task.environment, held: [], [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose]() };
+  }
   const environment = spec.verifier?.environment ?? withUser(task.environment, spec.user);
   const { cpus, memory_mb, disk_mb } = { ...task.limits, ...spec.verifier?.limits };
   const limits = { ...task.limits, cpus, memory_mb, disk_mb };
@@ -169,11 +175,15 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
 }
 
 /** An image may hold a reward, and tests that are no program. */
-const prepare = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
+const clear = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json`;
+/** Harbor leaves in the agent's own container what lies there. */
+const keep = `mkdir -p ${logs}`;
+const makeRunnable = `[ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
 async function runTests(spec: HarborSpec, { task, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
   const files = await testFiles(spec);
-  await sandbox.exec(["sh", "-c", prepare], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
+  const prepare = sandbox.facts.isolation === "shared" ? keep : clear;
+  await sandbox.exec(["sh", "-c", `${prepare}; ${makeRunnable}`], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
   await sandbox.writeFiles(files, tests);
   // The shell runs a script without a #! line too, as Harbor's does.
   return sandbox.exec(["sh", "-c", posix.join(tests, "test.sh")], {
@@ -194,7 +204,7 @@ async function testFiles({ tests, step_tests }: HarborSpec): Promise<TreeFile[]>
 
 /** Its paths would be this machine's. */
 function assertContainer(sandbox: Sandbox): Sandbox {
-  if (sandbox.facts.isolation === "container") return sandbox;
+  if (sandbox.facts.isolation !== "none") return sandbox;
   throw new AlidadeError(
     "task_invalid",
     "Harbor's tests write to /tests and /logs: use a sandbox with a root of its own (--sandbox docker).",

@@ -13,6 +13,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer-of.ts";
 import type { Grader } from "./grader.ts";
 import { ToldComponents, withWeights } from "./rules/told-reward.ts";
+import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
 const ScriptSpec = z.strictObject({
@@ -33,12 +34,13 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
   title: "A command that prints the reward as its last line",
   spec: ScriptSpec,
   folders: ["files"],
-  tier: () => "T1",
+  tier: (_spec, task) => tierWhere(task, "T1"),
 
-  async grade(spec, { task, work, trajectory, fresh, signal }) {
+  async grade(spec, context) {
+    const { task, work, trajectory, signal } = context;
     const started = performance.now();
     const files = spec.files === null ? [] : await readFolder(spec.files);
-    await using sandbox = await fresh();
+    await using sandbox = await placeToGrade(context);
     await placeWork(sandbox, task, work, { over: files }, signal);
     await sandbox.writeFiles(files);
     const result = await sandbox.exec(spec.command, {
@@ -55,7 +57,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
     const output_tail = (result.stdout + result.stderr).slice(-evidenceOutput);
     const rest = {
       // The script may run the work, and the work may print: their lines look the same here.
-      tier: sandbox.facts.isolation === "none" ? "T0" : "T1",
+      tier: tierIn(sandbox, "T1"),
       isolation: sandbox.facts.isolation,
       grader: "script",
       evidence: { work_sha256, no_change, exit_code: result.exit_code, dropped_bytes: result.dropped_bytes, output_tail },

@@ -10,7 +10,7 @@ import type { Task } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
 import { rewardOf } from "./harbor/reward-files.ts";
 import { HarborSpec } from "./harbor.ts";
-import { weakestTier } from "./weakest-tier.ts";
+import { weakestIsolation, weakestTier } from "./weakest-tier.ts";
 
 const GradedStep = z.strictObject({
   name: z.string().min(1),
@@ -93,7 +93,6 @@ export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Ver
   const counted = spec.combine === "final" ? verdicts.slice(-1) : verdicts;
   const values = missing ? new Map<string, number>() : meansOf(counted);
   const ofSteps = named.map(({ name, verdict }) => [`step/${name}`, { value: verdict.reward, weight: 0 }] as const);
-  const isUnisolated = verdicts.find(({ isolation }) => isolation !== "container");
   return {
     ...rewardAndStatus(values, missing),
     components: Object.fromEntries([...[...values].map(([name, value]) => [name, { value, weight: 0 }] as const), ...ofSteps]),
@@ -102,7 +101,7 @@ export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Ver
       ofSteps.map(([name]) => name),
     ),
     tier: weakestTier(verdicts.map(({ tier }) => tier)) ?? "T0",
-    isolation: isUnisolated?.isolation ?? "container",
+    isolation: weakestIsolation(verdicts),
     grader: "steps",
     evidence: {
       steps: Object.fromEntries(named.map(({ name, verdict }) => [name, verdict])),

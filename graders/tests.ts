@@ -24,6 +24,7 @@ import { hiddenTests } from "./hidden-tests.ts";
 import { parserOf, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
+import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { addedPaths, placeWork, removePaths, workEvidence } from "./work.ts";
 
 const parserNames = parsers.map(({ name }) => name);
@@ -74,14 +75,14 @@ export const tests: Grader<TestsSpec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
-  tier: (spec, task) => tierFor(spec, task),
+  tier: (spec, task) => tierWhere(task, tierFor(spec, task)),
 
   async grade(spec, context) {
     const started = performance.now();
-    await using sandbox = await context.fresh();
+    await using sandbox = await placeToGrade(context);
     const { parser, apart, hidden, onDisk, result, report } = await testWork(spec, context, sandbox);
     const facts = {
-      tier: tierOf(spec, sandbox, context.task),
+      tier: tierIn(sandbox, tierFor(spec, context.task)),
       isolation: sandbox.facts.isolation,
       grader: `tests/${parser.name}`,
     } as const;
@@ -89,7 +90,7 @@ export const tests: Grader<TestsSpec> = {
       apart,
       onDisk,
       workdirOnly: context.task.environment.work === "workdir",
-      isolated: sandbox.facts.isolation !== "none",
+      isolation: sandbox.facts.isolation,
     });
     const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report), remains_possible: remains };
     const duration_ms = performance.now() - started;
@@ -172,14 +173,10 @@ function runsApart(spec: TestsSpec): boolean {
 }
 
 /**
- * T0 where agent and grader share the host. T2 needs a report that the work cannot write: tests in another process, of
+ * T2 needs a report that the work cannot write: tests in another process, of
  * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, or the
  * interpreter lies in the workdir, the work may bring the program that runs the tests.
  */
-function tierOf(spec: TestsSpec, sandbox: Sandbox, task: Task): Verdict["tier"] {
-  return sandbox.facts.isolation === "none" ? "T0" : tierFor(spec, task);
-}
-
 function tierFor(spec: TestsSpec, { environment }: Task): Tier {
   const isSafe = runsApart(spec) && parserOf(spec).sealed && environment.work === "workdir" && !startsInWorkdir(spec, environment);
   return isSafe ? "T2" : "T1";

@@ -95,8 +95,9 @@ export type Except = {
   heldBack?: (entry: Pick<LayerEntry, "path" | "type" | "kind">) => boolean;
 };
 
-/** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. */
+/** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. In the agent's own it stands. */
 export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, except: Except, signal: AbortSignal): Promise<void> {
+  if (sandbox.facts.isolation === "shared") return;
   const { workdir } = task.environment;
   const below = await replacedFiles(sandbox, workdir, work, except, signal);
   const isProtected = (name: string) => matchesAny(name, except.protected ?? []);

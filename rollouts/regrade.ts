@@ -9,6 +9,7 @@ import { freshSandbox, grade } from "../graders/grade.ts";
 import type { Grader, OpenSampler } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { reopenWork } from "../graders/reopen-work.ts";
+import { isShared } from "../graders/shared/place-to-grade.ts";
 import { lossOf } from "../reconstruct/index.ts";
 import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
@@ -157,6 +158,7 @@ function whyNot(record: RolloutRecord, task: Task | undefined, { graders, openSa
     return `its work was not kept${why === undefined ? "" : `: ${why}`}`;
   }
   if (task === undefined) return `its task ${record.task_id} is not among the run's tasks any more`;
+  if (isShared(task)) return "it was graded in the agent's own sandbox, which is not kept: --grading fresh grades its work in a fresh one";
   return typeof openSampler === "string" && asksModels(task.grader, graders)
     ? `its grader ${task.grader.kind} asks a model, and ${openSampler}`
     : null;

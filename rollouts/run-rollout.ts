@@ -9,6 +9,8 @@ import type { WorkLayer } from "../files/layer.ts";
 import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
 import type { GradeContext } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
+import { lendSandbox } from "../graders/shared/lend-sandbox.ts";
+import { isShared } from "../graders/shared/place-to-grade.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Pack } from "../harnesses/pack.ts";
 import { type Session, toErrorRecord } from "../proxy/index.ts";
@@ -102,7 +104,17 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
   await readLog(setup, attempt);
   if (work === null) return;
   attempt.work = work;
-  if (attempt.verdict !== null) return;
+  if (attempt.verdict === null) await gradeWork(setup, plan, attempt, work, {}, signal);
+}
+
+async function gradeWork(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: RunningAttempt,
+  work: WorkLayer,
+  place: Pick<GradeContext, "lend">,
+  signal: AbortSignal,
+): Promise<void> {
   await setup.slots.post.run(signal, async () => {
     enter(setup, plan, attempt, "post");
     const { graders } = setup;
@@ -111,6 +123,7 @@ async function runAndGrade(setup: RunSetup, plan: RolloutPlan, attempt: RunningA
     const trajectory = attempt.told?.(around(plan, attempt));
     attempt.verdict = await grade({
       ...gradingContext(setup, plan, attempt, signal),
+      ...place,
       work,
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
@@ -160,13 +173,14 @@ async function inSandbox(
     if (plan.task.steps) return inSteps(setup, plan, attempt, prepared, signal);
     const run = await runHarness(setup, plan, prepared, signal);
     attempt.run = run;
-    if (!run.infrastructure) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
+    const shared = isShared(plan.task);
+    if (!run.infrastructure && !shared) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
     await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
     attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
     // What a harness leaves without a call is not the policy's work: there is nothing to grade.
-    return run.infrastructure || prepared.session.callCount === 0
-      ? null
-      : await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
+    if (run.infrastructure || prepared.session.callCount === 0) return null;
+    if (shared) return await gradedThere(setup, plan, attempt, prepared, signal);
+    return await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
   });
 }
 
@@ -194,6 +208,24 @@ async function inSteps(
 async function leftBehind(setup: RunSetup, prepared: PreparedRollout, plan: RolloutPlan, signal: AbortSignal): Promise<WorkLayer> {
   await prepared.sandbox.freeze("reads");
   return workOf(setup, prepared, plan, signal);
+}
+
+/** Takes the work out of the agent's sandbox, for the record, and grades it there. */
+async function gradedThere(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: RunningAttempt,
+  prepared: PreparedRollout,
+  signal: AbortSignal,
+): Promise<WorkLayer> {
+  const { sandbox, session, network } = prepared;
+  await sandbox.freeze();
+  const work = await whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
+  await network[Symbol.asyncDispose]();
+  await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
+  await readLog(setup, attempt);
+  await gradeWork(setup, plan, attempt, work, { lend: lendSandbox(sandbox, plan.task, attempt.rules) }, signal);
+  return work;
 }
 
 function workOf({ folder }: RunSetup, { sandbox, delivered, setUp }: PreparedRollout, { task }: RolloutPlan, signal: AbortSignal) {

@@ -76,7 +76,8 @@ export type ExecResult = {
 /** What goes into the rollout's record about where it ran. */
 export type SandboxFacts = {
   backend: string;
-  isolation: "container" | "none";
+  /** `shared`: a container that grades and was the agent's. */
+  isolation: "container" | "shared" | "none";
   /** As the task names it; `alidade/built:…` for one that was built for it. */
   image: string | null;
   /** The engine's content id (`sha256:…`). */

@@ -34,7 +34,17 @@ export const LeakScan = z.strictObject({
 export type LeakScan = z.infer<typeof LeakScan>;
 
 export const AdmissionReason = z.strictObject({
-  code: z.enum(["no_solution", "gold_not_full", "no_change_pays", "random_edit_pays", "ungraded", "flaky", "hackable", "leak"]),
+  code: z.enum([
+    "no_solution",
+    "shared_grading",
+    "gold_not_full",
+    "no_change_pays",
+    "random_edit_pays",
+    "ungraded",
+    "flaky",
+    "hackable",
+    "leak",
+  ]),
   message: z.string(),
 });
 export type AdmissionReason = z.infer<typeof AdmissionReason>;

@@ -13,7 +13,7 @@ export const VerdictStatus = z.enum([
   "cancelled",
 ]);
 
-/** Tier of isolation between what the agent left and what grades it (T0 shared … T3 black box); none: the host itself. */
+/** Tier of isolation between what the agent left and what grades it (T0 shared … T3 black box). */
 export const Tier = z.enum(["T0", "T1", "T2", "T3"]);
 export type Tier = z.infer<typeof Tier>;
 
@@ -25,7 +25,9 @@ export const Verdict = z.strictObject({
   formula: z.string().optional(),
   status: VerdictStatus,
   tier: Tier,
-  isolation: z.enum(["container", "none"]),
+  isolation: z
+    .enum(["container", "shared", "none"])
+    .describe("container: one that the agent never had; shared: the agent's own container; none: this machine itself"),
   grader: z.string(),
   /** Version of the grader's own rules; left out where it tells none. */
   grader_version: z.string().optional(),

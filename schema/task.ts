@@ -142,6 +142,10 @@ export type TaskStep = z.infer<typeof TaskStep>;
 export const GraderSpec = z.looseObject({ kind: z.string().min(1) });
 export type GraderSpec = z.infer<typeof GraderSpec>;
 
+/** Where the tests of a work are run. */
+export const GradingPlace = z.enum(["fresh", "shared"]);
+export type GradingPlace = z.infer<typeof GradingPlace>;
+
 /** Lowest and highest reward. */
 const RewardRange = z
   .tuple([z.number(), z.number()])
@@ -154,6 +158,9 @@ export const Task = z.strictObject({
   limits: Limits.prefault({}),
   grader: GraderSpec,
   reward_range: RewardRange.optional().describe("the lowest and the highest reward that its grader may give; left out: 0 and 1"),
+  grading: GradingPlace.optional().describe(
+    "where tests, programs and scripts that grade are run: fresh, a new sandbox with the work (left out: this); shared, the agent's own one, after its processes were ended",
+  ),
   /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
   gold_patch: z.string().nullable().default(null),
   /** Or a folder on the host with files that are copied over the base; the loader resolves the path. */

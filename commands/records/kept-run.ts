@@ -3,6 +3,7 @@ import { isAbsolute, resolve } from "node:path";
 import { type Config, loadConfig } from "../../config.ts";
 import type { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
+import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { prepareTasks, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
@@ -39,7 +40,8 @@ export async function openKeptRun(
   const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
   const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
   const all = await loadTaskSets(places, { graders, formats, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const loaded = all.filter(({ task_id }) => only === undefined || task_id === only);
+  const asGraded = all.map((task) => withGrading(task, config.grading));
+  const loaded = asGraded.filter(({ task_id }) => only === undefined || task_id === only);
   checkPublicNetwork(loaded, config.allow_public_network);
   const fitting = await tasksThatFit(loaded, backend, await backend.room(signal), overcommit, onLeftOut);
   const tasks = await prepareTasks(fitting, backend, { signal, progress: note, run_id, graders, onLeftOut });

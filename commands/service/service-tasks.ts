@@ -3,6 +3,8 @@ import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
+import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
+import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
@@ -20,7 +22,9 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   const plugIns = await loadPlugIns(config);
   const onLeftOut = leftOutTo(note);
   const all = config.tasks.length === 0 ? [] : await loadTaskSets(config.tasks, { ...plugIns, signal, progress: note, onLeftOut });
-  const tasks = chosenTasks(all, config.choose);
+  const tasks = chosenTasks(all, config.choose).map((task) => withGrading(task, config.grading));
+  const cost = costOfSharing(tasks);
+  if (cost !== null) note(cost);
   const byName = new Map(tasks.map((task) => [task.task_id, task]));
   const twice = tasks.find((task) => byName.get(task.task_id) !== task);
   if (twice)
@@ -28,7 +32,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
       param: "task_id",
     });
   const taskOf = async (given: unknown): Promise<Task> => {
-    if (typeof given !== "string") return inlineTask(given, plugIns.graders);
+    if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading);
     const task = byName.get(given);
     if (task) return task;
     throw new AlidadeError("task_invalid", `the service has no task "${given.slice(0, 100)}": it was started with ${byName.size} tasks`, {
@@ -61,6 +65,7 @@ export async function roomFor(
   /** Throws what is wrong with it here. */
   const admit = (task: Task): void => {
     checkPublicNetwork([task], config.allow_public_network);
+    checkGrading(task, graders);
     checkTiers([task], config.min_tier, backend, graders);
     fit([task], { ...concurrency, warm: config.warm.sandboxes });
   };

@@ -17,6 +17,7 @@ import { filesAt } from "../hidden-tests.ts";
 import { asksModels } from "../index.ts";
 import { probesFor } from "../probes/index.ts";
 import type { Probe, ProbeTarget } from "../probes/probe.ts";
+import { isShared } from "../shared/place-to-grade.ts";
 import { placeWork } from "../work.ts";
 import { type HiddenFiles, hiddenFiles } from "./hidden-files.ts";
 import { hasSolution, type KnownSolution, knownSolution, solvedAt } from "./known-solution.ts";
@@ -67,6 +68,14 @@ type AgentView = {
   edit: { base: TreeFile[]; files: TreeFile[] };
 };
 
+/** What is against a task whatever its gradings say. */
+function whyNever(task: Task): AdmissionReason | null {
+  if (!hasSolution(task))
+    return { code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" };
+  const message = "it is graded in the agent's own sandbox (grading: shared), where what an agent leaves can pay: grade it fresh";
+  return isShared(task) ? { code: "shared_grading", message } : null;
+}
+
 class TaskExamination {
   readonly #task: Task;
   readonly #backend: SandboxBackend;
@@ -86,7 +95,7 @@ class TaskExamination {
 
   async run(): Promise<Examination> {
     const isContainer = this.#backend.capabilities.isolation !== "none";
-    if (!hasSolution(this.#task)) return this.#end(isContainer);
+    if (whyNever(this.#task) !== null) return this.#end(isContainer);
     const { seen: hidden, ...known } = await this.#solution();
     const solved = await filesOfWork(known.solution, this.#task.environment.workdir);
     const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
@@ -105,9 +114,8 @@ class TaskExamination {
   }
 
   #end(whole: boolean): Examination {
-    const reasons: AdmissionReason[] = hasSolution(this.#task)
-      ? reasonsAgainst(this.#task, this.#gradings, this.#scan)
-      : [{ code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" }];
+    const never = whyNever(this.#task);
+    const reasons = never === null ? reasonsAgainst(this.#task, this.#gradings, this.#scan) : [never];
     return {
       gradings: this.#gradings,
       verdicts: this.#verdicts,

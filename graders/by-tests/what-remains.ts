@@ -1,4 +1,5 @@
 /** What a way of grading by tests does not stop, in words: it stands in the verdict. */
+import type { Verdict } from "../../schema/rollout.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
 
 export type Grading = {
@@ -8,13 +9,17 @@ export type Grading = {
   onDisk: boolean;
   /** Only the workdir crosses to the grader. */
   workdirOnly: boolean;
-  isolated: boolean;
+  isolation: Verdict["isolation"];
 };
 
-export function whatRemains(parser: ReportParser, { apart, onDisk, workdirOnly, isolated }: Grading): string[] {
+export function whatRemains(parser: ReportParser, { apart, onDisk, workdirOnly, isolation }: Grading): string[] {
   const isPython = parser.language === "python";
   const lines = [
-    [!isolated, "The work shares this machine with what grades it: it can read and change all that its user can."],
+    [isolation === "none", "The work shares this machine with what grades it: it can read and change all that its user can."],
+    [
+      isolation === "shared",
+      "The tests run in the agent's own sandbox: programs, libraries, configuration and files that it left there take part.",
+    ],
     [!workdirOnly, "The work may bring programs outside the workdir, such as the one that runs the tests."],
     [!parser.sealed, "The work can print or write a report of its own."],
     [

@@ -1,6 +1,7 @@
 /** What `run --admitted-only` leaves in a run: the tasks that `alidade check` has admitted. */
 import { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
+import { isShared } from "../../graders/shared/place-to-grade.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { AdmissionRecord } from "../../schema/admission.ts";
 import type { Task } from "../../schema/task.ts";
@@ -29,6 +30,14 @@ export function admittedTasks(
       { param: "admitted_only" },
     );
   const accept = async (task: Task): Promise<void> => {
+    if (isShared(task))
+      throw new AlidadeError(
+        "task_invalid",
+        "grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out",
+        {
+          param: "grading",
+        },
+      );
     const hash = await contentHash(task, graders);
     assertAdmitted(task, hash, await readAdmission(hash, version));
   };

@@ -196,3 +196,33 @@ test("works are judged again by a model that --engine names, in sessions that ar
     ],
   );
 });
+
+test("a work that was graded in the agent's own sandbox is graded again on request only, in a fresh one", async () => {
+  const folder = join(scratch, "shared");
+  await mkdir(folder);
+  await writeTask(folder, "a");
+  // HOME does not cross to a fresh sandbox.
+  await changeGrader(folder, "a", 'test -f "$HOME/left" && echo \'{"reward":1}\' || echo \'{"reward":0}\'');
+  await using engine = await ScriptedEngine.start((request) => {
+    const said = solve(request);
+    return said.tool_calls ? { tool_calls: [{ name: "bash", arguments: '{"command":"touch $HOME/left"}' }] } : said;
+  });
+  await writeFile(join(folder, "run.yaml"), runFile({ engine: engine.url, tasks: ["a"] }));
+  const place = ["run", "-c", join(folder, "run.yaml"), "-n", "1", "-o", join(folder, "runs")];
+  const refused = await cli([...place, "--grading", "shared", "--min-tier", "T1"]);
+  assert.match(refused.stderr, /min_tier is T1, and 1 of 1 tasks are graded below it/);
+  const result = await cli([...place, "--grading", "shared"]);
+  assert.equal(result.code, 0, result.stderr);
+  assert.match(result.stderr, /GRADED IN THE AGENT'S OWN SANDBOX \(grading: shared\): 1 of 1 tasks\. [^\n]*tier T0[^\n]*\n/);
+  const [run] = await readdir(join(folder, "runs"));
+  const path = join(folder, "runs", run ?? "");
+  assert.deepEqual(await rewardsOf(path), ["a 1"]);
+  const left = await cli(["regrade", path, "--json"]);
+  assert.equal(left.code, 1);
+  assert.match(jsonOf<Said>(left).not_regraded[0]?.reason ?? "", /agent's own sandbox, which is not kept: --grading fresh/);
+  const fresh = jsonOf<Said>(await cli(["regrade", path, "--grading", "fresh", "--json"]));
+  assert.deepEqual(
+    fresh.regraded.map(({ before, after, task_changed }) => [before, after, task_changed]),
+    [[1, 0, true]],
+  );
+});

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Grader } from "../../graders/grader.ts";
 import { graders } from "../../graders/index.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
+import { checkGrading } from "../../graders/shared/check-grading.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Task } from "../../schema/task.ts";
@@ -45,6 +46,27 @@ test("pytest and unittest are T2 apart from the work, where our runner runs them
 test("in the process sandbox every tier is T0", () => {
   assert.throws(() => checkTiers([sealed], "T1", localProcess), { message: /sealed \(tests: T0\); the process sandbox gives T0/ });
   assert.doesNotThrow(() => checkTiers([sealed], "T0", localProcess));
+});
+
+test("what is graded in the agent's own sandbox is T0, and a verifier of its own stays what it is", () => {
+  const shared = { ...sealed, grading: "shared" as const };
+  assert.throws(() => checkTiers([shared], "T1", docker), { message: /sealed \(tests: T0\)/ });
+  const harbor = { kind: "harbor", tests: null, verifier: { environment: {}, limits: {} } };
+  const apart = Task.parse({ task_id: "apart", instruction: "i", grading: "shared", grader: harbor });
+  assert.doesNotThrow(() => checkTiers([apart], "T1", docker));
+  assert.throws(() => checkTiers([{ ...apart, grader: { ...harbor, verifier: null } }], "T1", docker), { message: /apart \(harbor: T0\)/ });
+});
+
+test("a task that cannot be graded in the agent's own sandbox is refused with the reason", () => {
+  const shared = { ...sealed, grading: "shared" as const };
+  assert.doesNotThrow(() => checkGrading(shared));
+  const concealed = { ...shared, environment: { ...shared.environment, conceal: ["rm", "-r", "hidden"] } };
+  assert.throws(() => checkGrading(concealed), {
+    param: "grading",
+    message: /^grading is shared, but environment\.conceal .* grade it fresh$/,
+  });
+  assert.doesNotThrow(() => checkGrading({ ...concealed, grading: "fresh" }));
+  assert.throws(() => checkGrading({ ...shared, steps: [] }), { message: /find the tests of one step in the next/ });
 });
 
 test("a grader that tells no tier is below any", () => {

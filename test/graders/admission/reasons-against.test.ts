@@ -1,7 +1,9 @@
 /** What gradings say against a task. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { reasonsAgainst } from "../../../graders/admission/reasons-against.ts";
+import { docker } from "../../../sandboxes/docker.ts";
 import type { AdmissionGrading, LeakScan } from "../../../schema/admission.ts";
 import { Task } from "../../../schema/task.ts";
 
@@ -20,6 +22,13 @@ function graded(work: string, ...rewards: (number | null)[]): AdmissionGrading[]
     error: reward === null ? "it broke" : null,
   }));
 }
+
+test("a task that is graded in the agent's own sandbox is never admitted", async () => {
+  const shared = { ...task, gold_files: "solution", grading: "shared" as const };
+  const options = { run_id: "r", owner: "o", times: 1, word: "w", signal: AbortSignal.timeout(60_000) };
+  const { reasons, whole } = await examineTask(shared, docker, options);
+  assert.deepEqual([reasons.map(({ code }) => code), whole], [["shared_grading"], true]);
+});
 
 const holding = [...graded("gold", 1, 1, 1), ...graded("no-op", 0, 0, 0), ...graded("random-edit", 0)];
 const codes = (gradings: AdmissionGrading[], scan: LeakScan | null = null, of = task) =>

@@ -1,0 +1,27 @@
+/** Which tasks can be graded in the agent's own sandbox, and what that costs. */
+import { AlidadeError } from "../../errors.ts";
+import type { Task } from "../../schema/task.ts";
+import type { Grader } from "../grader.ts";
+import { specOfGrader } from "../index.ts";
+import { isShared } from "./place-to-grade.ts";
+
+/** Throws `task_invalid` for a task whose `grading` is shared and cannot be. */
+export function checkGrading(task: Task, known?: readonly Grader[]): void {
+  const why = isShared(task) ? whyNot(task, known) : null;
+  if (why !== null) throw new AlidadeError("task_invalid", `grading is shared, but ${why}: grade it fresh`, { param: "grading" });
+}
+
+function whyNot({ environment, steps, grader }: Task, known?: readonly Grader[]): string | null {
+  if (steps !== undefined) return "the agent would find the tests of one step in the next one";
+  if (environment.conceal !== null) return "environment.conceal takes from the agent's sandbox what the tests need";
+  const { kind, user } = specOfGrader(grader, known) as { kind: string; user?: unknown };
+  const lacksUser = kind === "harbor" && user === "agent" && environment.user === "root";
+  return lacksUser ? "its tests want another user than root, and a sandbox of root has no other one" : null;
+}
+
+/** One line for a person; null where no task is graded that way. */
+export function costOfSharing(tasks: readonly Task[]): string | null {
+  const shared = tasks.filter(isShared).length;
+  if (shared === 0) return null;
+  return `GRADED IN THE AGENT'S OWN SANDBOX (grading: shared): ${shared} of ${tasks.length} tasks. What an agent leaves there (rewards, programs, libraries, settings) can change its grade, so these verdicts are of tier T0 and cannot be made again`;
+}

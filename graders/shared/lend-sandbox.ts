@@ -1,0 +1,28 @@
+/** Lends an agent's sandbox to graders, once its processes have ended. */
+import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Task } from "../../schema/task.ts";
+import type { GradeContext } from "../grader.ts";
+
+/** The sandbox outlives each loan. Its network is that of gradings meanwhile, so the agent's must be closed. */
+export function lendSandbox(sandbox: Sandbox, { environment }: Task, rules: NetworkRules): NonNullable<GradeContext["lend"]> {
+  return async () => {
+    // A freeze may have stopped it as a whole; one that runs refuses.
+    await sandbox.resume?.().catch(() => undefined);
+    const network = await openNetwork(sandbox, "grading", environment.grading_network, rules);
+    const isolation = sandbox.facts.isolation === "container" ? "shared" : "none";
+    return {
+      id: sandbox.id,
+      facts: { ...sandbox.facts, isolation },
+      path: (inside) => sandbox.path(inside),
+      exec: (argv, options = {}) => sandbox.exec(argv, { ...options, env: { ...network.env, ...options.env } }),
+      writeFiles: (files, folder) => sandbox.writeFiles(files, folder),
+      changes: (paths, options) => sandbox.changes(paths, options),
+      putEntries: (entries) => sandbox.putEntries(entries),
+      readFiles: (folder, bounds) => sandbox.readFiles(folder, bounds),
+      openDoor: (onConnection, port) => sandbox.openDoor(onConnection, port),
+      freeze: (next) => sandbox.freeze(next),
+      [Symbol.asyncDispose]: () => Promise.resolve(network[Symbol.asyncDispose]()).catch(() => undefined),
+    };
+  };
+}
