@@ -1,13 +1,13 @@
 /** `alidade status`: how a service is: its sets, nodes and failures. */
 import type { Command } from "commander";
 import type { NodeState, SetState } from "../../ledger/index.ts";
+import type { Health } from "../../proxy/control/health.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { print, table } from "../command-line.ts";
 import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
 
 type StatusFlags = AskFlags & { json?: boolean };
-type Health = { status: string; reason: string | null; nodes: NodeState[] };
-type ServiceStatus = { url: string; health: Health; sets: SetState[] };
+type ServiceStatus = { url: string; health: Health & { nodes: NodeState[] }; sets: SetState[] };
 
 export function status(program: Command): void {
   addAskFlags(program.command("status"))
@@ -22,7 +22,7 @@ export function status(program: Command): void {
 
 async function statusOf(flags: StatusFlags): Promise<ServiceStatus> {
   const address = await serviceAddress(flags);
-  const health = readJson(await askService(address, "/health")) as Health;
+  const health = readJson(await askService(address, "/health")) as ServiceStatus["health"];
   const { sets } = readJson(await askService(address, "/sets")) as { sets: SetState[] };
   return { url: address.url, health, sets };
 }
