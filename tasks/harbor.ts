@@ -1,6 +1,6 @@
 /**
  * Harbor 1.0 to 1.4: a folder with `task.toml`, `instruction.md`, `environment/` and `tests/test.sh`, a folder of such
- * folders, or a tarball of either. They run unmodified; what of them cannot be had is refused by its field.
+ * folders, or an archive of either. They run unmodified; what of them cannot be had is refused by its field.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
 export const harbor: TaskFormat = {
   name: "harbor",
-  title: "Harbor: a folder with task.toml, a folder of such folders, or a .tar or .tar.gz of them",
+  title: "Harbor: a folder with task.toml, a folder of such folders, or a .tar, .tar.gz or .zip of them",
 
   async matches(path) {
     const found = await stat(path).catch(() => null);

@@ -1,20 +1,19 @@
-/** A tarball of task folders, unpacked once into the cache: regular files and folders, bounded. */
+/** A tar or zip of task folders, unpacked once into the cache: regular files and folders, bounded. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
-import { extract } from "tar-stream";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { insidePath } from "../../files/file-tree.ts";
 import { cached } from "../../host/cache-folder.ts";
 import { taskError } from "../task-error.ts";
+import { archiveReader } from "./archive-entries.ts";
 
 /** The largest public set has four thousand tasks of a few files each. */
 const bounds = { files: 200_000, bytes: 4 * 1024 ** 3 };
 
-export const isArchive = (path: string): boolean => /\.(?:tar|tar\.gz|tgz)$/i.test(path);
+export const isArchive = (path: string): boolean => archiveReader(path) !== null;
 
 /** The folder of what is in it, named by its content. */
 export async function unpackArchive(file: string): Promise<string> {
@@ -24,32 +23,22 @@ export async function unpackArchive(file: string): Promise<string> {
 }
 
 async function unpack(file: string, folder: string): Promise<void> {
-  const archive = extract();
-  const source = createReadStream(file);
-  const feeding = /\.tar$/i.test(file) ? pipeline(source, archive) : pipeline(source, createGunzip(), archive);
-  feeding.catch(() => {}); // the loop below reports it
   let [files, bytes] = [0, 0];
   try {
-    for await (const entry of archive) {
-      const { name, type, size = 0, mode = 0 } = entry.header;
+    for await (const { name, type, size, isExecutable, content } of archiveReader(file)?.(file) ?? []) {
       const path = name.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");
-      if (type === "file") {
-        if (insidePath(path) === null) throw taskError(file, name, "is no path in the archive: pack the folder with relative names");
-        files += 1;
-        bytes += size;
-        if (files > bounds.files || bytes > bounds.bytes)
-          throw taskError(file, "the archive", `holds more than ${bounds.files} files or ${bounds.bytes} bytes: make several of it`);
-        const chunks: Buffer[] = [];
-        for await (const chunk of entry) chunks.push(chunk as Buffer);
-        await mkdir(dirname(join(folder, path)), { recursive: true });
-        await writeFile(join(folder, path), Buffer.concat(chunks), { mode: mode & 0o111 ? 0o755 : 0o644 });
-      } else if (type === "directory") entry.resume();
-      else throw taskError(file, name, `is a ${type}: pack the file itself (tar --dereference --hard-dereference)`);
+      if (type === "directory") continue;
+      if (type !== "file") throw taskError(file, name, `is a ${type}: pack the file itself (tar --dereference --hard-dereference)`);
+      if (insidePath(path) === null) throw taskError(file, name, "is no path in the archive: pack the folder with relative names");
+      files += 1;
+      bytes += size;
+      if (files > bounds.files || bytes > bounds.bytes)
+        throw taskError(file, "the archive", `holds more than ${bounds.files} files or ${bounds.bytes} bytes: make several of it`);
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await writeFile(join(folder, path), await content(), { mode: isExecutable ? 0o755 : 0o644 });
     }
-    await feeding;
   } catch (error) {
-    source.destroy();
     if (error instanceof AlidadeError) throw error;
-    throw taskError(file, "the archive", `cannot be unpacked (${messageOf(error)}): give a tar, or one packed with gzip`);
+    throw taskError(file, "the archive", `cannot be unpacked (${messageOf(error)}): give a zip, a tar, or one packed with gzip`);
   }
 }

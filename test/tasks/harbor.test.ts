@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -13,6 +13,7 @@ import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { taskSetOf } from "../../tasks/task-set.ts";
 import { type HarborFiles as Files, harborFolder } from "../fakes/harbor-tasks.ts";
+import { need } from "../needs.ts";
 
 const own: Files = {
   "task.toml": 'schema_version = "1.4"\n',
@@ -310,30 +311,69 @@ test("a field that Harbor does not know is ignored as there, and said", async ()
   assert.match(said.join("\n"), /task\.toml: (?:agent\.model, environment\.cpu|environment\.cpu, agent\.model): no field of Harbor's/);
 });
 
+/** Links stay links, as Info-ZIP's --symlinks has it. */
+const zipFolder = `
+import os, sys, zipfile
+with zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as archive:
+    for root, folders, files in os.walk(sys.argv[1]):
+        for name in folders + files:
+            path = os.path.join(root, name)
+            info = zipfile.ZipInfo.from_file(path, os.path.relpath(path, sys.argv[1]))
+            info.external_attr = os.lstat(path).st_mode << 16
+            content = os.readlink(path) if os.path.islink(path) else b"" if os.path.isdir(path) else open(path, "rb").read()
+            archive.writestr(info, content)
+`;
+
 async function packed(t: TestContext, folder: string, name: string): Promise<string> {
   const out = await mkdtemp(join(tmpdir(), "alidade-archive-"));
   t.after(() => rm(out, { recursive: true }));
-  await promisify(execFile)("tar", [name.endsWith("gz") ? "-czf" : "-cf", join(out, name), "-C", folder, "."]);
+  if (name.endsWith("zip")) await promisify(execFile)("python3", ["-c", zipFolder, folder, join(out, name)]);
+  else await promisify(execFile)("tar", [name.endsWith("gz") ? "-czf" : "-cf", join(out, name), "-C", folder, "."]);
   return join(out, name);
 }
 
-for (const name of ["set.tar", "set.tar.gz", "set.tgz"])
-  test(`a tarball of task folders is loaded: ${name}`, async (t) => {
-    const archive = await packed(t, await harborFolder({ "set/a": own, "set/b": own, [`set/${name}`]: own }), name);
+for (const name of ["set.tar", "set.tar.gz", "set.tgz", "set.zip"])
+  test(`an archive of task folders is loaded: ${name}`, async (t) => {
+    if (!(await need(t, "python"))) return;
+    const folder = await harborFolder({ "set/a": own, "set/b": own, [`set/${name}`]: own });
+    await chmod(join(folder, "set/a/tests/test.sh"), 0o755);
+    const archive = await packed(t, folder, name);
     const tasks = await loadTasks(archive);
     assert.deepEqual(tasks.map(({ task_id }) => task_id).sort(), ["a", "b", name].sort());
     assert.deepEqual(
       (await loadTasks(`${archive}#b`)).map(({ task_id }) => task_id),
       ["b"],
     );
+    const modes = await Promise.all(
+      tasks.map(async ({ environment }) => (await stat(join(environment.build?.context ?? "", "../tests/test.sh"))).mode & 0o100),
+    );
+    assert.equal(modes.filter((mode) => mode !== 0).length, 1);
   });
 
-test("a tarball with a link, or that is none, is refused with its entry", async (t) => {
-  const folder = await harborFolder({ a: own });
-  await symlink("/etc/passwd", join(folder, "a/tests/answer"));
-  await assert.rejects(loadTasks(await packed(t, folder, "x.tar.gz")), { code: "task_invalid", message: /a\/tests\/answer: is a symlink/ });
-  const none = await harborFolder({ "": { "x.tar.gz": "no archive" } });
-  await assert.rejects(loadTasks(join(none, "x.tar.gz")), { code: "task_invalid", message: /cannot be unpacked/ });
+for (const suffix of ["tar.gz", "zip"])
+  test(`an archive with a link, or that is none, is refused with its entry: ${suffix}`, async (t) => {
+    if (!(await need(t, "python"))) return;
+    const folder = await harborFolder({ a: own });
+    await symlink("/etc/passwd", join(folder, "a/tests/answer"));
+    const linked = await packed(t, folder, `x.${suffix}`);
+    await assert.rejects(loadTasks(linked), { code: "task_invalid", message: /a\/tests\/answer: is a symlink/ });
+    const none = await harborFolder({ "": { [`x.${suffix}`]: "no archive" } });
+    await assert.rejects(loadTasks(join(none, `x.${suffix}`)), { code: "task_invalid", message: /cannot be unpacked/ });
+  });
+
+test("a zip whose content is damaged, or that reaches out of its folder, is refused", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const archive = await packed(t, await harborFolder({ a: { ...own, "environment/data": "1".repeat(40) } }), "x.zip");
+  const bytes = await readFile(archive);
+  const at = bytes.indexOf("a/environment/data");
+  const local = bytes.readUInt32LE(bytes.lastIndexOf("a/environment/data") - 46 + 16);
+  assert.ok(at > 0 && local > 0);
+  bytes.writeUInt32LE((local ^ 1) >>> 0, bytes.lastIndexOf("a/environment/data") - 46 + 16);
+  await writeFile(archive, bytes);
+  await assert.rejects(loadTasks(archive), { code: "task_invalid", message: /a\/environment\/data is damaged/ });
+  const outside = Buffer.from((await readFile(archive)).toString("latin1").replaceAll("a/task.toml", "../tas.toml"), "latin1");
+  await writeFile(archive, outside);
+  await assert.rejects(loadTasks(archive), { code: "task_invalid", message: /\.\.\/tas\.toml/ });
 });
 
 test("a set of Harbor's tasks has one hash wherever it lies, and another one where a verifier's image or a solution changes", async () => {
