@@ -8,7 +8,15 @@ import type { Interval } from "./overview/intervals.ts";
 import { keyBy, type Statistics, statisticsOf } from "./overview/statistics.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
 
-type StatsFlags = FilterFlags & { run?: string[]; by?: string[]; k?: number[]; pass: number; csv?: boolean; json?: boolean };
+type StatsFlags = FilterFlags & {
+  run?: string[];
+  by?: string[];
+  k?: number[];
+  pass: number;
+  csv?: boolean;
+  json?: boolean;
+  figures?: boolean;
+};
 type StatsRow = { by: string; key: string | null } & Statistics;
 
 export function stats(program: Command): void {
@@ -20,6 +28,7 @@ export function stats(program: Command): void {
     .option("--by <what>", "task, policy, harness or label:NAME; several times for several (default: task and policy)", grouping)
     .option("-k <number>", "k of pass@k; several times for several (default: 1, 2, 4 … as far as every task has rollouts)", wholeNumber)
     .option("--pass <reward>", "a rollout passes with this reward or more", toNumber, 1)
+    .option("--figures", "the figures by policy step that `alidade status --figures` has of a service (docs/figures.md), with --json too")
     .option("--csv", "print one line a row, with commas")
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade stats\n  alidade stats --run runs/run1abc --by policy -k 1 -k 8 --csv")
@@ -27,6 +36,7 @@ export function stats(program: Command): void {
       const { pass, k: ks = null, by = ["task", "policy"] } = flags;
       if (Number.isNaN(pass)) throw new InvalidArgumentError("--pass is no number.");
       const folders = await Promise.all((flags.run ?? [undefined]).map((folder) => runFolderOf(folder)));
+      if (flags.figures) return print(await figuresText(folders, flags));
       const entries = (await Promise.all(folders.map(entriesOf))).flatMap(toRollouts);
       const rollouts = entries.filter((entry) => isMeant(flags, entry));
       const groups = by.flatMap((what) => [...Map.groupBy(rollouts, keyBy(what))].map(([key, all]) => ({ by: what, key, all })));
@@ -37,6 +47,14 @@ export function stats(program: Command): void {
       if (flags.json) print(JSON.stringify({ runs: folders, pass, statistics: rows }));
       else print(flags.csv ? asCsv(rows) : asTable(rows));
     });
+}
+
+/** It reads the tokens of the run, and what that takes is loaded here alone. */
+async function figuresText(folders: string[], flags: StatsFlags): Promise<string> {
+  const { runFigures } = await import("./overview/run-figures.ts");
+  const { figuresTable } = await import("./overview/figures-table.ts");
+  const steps = (await runFigures(folders, (rollout) => isMeant(flags, rollout))).latest(Number.POSITIVE_INFINITY);
+  return flags.json ? JSON.stringify({ runs: folders, steps }) : figuresTable(steps);
 }
 
 function asTable(rows: StatsRow[]): string {

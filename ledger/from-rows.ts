@@ -28,8 +28,9 @@ export function toClaim(row: DatabaseRow): Claim {
   };
 }
 
+/** A row of an earlier version has no figures. */
 export function toResult({ entry }: DatabaseRow): ResultRow {
-  return readJson(String(entry)) as ResultRow;
+  return { figures: null, ...(readJson(String(entry)) as Partial<ResultRow>) } as ResultRow;
 }
 
 export function toWholeGroup(set: string, { key, number, size }: DatabaseRow, cursor: string, rows: ResultRow[]): WholeGroup {

@@ -30,7 +30,7 @@ export {
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
-export { AttemptResult, GroupPart, type GroupVersions, type OnStale, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export { AttemptFigures, AttemptResult, GroupPart, type GroupVersions, type OnStale, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -130,6 +130,19 @@ export const PayloadRef = z.strictObject({ key: z.string(), sha256: z.string(), 
 export type PayloadRef = z.infer<typeof PayloadRef>;
 
 const policyStep = z.number().int().nullable();
+const count = z.number().int().nonnegative();
+
+/** What figures by policy step are made of (rollouts/figures): counts, so that attempts add up. */
+export const AttemptFigures = z.strictObject({
+  data_source: z.string().nullable().describe("of its task"),
+  is_cut: z.boolean().describe("the harness was stopped by a budget, a full context or the clock"),
+  edges: z.record(z.string(), count).describe("how calls go on from their parents (root, exact, same_text, diverged, unknown) -> calls"),
+  row_tokens: count.describe("tokens of the rows that a trainer without options gets"),
+  tree_tokens: count.describe("the same, each token of the tree once"),
+  prompt_tokens: count.describe("of the policy's calls whose engine says how many of them were in its prefix cache"),
+  cached_tokens: count.describe("those of them that were"),
+});
+export type AttemptFigures = z.infer<typeof AttemptFigures>;
 
 /** What an attempt came to, as its node says it. */
 export const AttemptResult = z.strictObject({
@@ -147,6 +160,7 @@ export const AttemptResult = z.strictObject({
   turns: z.number().int(),
   sampled_tokens: z.number().int(),
   trainable_tokens: z.number().int(),
+  figures: AttemptFigures.nullable().describe("null: no call was recorded, or an earlier version wrote the row"),
   times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, run, post, done"),
   payload: PayloadRef.nullable().describe("null: no call was recorded"),
 });

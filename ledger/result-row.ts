@@ -70,6 +70,7 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     turns: 0,
     sampled_tokens: 0,
     trainable_tokens: 0,
+    figures: null,
     times: {},
     payload: null,
   };

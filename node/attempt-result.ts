@@ -1,6 +1,6 @@
 /** What an attempt came to, in a kilobyte. */
 import { type AttemptResult, shortError } from "../ledger/index.ts";
-import type { RolloutOutcome } from "../rollouts/index.ts";
+import { attemptFigures, type RolloutOutcome } from "../rollouts/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
 export function attemptResult({ record, trajectory }: RolloutOutcome, payload: AttemptResult["payload"]): AttemptResult {
@@ -18,6 +18,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
     turns: summary?.turns ?? 0,
     sampled_tokens: summary?.sampled_tokens ?? 0,
     trainable_tokens: summary?.trainable_tokens ?? 0,
+    figures: trajectory && attemptFigures(trajectory),
     times: record.times,
     payload,
   };

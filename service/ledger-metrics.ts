@@ -1,9 +1,9 @@
 /** Figures of sets and nodes for a monitor, all of them from the ledger. */
 import type { NodeState, SetState } from "../ledger/index.ts";
+import { passReward, type ResultTally, type StepFigures, stepFigures } from "../rollouts/index.ts";
 import { gauge, type MetricFamily, type MetricSample } from "../wire/prometheus-text.ts";
-import { passReward, type SetTally } from "./set-tallies.ts";
 
-export type SetFigures = { state: SetState; tally: SetTally };
+export type SetFigures = { state: SetState; tally: ResultTally; steps: readonly StepFigures[] };
 
 type SetMetric = Omit<MetricFamily, "samples"> & { of(figures: SetFigures): MetricSample[] };
 
@@ -16,11 +16,22 @@ export function ledgerMetrics(sets: readonly SetFigures[], total: number, nodes:
       total - sets.length,
     ),
     ...setMetrics.map(({ of, ...family }) => ({ ...family, samples: sets.flatMap((figures) => named(figures, of(figures))) })),
+    ...stepFigures.map((figure) => stepMetric(figure, sets)),
     ...nodeMetrics.map(({ of, ...family }) => ({
       ...family,
       samples: nodes.map((node) => ({ labels: { node: node.name }, value: of(node) })),
     })),
   ];
+}
+
+/** One line a step that is shown; none where the figure, or the step, is unknown. */
+function stepMetric({ name, what }: (typeof stepFigures)[number], sets: readonly SetFigures[]): MetricFamily {
+  const samplesOf = ({ steps }: SetFigures): MetricSample[] =>
+    steps.flatMap(({ policy_step: step, figures }) =>
+      step === null ? [] : [{ labels: { step: String(step) }, value: figures[name].value }],
+    );
+  const samples = sets.flatMap((figures) => named(figures, samplesOf(figures)));
+  return { ...gauge(`alidade_step_${name}`, `Of a set's latest policy steps: ${what}.`, 0), samples };
 }
 
 /** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. */

@@ -6,13 +6,15 @@ import { prometheusText, prometheusType } from "../wire/prometheus-text.ts";
 import { ledgerMetrics, type SetFigures } from "./ledger-metrics.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
-import { SetTallies } from "./set-tallies.ts";
+import type { SetTallies } from "./set-tallies.ts";
 
-/** About 25 series each. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
+/** Each adds ten series; older steps are served by `GET /sets/:id/figures`. */
+const latestSteps = 3;
+
+/** About 25 series each, and those of its latest steps. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
 const mostSets = 100;
 
-export function metricsRoute({ ledger, engines }: ServiceParts): ServiceRoute {
-  const tallies = new SetTallies(ledger);
+export function metricsRoute({ ledger, engines }: ServiceParts, tallies: SetTallies): ServiceRoute {
   const looks = new SharedWork<string>();
   const look = async (signal: AbortSignal): Promise<string> =>
     prometheusText([...(await ofLedger(ledger, tallies, signal)), ...engineMetrics(engines?.() ?? [])]);
@@ -29,7 +31,10 @@ export function metricsRoute({ ledger, engines }: ServiceParts): ServiceRoute {
 async function ofLedger(ledger: Ledger, tallies: SetTallies, signal: AbortSignal) {
   const sets = await ledger.sets();
   const shown: SetFigures[] = [];
-  for (const state of shownOf(sets)) shown.push({ state, tally: await tallies.of(state.set_id, signal) });
+  for (const state of shownOf(sets)) {
+    const found = await tallies.of(state.set_id, signal);
+    shown.push({ state, tally: found.total, steps: found.latest(latestSteps) });
+  }
   return ledgerMetrics(shown, sets.length, await ledger.nodes());
 }
 

@@ -59,6 +59,11 @@ function ofRecord(figures: RecordFigures): Entry {
 
 /** One entry for each rollout: its last attempt, with the sessions of a team as one; a session of no rollout is one by itself. */
 export function toRollouts(entries: readonly Entry[]): Entry[] {
+  return membersOf(entries).map(asOne);
+}
+
+/** The sessions of each rollout's last attempt. */
+export function membersOf(entries: readonly Entry[]): Entry[][] {
   const rollouts = new Map<string, Entry[]>();
   for (const entry of entries) {
     const { rollout_id, session_id, task_id, group_id } = entry;
@@ -66,10 +71,10 @@ export function toRollouts(entries: readonly Entry[]): Entry[] {
     const known = rollouts.get(key)?.filter(({ attempt }) => attempt >= entry.attempt) ?? [];
     rollouts.set(key, known.some(({ attempt }) => attempt > entry.attempt) ? known : [...known, entry]);
   }
-  return [...rollouts.values()].map(asOne);
+  return [...rollouts.values()];
 }
 
-function asOne(members: Entry[]): Entry {
+export function asOne(members: Entry[]): Entry {
   const [first] = members as [Entry];
   if (members.length === 1) return first;
   const sum = (name: "turns" | "sampled_tokens" | "trainable_tokens"): number | null =>

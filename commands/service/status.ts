@@ -1,18 +1,27 @@
 /** `alidade status`: how a service is: its sets, nodes and failures. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { NodeState, SetState } from "../../ledger/index.ts";
 import type { Health } from "../../proxy/control/health.ts";
 import { readJson } from "../../schema/read-json.ts";
+import type { SetStepFigures } from "../../service/index.ts";
 import { print, table } from "../command-line.ts";
+import { figuresTable } from "../overview/figures-table.ts";
+import { visibleText } from "../show/visible-text.ts";
 import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
 
-type StatusFlags = AskFlags & { json?: boolean };
-type ServiceStatus = { url: string; health: Health & { nodes: NodeState[] }; sets: SetState[] };
+type StatusFlags = AskFlags & { json?: boolean; figures?: number };
+/** `figures`: where they were asked for, of each set, in the order of `sets`. */
+type ServiceStatus = { url: string; health: Health & { nodes: NodeState[] }; sets: SetState[]; figures?: SetStepFigures[] };
 
 export function status(program: Command): void {
   addAskFlags(program.command("status"))
     .description("Says how a service is: counts and ages of its sets, its nodes, and failures by code.")
-    .option("--json", "print one JSON object with health and sets")
+    .addOption(
+      new Option("--figures [steps]", "figures of each set by policy step (docs/figures.md), of so many of the latest steps")
+        .preset("20")
+        .argParser(toSteps),
+    )
+    .option("--json", "print one JSON object with health and sets, and the figures that were asked for")
     .addHelpText("after", "\nExamples:\n  alidade status\n  alidade status --url https://rollouts.example --token-env READER --json")
     .action(async (flags: StatusFlags) => {
       const found = await statusOf(flags);
@@ -24,10 +33,19 @@ async function statusOf(flags: StatusFlags): Promise<ServiceStatus> {
   const address = await serviceAddress(flags);
   const health = readJson(await askService(address, "/health")) as ServiceStatus["health"];
   const { sets } = readJson(await askService(address, "/sets")) as { sets: SetState[] };
-  return { url: address.url, health, sets };
+  if (flags.figures === undefined) return { url: address.url, health, sets };
+  const figures: SetStepFigures[] = [];
+  for (const { set_id } of sets)
+    figures.push(readJson(await askService(address, `/sets/${set_id}/figures?last=${flags.figures}`)) as SetStepFigures);
+  return { url: address.url, health, sets, figures };
 }
 
-function textOf({ url, health, sets }: ServiceStatus): string {
+function toSteps(text: string): number {
+  if (/^[1-9]\d{0,2}$|^1000$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Give a whole number of steps from 1 to 1000.");
+}
+
+function textOf({ url, health, sets, figures }: ServiceStatus): string {
   const { status, reason, nodes } = health;
   return [
     `service ${url}: ${status}${reason === null ? "" : `, ${reason}`}`,
@@ -35,6 +53,7 @@ function textOf({ url, health, sets }: ServiceStatus): string {
     nodes.length === 0 ? "no nodes" : table(nodeHead, nodes.map(nodeRow)),
     ...failuresOf(sets),
     ...sets.flatMap(aheadOf),
+    ...(figures ?? []).map(({ steps }, at) => `figures of the set ${visibleText(sets[at]?.key ?? "")}\n${figuresTable(steps)}`),
   ].join("\n\n");
 }
 

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { StepFigures } from "../../rollouts/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
@@ -131,4 +132,27 @@ test("stats gives mean reward and pass@k over tasks, by task, policy and label, 
   assert.equal(csv[0], "by,key,tasks,rollouts,measured,mean_reward,mean_reward_low,mean_reward_high,pass@1,pass@1_low,pass@1_high");
   assert.match(csv[2] ?? "", /^label:split,held-out,1,1,1,1,,,1,0\.2065\d+,1$/);
   assert.match((await cli(["stats", "--run", folder])).stdout, /^all +2|3 +5 +3 +0\.5/m);
+});
+
+test("stats has a run's figures by policy step: each rollout by its last attempt, and none that is not over", async (t) => {
+  const { folder } = await run(t);
+  const { steps } = jsonOf<{ steps: StepFigures[] }>(await cli(["stats", "--run", folder, "--figures", "--json"]));
+  assert.deepEqual(
+    steps.map(({ policy_step, results, figures }) => [policy_step, results, figures.pass_ratio.whole, figures.null_ratio.part]),
+    [
+      [1, 1, 0, 1],
+      [2, 3, 3, 0],
+    ],
+  );
+  const { figures } = steps[1] as StepFigures;
+  assert.equal(figures.pass_ratio.value, 1 / 3);
+  const { row_inflation } = goldenTrajectory().fidelity;
+  assert.equal(figures.row_inflation.value, row_inflation);
+  assert.deepEqual([figures.stale_ratio.value, typeof figures.stale_ratio.reason], [null, "string"]);
+  const of = jsonOf<{ steps: StepFigures[] }>(await cli(["stats", "--run", folder, "--figures", "--json", "--task", "wide"]));
+  assert.deepEqual(
+    of.steps.filter(({ policy_step }) => policy_step === 2).map(({ results }) => results),
+    [1],
+  );
+  assert.match((await cli(["stats", "--run", folder, "--figures"])).stdout, /^2 +3 +0\.333/m);
 });

@@ -97,6 +97,22 @@ for (const { name, needs, searches, place } of drivers) {
     await assert.rejects(ledger.set("setnone"), { code: "not_found" });
   });
 
+  test(`${name}: what figures are made of comes back with the row, and a row of an earlier version has none`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 2 });
+    await ledger.submit(set, [part("g")]);
+    const counted = { row_tokens: 9, tree_tokens: 6, prompt_tokens: 5, cached_tokens: 0 };
+    const figures = { data_source: "s", is_cut: true, edges: { root: 1, exact: 2 }, ...counted };
+    const { figures: _, ...older } = attemptResult();
+    const [one, other] = await ledger.claim(lease, 2);
+    await ledger.finish(one as Claim, attemptResult({ figures }));
+    await ledger.finish(other as Claim, older as ReturnType<typeof attemptResult>);
+    const [{ rows } = { rows: [] }] = await ledger.wholeGroups(set, null, 9);
+    assert.deepEqual(
+      rows.map((row) => row.figures),
+      [figures, null],
+    );
+  });
+
   test(`${name}: rollouts join their group one by one, and the whole group comes when its last place is over`, async (t) => {
     const { ledger, set, lease } = await fresh(t);
     const first = await ledger.submit(set, [part("g", { places: [1] })]);

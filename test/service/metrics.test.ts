@@ -58,6 +58,28 @@ test("a monitor reads what the ledger counts, and what is not known yet has no l
   assert.equal(of("alidade_oldest_rollout_age_seconds", 'state="running"'), null);
 });
 
+test("figures by policy step are served for all steps, and as gauges for the latest ones", async (t) => {
+  const { url, call, ledger, lease } = await serviceAt(t);
+  const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
+  await call("POST", `/sets/${set}/groups`, serviceGroups("g1", "g2", "g3", "g4"));
+  const nothing = (await call("GET", `/sets/${set}/figures`)).body;
+  assert.deepEqual(nothing, { set_id: set, steps: [], steps_left_out: 0 });
+  for (const [at, claim] of (await ledger.claim(lease, 8)).entries())
+    await ledger.finish(claim, attemptResult({ reward: at % 2, newest_step: Math.floor(at / 2) }));
+  const both = [call("GET", `/sets/${set}/figures?last=2`, undefined, "read"), call("GET", `/sets/${set}/figures`)];
+  const [{ body: last } = { body: null }, { body: all } = { body: null }] = await Promise.all(both);
+  assert.deepEqual([last.steps_left_out, all.steps.length], [2, 4], "two looks at once count each result once");
+  assert.deepEqual(last.steps[1].policy_step, 3);
+  assert.deepEqual(last.steps[1].figures.pass_ratio, { value: 0.5, part: 1, whole: 2, reason: null });
+  assert.equal(last.steps[1].figures.cache_hit_ratio.value, null);
+  const { text, value } = await scraped(url);
+  assert.equal(value('alidade_step_no_variance_ratio{set="a",step="3"}'), 0);
+  assert.doesNotMatch(text, /step="0"|alidade_step_cache_hit_ratio\{/);
+  assert.equal((await call("GET", "/sets/setnone/figures")).status, 404);
+  assert.equal((await call("GET", `/sets/${set}/figures?last=0`)).status, 400);
+  assert.equal((await call("GET", `/sets/${set}/figures`, undefined, "node")).status, 403);
+});
+
 test("a trainer's keys change no line of a scrape, and sets beyond the bound are counted and left out", async (t) => {
   const { url, call, ledger } = await serviceAt(t);
   const hostile = 'a"} 1\nalidade_rollouts{set="b\\\u0000\r';

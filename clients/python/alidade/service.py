@@ -221,6 +221,11 @@ class RolloutSet:
         """Counts, ages and failures."""
         return self.service.request("GET", self._path)
 
+    def figures(self, last=20):
+        """Figures of the latest policy steps (docs/figures.md): a list of {policy_step, results, figures, pass_by_source}; a figure
+        is {value, part, whole, reason}, and its value None where it is unknown."""
+        return self.service.request("GET", self._path + "/figures", query={"last": last})["steps"]
+
     def drain(self):
         """No more rollouts: `groups` ends when those that there are were given."""
         return self.service.request("POST", self._path + "/drain", {})

@@ -16,6 +16,7 @@ export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult 
     turns: 1,
     sampled_tokens: 3,
     trainable_tokens: 3,
+    figures: null,
     times: {},
     payload: null,
     ...more,

@@ -1,0 +1,21 @@
+/** What figures by policy step need of an attempt, counted from its trajectory. */
+import type { AttemptFigures } from "../../ledger/index.ts";
+import { selectRows } from "../../reconstruct/index.ts";
+import type { Trajectory } from "../../schema/trajectory.ts";
+
+export function attemptFigures(trajectory: Trajectory): AttemptFigures {
+  const { row_tokens, tree_tokens } = selectRows(trajectory).tokens;
+  const prompts = trajectory.calls.flatMap(({ usage, other_policy }) => {
+    const { prompt_tokens = null, cached_tokens = null } = usage ?? {};
+    return other_policy || prompt_tokens === null || cached_tokens === null ? [] : [{ prompt_tokens, cached_tokens }];
+  });
+  return {
+    data_source: trajectory.task.data_source,
+    is_cut: trajectory.status === "cut",
+    edges: trajectory.fidelity.matches,
+    row_tokens,
+    tree_tokens,
+    prompt_tokens: prompts.reduce((sum, prompt) => sum + prompt.prompt_tokens, 0),
+    cached_tokens: prompts.reduce((sum, prompt) => sum + prompt.cached_tokens, 0),
+  };
+}
