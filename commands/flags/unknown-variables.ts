@@ -4,7 +4,19 @@ import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 
 /** What is read, or set for others, beside the configuration. */
-const others = ["ANSWER", "API_KEY", "CACHE", "CONTROL_TOKEN", "DEBUG", "DOCKER_ENGINES", "DOOR", "EXEC", "MODEL", "SANDBOX"];
+const others = [
+  "ANSWER",
+  "API_KEY",
+  "CACHE",
+  "CONTROL_TOKEN",
+  "DEBUG",
+  "DOCKER_ENGINES",
+  "DOOR",
+  "EXEC",
+  "MODEL",
+  "SANDBOX",
+  "SERVICE_TOKEN",
+];
 
 /** Those that the configuration itself names, for keys and tokens, are known too. */
 export function sayUnknownVariables(config: Config, env: Record<string, string | undefined> = terminal().env): void {

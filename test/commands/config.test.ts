@@ -71,7 +71,8 @@ test("what the environment or a file says of the one engine's kind and key holds
 test("a variable of ours that nothing reads is named, with the one that was perhaps meant, and is no error", async () => {
   const file = join(scratch, "named.yaml");
   await writeFile(file, "engine: { api_key_env: ALIDADE_MY_KEY }\n");
-  const known = { ALIDADE_CACHE: "/c", ALIDADE_CONTROL_TOKEN: "t", ALIDADE_DOOR: "auto", ALIDADE_TEST_ALL: "1", ALIDADE_MY_KEY: "k" };
+  const tokens = { ALIDADE_CONTROL_TOKEN: "t", ALIDADE_SERVICE_TOKEN: "t" };
+  const known = { ...tokens, ALIDADE_CACHE: "/c", ALIDADE_DOOR: "auto", ALIDADE_TEST_ALL: "1", ALIDADE_MY_KEY: "k" };
   const slips = { ALIDADE_SAMPELS: "8", ALIDADE_TASKS: "x", ALIDADE_CONCURRENCY_RUNS: "", ALIDADE_ENGINE_ULR: "u", ALIDADE_SOMETHING: "y" };
   const { code, stderr } = await cli(["config", "-c", file], { env: { ...known, ...slips, ALIDADE_SAMPLES: "5" } });
   assert.equal(code, 0, stderr);
