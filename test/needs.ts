@@ -25,6 +25,7 @@ import { slurmMissing } from "./fakes/machine/slurm.ts";
 import { sshServerMissing } from "./fakes/machine/ssh-server.ts";
 import { debianRegistryMissing } from "./fakes/registries/debian-registry.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
+import { helmMissing } from "./interop/helm/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
 import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
@@ -59,6 +60,7 @@ const kinds = {
   sshd: { missing: async () => sshServerMissing(), add: "sudo apt-get install -y openssh-server openssh-client" },
   /** The reference implementation of a registry of images, which need not run. */
   "docker-registry": { missing: debianRegistryMissing, add: "sudo apt-get install -y docker-registry" },
+  helm: { missing: helmMissing, add: "bash test/interop/helm/install.sh" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
