@@ -1,6 +1,7 @@
 /** The graders; a new one is a file here and a line below. */
 
 import { namedIn, registryOf } from "../host/plug-ins.ts";
+import { withServices } from "../sandboxes/task-spec.ts";
 import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import { answer } from "./answer.ts";
 import { cases } from "./cases.ts";
@@ -50,11 +51,11 @@ export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean
   return withParts(spec, known).some(({ grader }) => grader.asksModels === true);
 }
 
-/** The environment of each task, and those that its grader makes of its own: what is to be prepared before the first sandbox. */
+/** The environment of each task, those that its grader makes of its own, and one for each service: what is to be prepared before the first sandbox. */
 export function environmentsOf(tasks: readonly Task[], known?: readonly Grader[]): { task_id: string; environment: Environment }[] {
   return tasks.flatMap(({ task_id, environment, grader }) => {
     const others = withParts(grader, known).flatMap(({ grader: own, spec }) => own.environments?.(spec) ?? []);
-    return [environment, ...others].map((one) => ({ task_id, environment: one }));
+    return [environment, ...others].flatMap(withServices).map((one) => ({ task_id, environment: one }));
   });
 }
 

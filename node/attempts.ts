@@ -8,6 +8,7 @@ import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/inde
 import { NullWatch, watchOfService } from "../rollouts/null-watch.ts";
 import { brokenBy } from "../rollouts/rollouts.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
+import { withServices } from "../sandboxes/task-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
@@ -100,7 +101,7 @@ export class Attempts {
     const known = this.#prepared.get(key);
     if (known) return known;
     const options = { signal: this.#stopped, progress: (text: string) => this.note(text), user: { run_id, tasks: [task.task_id] } };
-    const preparing = backend.prepare([task.environment], options).then(() => undefined);
+    const preparing = backend.prepare(withServices(task.environment), options).then(() => undefined);
     preparing.catch(() => this.#prepared.delete(key));
     this.#prepared.set(key, preparing);
     return preparing;

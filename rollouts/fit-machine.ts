@@ -46,11 +46,16 @@ export function fitMachine(
   const candidates = candidatesOf(wanted);
   const [first] = candidates as [SlotCounts];
   if (overcommit) return { concurrency: first, note: null };
-  const needs = tasks.map((task) => ({ task, agent: backend.takes(task.limits), grader: backend.takes(gradeLimits(task.limits)) }));
+  const needs = tasks.map((task) => needsOf(task, backend));
   const concurrency = candidates.find((candidate) => shortOf(candidate, needs, samples, room) === null);
   if (concurrency === undefined) throw refusal(candidates, needs, samples, room);
   const isLess = concurrency.run < first.run || concurrency.post < first.post || concurrency.rollouts < first.rollouts;
   return { concurrency, note: isLess ? noteOf(first, concurrency, needs, samples, room) : null };
+}
+
+function needsOf(task: Task, backend: Pick<SandboxBackend, "takes">): Needs {
+  const { services } = task.environment;
+  return { task, agent: backend.takes(task.limits, services), grader: backend.takes(gradeLimits(task.limits), services) };
 }
 
 /** The tasks of which this machine holds a sandbox; `onLeftOut` gets the error of each other one. Throws it where none is left, unless that may be. */

@@ -29,9 +29,10 @@ export function checkSpec(spec: SandboxSpec): void {
 }
 
 /** Throws `task_invalid` for what no sandbox of this backend can be. */
-export function checkEnvironments(environments: Environment[], title: string, { users, images, network }: Capabilities): void {
+export function checkEnvironments(environments: Environment[], title: string, can: Capabilities): void {
+  const { users, images, network } = can;
   for (const environment of environments) {
-    const { user, platform, build, image, writable } = environment;
+    const { user, platform, build, image, writable, services } = environment;
     for (const { field, access } of networksOf(environment))
       if (access !== "none" && network !== "none")
         throw impossible(field, shown(access), `sandboxes in ${title} reach all that this machine reaches`);
@@ -39,6 +40,8 @@ export function checkEnvironments(environments: Environment[], title: string, { 
     if (platform !== null && !images) throw impossible("platform", platform, `sandboxes in ${title} are made from no image`);
     if (image !== null && writable === "root" && !images)
       throw impossible("writable", writable, `sandboxes in ${title} have the files of this machine and none of the image`);
+    if (services && !can.services)
+      throw impossible("services", Object.keys(services).join(", "), `sandboxes in ${title} have no containers beside them`);
     if (build !== null && !images) throw impossible("build", JSON.stringify(build), `sandboxes in ${title} are made from no image`);
   }
 }

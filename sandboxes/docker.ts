@@ -1,10 +1,7 @@
 /** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { posix } from "node:path";
-import { Readable } from "node:stream";
 import type Docker from "dockerode";
-import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
 import { isBelow } from "../files/file-tree.ts";
 import { hostId } from "../host/owner.ts";
@@ -12,16 +9,16 @@ import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../ho
 import { freeDisk, ownMemory } from "../host/room.ts";
 import type { Environment } from "../schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
-import { engineWork, kernelFilter } from "./docker/client.ts";
+import { kernelFilter } from "./docker/client.ts";
 import { belongingsOf, commandEnv, containerOptions, etcFiles, labels, memoryPlaces, userId } from "./docker/container.ts";
-import { localPid } from "./docker/container-door.ts";
 import { DockerSandbox } from "./docker/docker-sandbox.ts";
 import { startEntrypoint, startsNothing } from "./docker/entrypoint.ts";
 import { type ImageFacts, imageFacts } from "./docker/image.ts";
-import { capLayer, closeRoot, isCapped, type MissingFolder } from "./docker/layer/capped-layer.ts";
+import { closeRoot } from "./docker/layer/capped-layer.ts";
 import { ownedImage } from "./docker/owned-image.ts";
 import { removeContainer, removeVolumes } from "./docker/remove.ts";
 import { seccompProfile } from "./docker/seccomp-profile.ts";
+import { makeFolder, startContainer } from "./docker/start-container.ts";
 import { type DoorKind, doorInside, doorKinds } from "./door/door-kind.ts";
 import { doorPack } from "./door/door-pack.ts";
 import { type DockerEngine, DockerEngines, type EnginePlace } from "./engines/docker-engines.ts";
@@ -36,6 +33,10 @@ import { type PreparedImage, prepareImages } from "./images/prepare-images.ts";
 import { type Pruned, type PruneOptions, pruneImages } from "./images/prune-images.ts";
 import { originOf, removeSnapshot, restorePlaces } from "./images/snapshot.ts";
 import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import { etcWithNames, namesOf } from "./services/etc-with-names.ts";
+import type { ServicePlace } from "./services/service-container.ts";
+import { startServices } from "./services/start-services.ts";
+import { takesWithServices } from "./services/takes-with-services.ts";
 
 const capabilities: Capabilities = {
   isolation: "container",
@@ -44,6 +45,7 @@ const capabilities: Capabilities = {
   remote: false,
   users: ["agent", "root"],
   snapshot: true,
+  services: true,
 };
 
 export type DockerOptions = {
@@ -74,7 +76,7 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
     prepare: async (environments, more) => {
       await imagesOf(pool(), environments, more);
     },
-    takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
+    takes: takesWithServices,
     room: async (signal) => sumOfRooms(await Promise.all((await pool().alive(signal)).map(({ docker }) => room(docker)))),
     create: (spec, signal) => create(pool(), spec, options, signal),
     images: {
@@ -149,7 +151,8 @@ function sumOfRooms(rooms: Room[]): Room {
 async function create(pool: DockerEngines, spec: SandboxSpec, options: DockerOptions, signal: AbortSignal): Promise<Sandbox> {
   checkSpec(spec);
   signal.throwIfAborted();
-  const engine = await pool.place({ ...spec, memory_mb: spec.limits.memory_mb }, signal);
+  const { memory_mb } = takesWithServices(spec.limits, spec.services);
+  const engine = await pool.place({ ...spec, memory_mb }, signal);
   try {
     return await createAt(engine, spec, options, signal);
   } catch (error) {
@@ -173,10 +176,11 @@ async function createAt(engine: EnginePlace, spec: SandboxSpec, options: DockerO
   const seccomp = filter === "own" ? seccompProfile({ watches: spec.inotify === true }) : null;
   try {
     const folders = { ...spec.mounts, [doorInside]: await doorPack(cpuOf(image.platform)) };
-    const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: image.etc, names: etcNames } }, signal);
+    const etc = await etcWithNames(image.etc, spec.services);
+    const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: etc, names: etcNames } }, signal);
     const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
     const missing = owned.hasWorkdir ? null : { path: spec.workdir, user: userId(spec) };
-    const started = await startContainer(docker, request, spec, options.disk_limit ?? "overlay", missing, signal);
+    const started = await startContainer(docker, request, spec.limits, options.disk_limit ?? "overlay", missing, signal);
     const { container } = started;
     if (missing !== null && !started.hasFolder) await makeFolder(container, spec.workdir, userId(spec));
     if (spec.snapshot !== undefined) await restorePlaces(docker, spec.snapshot, container, places, signal);
@@ -207,7 +211,15 @@ async function createAt(engine: EnginePlace, spec: SandboxSpec, options: DockerO
       layer: options.layer ?? "overlay",
       onEnd: engine.release,
     });
-    await begin(sandbox, docker, spec, image, signal);
+    const beside = {
+      docker,
+      sandbox: { id: container.id, name },
+      labels: request.Labels ?? {},
+      etc,
+      seccomp,
+      disk_limit: options.disk_limit ?? "overlay",
+    };
+    await begin(sandbox, beside, spec, image, signal);
     return sandbox;
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.
@@ -218,12 +230,19 @@ async function createAt(engine: EnginePlace, spec: SandboxSpec, options: DockerO
   }
 }
 
-/** Starts what the image starts by itself, and waits until it is ready. */
-async function begin(sandbox: DockerSandbox, docker: Docker, spec: SandboxSpec, image: ImageFacts, signal: AbortSignal): Promise<void> {
+/** Starts the services beside it, then what the image starts by itself, and waits until all are ready. */
+async function begin(
+  sandbox: DockerSandbox,
+  beside: ServicePlace,
+  spec: SandboxSpec,
+  image: ImageFacts,
+  signal: AbortSignal,
+): Promise<void> {
   try {
+    if (spec.services) sandbox.hold(await startServices(beside, spec.services, signal), namesOf(spec.services));
     const where = { user: `${userId(spec)}:${userId(spec)}`, cwd: image.cwd, env: commandEnv(spec, image.path) };
     const starts = !startsNothing(image.entrypoint);
-    const start = starts ? await startEntrypoint(docker, sandbox.id, image.entrypoint, where, signal) : null;
+    const start = starts ? await startEntrypoint(beside.docker, sandbox.id, image.entrypoint, where, signal) : null;
     if (spec.healthcheck !== "none") await untilReady(sandbox, checkOfTask(spec.healthcheck) ?? image.healthcheck, start, signal);
   } catch (error) {
     await sandbox[Symbol.asyncDispose]().catch(() => {});
@@ -257,27 +276,6 @@ function checkImage({ workdir, platform }: Pick<SandboxSpec, "workdir" | "platfo
   );
 }
 
-type StartedContainer = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog"; hasFolder: boolean };
-
-async function startContainer(
-  docker: Docker,
-  request: Docker.ContainerCreateOptions,
-  { limits }: SandboxSpec,
-  wanted: StartedContainer["disk_limit"],
-  missing: MissingFolder | null,
-  signal: AbortSignal,
-): Promise<StartedContainer> {
-  const container = await engineWork(docker).run(signal, () => docker.createContainer(request));
-  // Folders above it would get other owners and modes than the image's.
-  const folder = missing !== null && posix.dirname(missing.path) === "/" ? missing : null;
-  const capped = wanted === "overlay" && (await capLayer(container, limits.disk_mb, folder));
-  await engineWork(docker).run(signal, () => container.start());
-  signal.throwIfAborted();
-  const pid = await localPid(docker, container.id);
-  const holds = capped && pid !== null && (await isCapped(pid, limits.disk_mb));
-  return { container, pid, disk_limit: holds ? "overlay" : "watchdog", hasFolder: holds && folder !== null };
-}
-
 /** A snapshot from which a sandbox was made at another engine is there too. */
 async function removeFromAll(pool: DockerEngines, id: string, signal: AbortSignal): Promise<void> {
   const removals = (await pool.alive(signal)).map(({ docker }) => removeSnapshot(docker, id));
@@ -302,13 +300,6 @@ async function prune(pool: DockerEngines, options: PruneOptions, signal: AbortSi
 /** The first engine that has the image tells. */
 async function wordsOf(pool: DockerEngines, image: string, signal: AbortSignal): Promise<string[]> {
   return Promise.any((await pool.alive(signal)).map(({ docker }) => imageWords(docker, image)));
-}
-
-async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {
-  const archive = pack();
-  archive.entry({ name: `${path.slice(1)}/`, type: "directory", mode: 0o755, uid: user, gid: user });
-  archive.finalize();
-  await container.putArchive(Readable.from(archive), { path: "/" });
 }
 
 /** Containers of dead owners or with an expired lease; with `all`, every container that this host made. */

@@ -1,7 +1,8 @@
 /** A sandbox is handed out when what its image or its task starts in it is ready. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../errors.ts";
-import type { Environment, Healthcheck } from "../schema/task.ts";
+import type { Healthcheck } from "../schema/environment/healthcheck.ts";
+import type { Environment } from "../schema/task.ts";
 import type { ExecResult, Sandbox } from "./sandbox.ts";
 
 /** A command that ends with 0 once the sandbox is ready. Times in milliseconds. */
@@ -46,56 +47,79 @@ export function readyCheck(asked: Healthcheck): ReadyCheck {
   };
 }
 
+/** How errors name what is waited for. */
+export type ReadyWords = { who: string; start: string; cure: string; field: string };
+
+const ofSandbox: ReadyWords = {
+  who: "The sandbox",
+  start: "The image's ENTRYPOINT",
+  cure: "A task with environment.healthcheck: none does not wait for it.",
+  field: "environment.healthcheck",
+};
+
 /**
  * Waits until the check ends with 0, or without one until the image's start is through. Throws `sandbox_unhealthy` with the
  * command and the end of its output.
  */
-export async function untilReady(sandbox: Sandbox, check: ReadyCheck | null, start: ImageStart | null, signal: AbortSignal): Promise<void> {
-  if (check !== null) await untilHealthy(sandbox, check, start, signal);
-  else if (start !== null) await untilThrough(start, signal);
+export async function untilReady(
+  sandbox: Pick<Sandbox, "exec">,
+  check: ReadyCheck | null,
+  start: ImageStart | null,
+  signal: AbortSignal,
+  words = ofSandbox,
+): Promise<void> {
+  if (check !== null) await untilHealthy(sandbox, check, start, signal, words);
+  else if (start !== null) await untilThrough(start, signal, words);
 }
 
-async function untilThrough(start: ImageStart, signal: AbortSignal): Promise<void> {
+async function untilThrough(start: ImageStart, signal: AbortSignal, words: ReadyWords): Promise<void> {
   const over = performance.now() + silentStartMs;
-  while (!start.reached() && !(await hasEnded(start)) && performance.now() < over) await sleep(lookMs / 20, undefined, { signal });
+  while (!start.reached() && !(await hasEnded(start, words)) && performance.now() < over) await sleep(lookMs / 20, undefined, { signal });
 }
 
-async function untilHealthy(sandbox: Sandbox, check: ReadyCheck, start: ImageStart | null, signal: AbortSignal): Promise<void> {
+async function untilHealthy(
+  sandbox: Pick<Sandbox, "exec">,
+  check: ReadyCheck,
+  start: ImageStart | null,
+  signal: AbortSignal,
+  words: ReadyWords,
+): Promise<void> {
   const { argv, cwd, timeout, patience, interval } = check;
   const over = performance.now() + patience;
   for (;;) {
     const options = { timeout_ms: timeout, max_output_bytes: outputBytes, keep_output: "end", signal } as const;
     const result = await sandbox.exec(argv, { ...options, ...(cwd !== undefined && { cwd }) });
     if (result.exit_code === 0) return;
-    if (start !== null) await hasEnded(start);
+    if (start !== null) await hasEnded(start, words);
     const pause = Math.min(interval, lookMs);
-    if (performance.now() + pause > over) throw unhealthy(check, result, start);
+    if (performance.now() + pause > over) throw unhealthy(check, result, start, words);
     await sleep(pause, undefined, { signal });
   }
 }
 
 /** Throws where it failed: what it was to start does not run. */
-async function hasEnded(start: ImageStart): Promise<boolean> {
+export async function hasEnded(start: ImageStart, words: ReadyWords): Promise<boolean> {
   const code = await start.end();
   if (code === null || code === 0) return code === 0;
-  const cure = "A task with environment.healthcheck: none does not wait for it.";
-  throw failure(`The image's ENTRYPOINT "${start.argv.join(" ")}" ended with ${code}${said(start.output())} ${cure}`);
+  throw failure(`${words.start} "${start.argv.join(" ")}" ended with ${code}${said(start.output())} ${words.cure}`, words);
 }
 
 function unhealthy(
   { argv, timeout, patience }: ReadyCheck,
   { exit_code, timed_out, stdout, stderr }: ExecResult,
   start: ImageStart | null,
+  words: ReadyWords,
 ) {
   const how = timed_out ? `took longer than ${seconds(timeout)} s` : `ended with ${exit_code}`;
-  const beside = start === null ? "" : ` The image's ENTRYPOINT "${start.argv.join(" ")}" was started${said(start.output())}`;
+  const beside = start === null ? "" : ` ${words.start} "${start.argv.join(" ")}" was started${said(start.output())}`;
   return failure(
-    `The sandbox was not ready after ${seconds(patience)} s: the healthcheck "${argv.join(" ")}" ${how}${said(stdout + stderr)}${beside}`,
+    `${words.who} was not ready after ${seconds(patience)} s: the healthcheck "${argv.join(" ")}" ${how}${said(stdout + stderr)}${beside}`,
+    words,
   );
 }
 
-function failure(message: string): AlidadeError {
-  return new AlidadeError("sandbox_unhealthy", message, { param: "environment.healthcheck" });
+function failure(message: string, { field }: ReadyWords): AlidadeError {
+  return new AlidadeError("sandbox_unhealthy", message, { param: field });
 }
 
 function seconds(milliseconds: number): number {

@@ -14,6 +14,7 @@ import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { ProcessSandbox } from "./process/process-sandbox.ts";
 import { samePlace } from "./process/same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
+import { takesWithServices } from "./services/takes-with-services.ts";
 
 export const localProcess: SandboxBackend = {
   name: "process",
@@ -22,7 +23,7 @@ export const localProcess: SandboxBackend = {
   unavailable: async () =>
     process.platform === "win32" ? "The process sandbox needs Linux or macOS. On Windows use Docker, or run Alidade in WSL." : null,
   prepare: async (environments) => checkEnvironments(environments, localProcess.title, localProcess.capabilities),
-  takes: ({ memory_mb, disk_mb }) => ({ memory_mb, disk_mb }),
+  takes: takesWithServices,
   room: async () => ({ memory_mb: ownMemory(), disk_mb: await freeDisk(tmpdir()) }),
   create,
   reap: reapTemporaryFolders,

@@ -34,6 +34,8 @@ export type SandboxSpec = {
   inotify?: boolean;
   /** `linux/amd64`; default: the image's. */
   platform?: string | null;
+  /** Containers beside it. They begin anew for each sandbox, one from a snapshot too. */
+  services?: Environment["services"];
 };
 
 export type ExecOptions = {
@@ -73,6 +75,9 @@ export type ExecResult = {
   duration_ms: number;
 };
 
+/** A container beside a sandbox. `image`: as the task names it; `image_digest`: the engine's content id. */
+export type ServiceFacts = { name: string; image: string; image_digest: string };
+
 /** What goes into the rollout's record about where it ran. */
 export type SandboxFacts = {
   backend: string;
@@ -98,6 +103,8 @@ export type SandboxFacts = {
   seccomp: "own" | "engine" | "none";
   /** The address of the engine that it is at, where the operator lists some; null: the one of this machine, or none. */
   engine: string | null;
+  /** Left out: the task has none. */
+  services?: ServiceFacts[];
 };
 
 /** How changes are read. */
@@ -118,6 +125,8 @@ export type AfterFreeze = "reads" | "commands";
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   readonly facts: SandboxFacts;
+  /** Names of hosts that commands reach without a network: those of its services. */
+  readonly hostNames?: readonly string[];
   /**
    * Absolute path, as the sandbox's own commands see it, of a place inside: in Docker the path itself, in the process
    * sandbox its stand-in in a temporary folder. Mounts, the workdir and `/home/agent` can be asked for.
@@ -173,6 +182,8 @@ export type Capabilities = {
   readonly users: readonly Environment["user"][];
   /** A sandbox can be kept as it is and started from there again. */
   readonly snapshot: boolean;
+  /** Services can run beside a sandbox. Left out: no. */
+  readonly services?: boolean;
 };
 
 export type PrepareOptions = {
@@ -205,8 +216,8 @@ export interface SandboxBackend {
   unavailable(signal: AbortSignal): Promise<string | null>;
   /** Makes once what sandboxes of these environments start from, such as the base image. Throws `sandbox_unavailable`. */
   prepare(environments: Environment[], options: PrepareOptions): Promise<void>;
-  /** What a sandbox with these limits may take of the machine at most. */
-  takes(limits: Limits): Room;
+  /** What a sandbox with these limits may take of the machine at most, with the services beside it. */
+  takes(limits: Limits, services?: Environment["services"]): Room;
   /** What the machine has for all sandboxes together. */
   room(signal: AbortSignal): Promise<Room>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;

@@ -1,7 +1,7 @@
 /** The sandbox of a task's environment; agent and grader get the same one. */
 
 import { isBelow } from "../files/file-tree.ts";
-import type { Environment, Limits } from "../schema/task.ts";
+import { Environment, type Limits } from "../schema/task.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 
 export function specOf(
@@ -20,10 +20,17 @@ export function specOf(
     healthcheck: task.environment.healthcheck,
     inotify: task.environment.inotify,
     platform: task.environment.platform,
+    ...(task.environment.services && { services: task.environment.services }),
     mounts: { ...task.environment.mounts, ...more.mounts },
     env: { ...task.environment.env, ...more.env },
     limits: task.limits,
   };
+}
+
+/** The environment, and one for the image of each service beside it: all that is pulled or built for it. */
+export function withServices(environment: Environment): Environment[] {
+  const services = Object.values(environment.services ?? {});
+  return [environment, ...services.map(({ image, build }) => Environment.parse({ image, build, workdir: "/", writable: "root" }))];
 }
 
 /**

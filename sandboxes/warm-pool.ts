@@ -56,6 +56,8 @@ export class WarmPool implements AsyncDisposable {
 
   /** Notes a wish, for which a sandbox is made as soon as there is room. */
   expect(spec: SandboxSpec, urgency: Urgency = "soon"): ExpectedSandbox {
+    // Services would run, and grow old, for an agent that has not come yet.
+    if (spec.services) return { create: (asked, signal) => this.create(asked, signal), [Symbol.dispose]: () => undefined };
     const wish = { key: keyOf(spec), spec };
     this.#failed.delete(wish.key);
     if (urgency === "soon") this.#wishes.unshift(wish);

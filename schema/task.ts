@@ -2,12 +2,12 @@
  * A task in Alidade's own shape; the loaders in tasks/ make it from the formats people have. Task files are untrusted
  * input: they may name no host path outside their own folder and no Docker option.
  */
-import { posix } from "node:path";
 import { z } from "zod";
+import { AbsolutePath } from "./environment/absolute-path.ts";
+import { Build } from "./environment/build.ts";
+import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
+import { Services } from "./environment/services.ts";
 import { NetworkAccess } from "./network.ts";
-
-/** A timer of 2^31 ms or more fires at once; the grader's has two minutes on top. */
-export const longestSeconds = 2_000_000;
 
 export const Limits = z.strictObject({
   init_seconds: z.number().positive().max(longestSeconds).default(300).describe("seconds to prepare the sandbox"),
@@ -22,30 +22,6 @@ export const Limits = z.strictObject({
   output_bytes: z.number().int().positive().default(4_000_000).describe("bytes kept of what a command prints"),
 });
 export type Limits = z.infer<typeof Limits>;
-
-const AbsolutePath = z
-  .string()
-  .refine((path) => path.startsWith("/") && posix.normalize(path) === path && (path === "/" || !path.endsWith("/")), {
-    message: "an absolute, normal path without a slash at its end",
-  });
-
-export const Healthcheck = z.strictObject({
-  command: z
-    .union([z.string().min(1), z.array(z.string()).min(1)])
-    .describe("a line for sh, or a program and its arguments; it ends with 0 when the sandbox is ready"),
-  interval_seconds: z.number().positive().max(longestSeconds).default(30),
-  timeout_seconds: z.number().positive().max(longestSeconds).default(30).describe("of each try"),
-  retries: z.number().int().positive().default(3).describe("intervals in which it may fail, after the start period"),
-  start_period_seconds: z.number().nonnegative().max(longestSeconds).default(0),
-});
-export type Healthcheck = z.infer<typeof Healthcheck>;
-
-export const Build = z.strictObject({
-  context: z.string().min(1).describe("folder of the files that the build may read, beside the task file"),
-  dockerfile: z.string().min(1).default("Dockerfile").describe("the Dockerfile's path in the context"),
-  args: z.record(z.string(), z.string()).default({}).describe("values of the Dockerfile's ARGs; they are no place for secrets"),
-});
-export type Build = z.infer<typeof Build>;
 
 export const Environment = z
   .strictObject({
@@ -106,6 +82,7 @@ export const Environment = z
         "a command that takes away what an agent may not see, such as hidden tests and git history: run after `setup` in the agent's sandbox and not in the one that grades; no .git at the top of the workdir crosses to the grader then",
       ),
     grading_network: NetworkAccess.default("none").describe("what the sandbox that grades reaches"),
+    services: Services.optional().describe("containers beside the sandbox, by the names that commands inside reach them at"),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],

@@ -4,6 +4,8 @@ import { AlidadeError, messageOf } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
+import type { Build } from "../schema/environment/build.ts";
+import type { Services } from "../schema/environment/services.ts";
 import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../schema/task.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
@@ -58,12 +60,22 @@ async function resolveEnvironment(environment: Environment, place: TaskPlace): P
     own.map(async ([inside, path]) => [inside, await place.folder(path, `environment.mounts.${inside}`)] as const),
   );
   const files = environment.files === null ? null : await place.folder(environment.files, "environment.files");
-  const build = environment.build && {
-    ...environment.build,
-    context: await place.folder(environment.build.context, "environment.build.context"),
-  };
-  const resolved = { ...environment, files, build, mounts: Object.fromEntries(mounts) };
+  const build = environment.build && (await resolveBuild(environment.build, place, "environment.build"));
+  const services = environment.services && { services: await resolveServices(environment.services, place) };
+  const resolved = { ...environment, files, build, ...services, mounts: Object.fromEntries(mounts) };
   return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
+}
+
+async function resolveBuild(build: Build, place: TaskPlace, field: string): Promise<Build> {
+  return { ...build, context: await place.folder(build.context, `${field}.context`) };
+}
+
+async function resolveServices(services: Services, place: TaskPlace): Promise<Services> {
+  const resolved = Object.entries(services).map(async ([name, { build, ...service }]) => {
+    const own = build && (await resolveBuild(build, place, `environment.services.${name}.build`));
+    return [name, { ...service, build: own }] as const;
+  });
+  return Object.fromEntries(await Promise.all(resolved));
 }
 
 /** Parts of parts of parts: deeper is no grading that a person can follow. */

@@ -1,6 +1,7 @@
 /** What a container of ours looks like: deny by default, bounded places to write to, one process that only waits. */
 import type Docker from "dockerode";
 import type { Belongings } from "../../host/reap.ts";
+import type { Limits } from "../../schema/task.ts";
 import { leaseDeadline } from "../check-spec.ts";
 import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
 import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
@@ -86,7 +87,7 @@ export function memoryPlaces(spec: Pick<SandboxSpec, "limits" | "user">, imageVo
 }
 
 /** Memory file systems that programs expect, and that nothing is put into. In megabytes. */
-function otherPlaces(memory_mb: number): Record<string, number> {
+export function otherPlaces(memory_mb: number): Record<string, number> {
   const most = (megabytes: number, part: number) => Math.max(1, Math.min(megabytes, Math.floor(memory_mb / part)));
   return { "/run": most(16, 64), "/var/tmp": most(16, 64), "/dev/shm": most(64, 16) };
 }
@@ -129,7 +130,6 @@ export function containerOptions(
 ): Docker.ContainerCreateOptions {
   const { limits } = spec;
   const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
-  const memory = limits.memory_mb * 1024 * 1024;
   const keeper = keeperId(spec);
   return {
     name,
@@ -143,25 +143,33 @@ export function containerOptions(
     Healthcheck: { Test: ["NONE"] },
     Labels: ownLabels,
     HostConfig: {
+      ...boundedHost(limits, files.seccomp),
       NetworkMode: "none", // Podman does not know NetworkDisabled
-      CapDrop: ["ALL"],
-      SecurityOpt: securityOptions(files.seccomp),
-      MaskedPaths: [...maskedPaths],
-      ReadonlyPaths: [...readOnlyPaths],
-      PidsLimit: limits.pids,
-      Memory: memory,
-      MemorySwap: memory,
-      NanoCpus: Math.round(limits.cpus * 1e9),
+      LogConfig: { Type: "none", Config: {} },
       Mounts: [...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)), ...files.mounts],
       Tmpfs: Object.fromEntries(
         Object.entries(otherPlaces(limits.memory_mb)).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`]),
       ),
-      Sysctls: { "kernel.shmall": String(Math.min(sharedMegabytes, Math.ceil(limits.memory_mb / 16)) * 256) }, // in pages of 4 KiB
-      LogConfig: { Type: "none", Config: {} },
-      Ulimits: Object.entries(processLimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit })),
-      RestartPolicy: { Name: "no" },
     },
   };
+}
+
+/** What holds every container, a sandbox and the services beside it. */
+export function boundedHost({ memory_mb, cpus, pids }: Pick<Limits, "memory_mb" | "cpus" | "pids">, seccomp: string | null) {
+  const memory = memory_mb * 1024 * 1024;
+  return {
+    CapDrop: ["ALL"],
+    SecurityOpt: securityOptions(seccomp),
+    MaskedPaths: [...maskedPaths],
+    ReadonlyPaths: [...readOnlyPaths],
+    PidsLimit: pids,
+    Memory: memory,
+    MemorySwap: memory,
+    NanoCpus: Math.round(cpus * 1e9),
+    Sysctls: { "kernel.shmall": String(Math.min(sharedMegabytes, Math.ceil(memory_mb / 16)) * 256) }, // in pages of 4 KiB
+    Ulimits: Object.entries(processLimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit })),
+    RestartPolicy: { Name: "no" },
+  } satisfies Docker.HostConfig;
 }
 
 /** `seccomp`: a profile as JSON; null: the engine's own. */
@@ -189,7 +197,7 @@ export function belongingsOf(found: Record<string, string>): Belongings {
 }
 
 /** Anonymous: the engine makes it with the container and removes it with the container. */
-function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.MountSettings {
+export function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.MountSettings {
   const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
   return {
     Type: "volume",
@@ -203,6 +211,6 @@ function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.M
   } as Docker.MountSettings;
 }
 
-function sizeOf(megabytes: number): string {
+export function sizeOf(megabytes: number): string {
   return `size=${megabytes}m,nr_inodes=${megabytes * inodesPerMegabyte}`;
 }

@@ -10,6 +10,7 @@ import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import type { RunningServices } from "../services/service-container.ts";
 import { isNotFound, pauseContainer } from "./client.ts";
 import { commandEnv, commandUserId, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
@@ -55,7 +56,8 @@ export type ContainerFacts = {
 
 export class DockerSandbox implements Sandbox {
   readonly id: string;
-  readonly facts: SandboxFacts;
+  facts: SandboxFacts;
+  hostNames: readonly string[] = [];
   readonly #docker: Docker;
   readonly #name: string;
   readonly #container: Docker.Container;
@@ -78,6 +80,7 @@ export class DockerSandbox implements Sandbox {
   /** Commands that have not ended, those included that the engine is only about to start. */
   readonly #running = new Set<Promise<unknown>>();
   #outOfMemoryKills = 0;
+  #services: RunningServices | null = null;
   #disposing: Promise<void> | null = null;
 
   constructor({ docker, id, name, spec, facts, path, imageBytes, origin, places, door, layer, onEnd }: ContainerFacts) {
@@ -98,6 +101,13 @@ export class DockerSandbox implements Sandbox {
     this.#doorKind = door;
     this.#layer = layer;
     this.#onEnd = onEnd;
+  }
+
+  /** From now on they end with it. */
+  hold(services: RunningServices, hostNames: readonly string[]): void {
+    this.#services = services;
+    this.hostNames = hostNames;
+    this.facts = { ...this.facts, services: services.facts };
   }
 
   path(inside: string): string {
@@ -254,11 +264,11 @@ export class DockerSandbox implements Sandbox {
   }
 
   async pause(): Promise<void> {
-    await pauseContainer(this.#container);
+    await Promise.all([pauseContainer(this.#container), this.#services?.pause()]);
   }
 
   async resume(): Promise<void> {
-    await this.#container.unpause();
+    await Promise.all([this.#container.unpause(), this.#services?.resume()]);
   }
 
   /** Paused meanwhile, so that its layer and its memory file systems are of one moment. */
@@ -281,7 +291,7 @@ export class DockerSandbox implements Sandbox {
   async #dispose(): Promise<void> {
     this.#watchdog?.stop();
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
-    const isOurs = await removeContainer(this.#container);
+    const [isOurs] = await Promise.all([removeContainer(this.#container), this.#services?.[Symbol.asyncDispose]()]);
     // Volumes remain only when another process removed the container first.
     if (!isOurs) await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
   }

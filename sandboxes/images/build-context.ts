@@ -8,7 +8,7 @@ import { type Pack, pack } from "tar-stream";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "../../files/file-collector.ts";
 import { insidePath } from "../../files/file-tree.ts";
-import type { Build } from "../../schema/task.ts";
+import type { Build } from "../../schema/environment/build.ts";
 import { IgnoreFile } from "./ignore-file.ts";
 
 type ContextEntry = {

@@ -1,7 +1,7 @@
 /** Builds an image from a context, with BuildKit where the engine has it, else with the classic builder. */
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
-import type { Build } from "../../schema/task.ts";
+import type { Build } from "../../schema/environment/build.ts";
 import { isPodman } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { type BuildContext, packContext } from "./build-context.ts";

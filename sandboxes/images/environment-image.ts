@@ -2,8 +2,9 @@
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
+import type { Build } from "../../schema/environment/build.ts";
 import { hashOf } from "../../schema/ids.ts";
-import type { Build, Environment } from "../../schema/task.ts";
+import type { Environment } from "../../schema/task.ts";
 import { baseImage, ensureBaseImage, hasImage } from "../docker/base-image.ts";
 import { perEngine } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";

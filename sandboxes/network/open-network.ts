@@ -28,12 +28,12 @@ export async function openNetwork(sandbox: Sandbox, phase: NetworkPhase, access:
   const proxy = scope.use(new ForwardProxy({ ...rules, access, phase }));
   const door = scope.use(await sandbox.openDoor((socket) => proxy.accept(socket), networkPort));
   const release = scope.move();
-  return { env: proxyVariables(door.url), log: rules.log, [Symbol.asyncDispose]: () => release.disposeAsync() };
+  return { env: proxyVariables(door.url, sandbox.hostNames ?? []), log: rules.log, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
 /** Programs read one case or the other; curl reads `http_proxy` in small letters only. */
-function proxyVariables(url: string): Record<string, string> {
-  const variables = { HTTP_PROXY: url, HTTPS_PROXY: url, NO_PROXY: "127.0.0.1,localhost,::1" };
+function proxyVariables(url: string, hostNames: readonly string[]): Record<string, string> {
+  const variables = { HTTP_PROXY: url, HTTPS_PROXY: url, NO_PROXY: ["127.0.0.1", "localhost", "::1", ...hostNames].join(",") };
   const both = Object.entries(variables).flatMap(([name, value]) => [[name, value] as const, [name.toLowerCase(), value] as const]);
   // Without it Node's own clients read none of these.
   return { ...Object.fromEntries(both), NODE_USE_ENV_PROXY: "1" };

@@ -5,9 +5,10 @@
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { GroupPart, SetSpec } from "../../ledger/index.ts";
+import { longestSeconds } from "../../schema/environment/healthcheck.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
-import { longestSeconds, Task } from "../../schema/task.ts";
+import { Task } from "../../schema/task.ts";
 import { quoted } from "../../tasks/swe/published-task.ts";
 
 /** A field that may ask for nothing only. */

@@ -1,9 +1,8 @@
 /** What a task of Harbor may ask for and no sandbox of ours gives: named, so that it is not run as another task. */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parse } from "yaml";
 import { exists } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
+import { composeName } from "./compose/read-compose.ts";
 import type { EnvironmentConfig, TaskConfig } from "./task-config.ts";
 
 type Refusal = { field: string; value: unknown; why: string };
@@ -17,7 +16,7 @@ export async function refuseFields(config: TaskConfig, folder: string, file: str
   ][0];
   if (found) throw taskError(file, found.field, `is ${JSON.stringify(found.value)}: ${found.why}`);
   const ofSteps = (config.steps ?? []).map(({ name }) => `steps/${name}/tests`);
-  for (const place of ["environment", "tests", ...ofSteps]) await refuseCompose(join(folder, place));
+  for (const place of ["tests", ...ofSteps]) await refuseCompose(join(folder, place));
 }
 
 function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skills_dir }: EnvironmentConfig): Refusal[] {
@@ -45,28 +44,14 @@ function ofVerifier(within: string, judged: Judged): Refusal[] {
 }
 
 function serviceRefusals({ artifacts, verifier }: Judged): Refusal[] {
-  const why = 'a task has one container: write "main"';
+  const why = 'the files of a service do not cross: write "main"';
   const of = (list: readonly { service: string }[], field: string) =>
     list.flatMap(({ service }, index) => (service === "main" ? [] : [{ field: `${field}.${index}.service`, value: service, why }]));
   return [...of(artifacts, "artifacts"), ...of(verifier.collect, "verifier.collect")];
 }
 
 async function refuseCompose(folder: string): Promise<void> {
-  const file = join(folder, "docker-compose.yaml");
+  const file = join(folder, composeName);
   if (!(await exists(file))) return;
-  const services = servicesOf(await readFile(file, "utf8"));
-  throw taskError(
-    file,
-    "services",
-    `are ${services.join(", ") || "unreadable"}: sidecars are not started yet, so remove the file where main needs none`,
-  );
-}
-
-function servicesOf(text: string): string[] {
-  try {
-    const { services } = parse(text, { maxAliasCount: 100 }) as { services?: object };
-    return Object.keys(services ?? {});
-  } catch {
-    return [];
-  }
+  throw taskError(file, "services", "are not started for a verifier: remove the file, or write them into environment/docker-compose.yaml");
 }

@@ -8,6 +8,7 @@ import { NetworkAccess } from "../../schema/network.ts";
 import { Environment, type Limits } from "../../schema/task.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
+import type { ComposeParts } from "./compose/read-compose.ts";
 import type { EnvironmentConfig, HealthcheckConfig, StepConfig, TaskConfig } from "./task-config.ts";
 import type { FolderOrder, PlacedStep } from "./to-verifier.ts";
 
@@ -45,6 +46,8 @@ export type EnvironmentOrder = {
   user: Environment["user"];
   network: NetworkAccess;
   grading_network: NetworkAccess;
+  /** What the compose file beside the Dockerfile says. */
+  compose?: ComposeParts | null;
 };
 
 /**
@@ -53,7 +56,7 @@ export type EnvironmentOrder = {
  */
 const logs = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts";
 
-export function toEnvironment({ config, source, env, user, network, grading_network }: EnvironmentOrder): Environment {
+export function toEnvironment({ config, source, env, user, network, grading_network, compose }: EnvironmentOrder): Environment {
   return Environment.parse({
     image: source.image,
     build: source.build === null ? null : { context: source.build },
@@ -63,7 +66,8 @@ export function toEnvironment({ config, source, env, user, network, grading_netw
     writable: "root",
     // HOME and /tmp are memory file systems of ours: work may lie there too.
     work: ["/", "/home/agent", "/tmp"],
-    healthcheck: config.healthcheck && toHealthcheck(config.healthcheck),
+    healthcheck: config.healthcheck ? toHealthcheck(config.healthcheck) : compose?.healthcheck,
+    ...(compose && Object.keys(compose.services).length > 0 && { services: compose.services }),
     network,
     grading_network,
     setup: { command: ["sh", "-c", logs], user: "root" },

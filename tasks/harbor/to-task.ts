@@ -1,11 +1,13 @@
 /** One task folder of Harbor as a Task. */
 import { basename, join } from "node:path";
+import type { Service } from "../../schema/environment/services.ts";
 import type { NetworkAccess } from "../../schema/network.ts";
-import { Limits, Task } from "../../schema/task.ts";
+import { type Environment, Limits, Task } from "../../schema/task.ts";
 import { folderBelow } from "../host-path.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { checkBuild } from "./check-build.ts";
+import { readCompose } from "./compose/read-compose.ts";
 import { expandEnv } from "./expand-env.ts";
 import { goldOf } from "./gold-of.ts";
 import { configName, readConfig, textOf, withoutCanary } from "./read-config.ts";
@@ -35,19 +37,21 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
   const source = await imageSource(environment, { folder: await contextOf(folder, file, config), file, field: "environment" }, options);
   const order: FolderOrder = { folder, file, config, source, host: options.env ?? {}, unstated: unstatedNetwork(options), options };
   const steps = placedSteps(config);
+  const compose = await readCompose(join(folder, "environment"), order.host);
   const made = toEnvironment({
     config: environment,
     source,
-    env: expandEnv(environment.env, order.host, file, "environment.env"),
+    env: { ...compose?.env, ...expandEnv(environment.env, order.host, file, "environment.env") },
     user: userOf(agent.user, source),
     network: agentNetwork(order),
     grading_network: testNetwork(order, steps[0] ?? null, ["environment", environment]),
+    compose,
   });
-  if (made.build) await checkBuild(made.build.context, file);
+  if (made.build) await checkBuild(made.build, file);
   const task = {
     task_id,
     environment: made,
-    limits: limitsOf(config),
+    limits: limitsOf(config, made),
     ...(steps.length > 0 ? await toSteps(order, steps, made) : await oneStep(order)),
     ...(metadata.alidade.reward_range && { reward_range: metadata.alidade.reward_range }),
     data_source: config.source,
@@ -69,17 +73,19 @@ function unstatedNetwork({ allowPublic }: LoadOptions): NetworkAccess {
   return allowPublic ? "public" : "none";
 }
 
-function limitsOf({ environment, agent, verifier, steps }: TaskConfig): Limits {
-  const { healthcheck } = environment;
-  const patience = healthcheck
-    ? healthcheck.start_period_sec + healthcheck.retries * (healthcheck.interval_sec + healthcheck.timeout_sec)
-    : 0;
+function limitsOf({ environment, agent, verifier, steps }: TaskConfig, { healthcheck, services = {} }: Environment): Limits {
+  const patience = sum([healthcheck, ...Object.values(services).map((one) => one.healthcheck)].map(patienceOf));
   return Limits.parse({
     init_seconds: initSeconds + patience,
     agent_seconds: steps?.length ? sum(steps.map((step) => stepSeconds(step, agent))) : secondsOf(agent),
     grade_seconds: steps?.length ? sum(steps.map((step) => step.verifier.timeout_sec)) : verifier.timeout_sec,
     ...statedLimits(environment),
   });
+}
+
+function patienceOf(check: Service["healthcheck"]): number {
+  if (check === null || typeof check === "string") return 0;
+  return check.start_period_seconds + check.retries * (check.interval_seconds + check.timeout_seconds);
 }
 
 function sum(numbers: readonly number[]): number {

@@ -117,7 +117,7 @@ async function separateVerifier(order: FolderOrder, places: readonly WordPlace[]
     network: "none",
     grading_network: networkOf([...words, [field, own]], unstated, file),
   });
-  if (made.build) await checkBuild(made.build.context, file);
+  if (made.build) await checkBuild(made.build, file);
   return { environment: made, limits: statedLimits(own), ownsTests: imaged !== undefined, source: from };
 }
 

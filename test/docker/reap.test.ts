@@ -6,6 +6,7 @@ import { stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
+import { baseImage } from "../../sandboxes/docker/base-image.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
@@ -14,16 +15,18 @@ import { need } from "../needs.ts";
 const signal = AbortSignal.timeout(120_000);
 const run = promisify(execFile);
 
-/** Makes a sandbox with a process in it and a warm one, prints where it is, and waits to be killed. */
+/** Makes a sandbox with a process in it, where it can be a service beside it, and a warm one, prints where it is, and waits to be killed. */
 const maker = (backend: string, runId: string, word: string) => `
 import { backends } from ${JSON.stringify(new URL("../../sandboxes/index.ts", import.meta.url).href)};
 import { currentOwner } from ${JSON.stringify(new URL("../../host/owner.ts", import.meta.url).href)};
-import { Limits } from ${JSON.stringify(new URL("../../schema/task.ts", import.meta.url).href)};
+import { Environment, Limits } from ${JSON.stringify(new URL("../../schema/task.ts", import.meta.url).href)};
 import { WarmPool } from ${JSON.stringify(new URL("../../sandboxes/warm-pool.ts", import.meta.url).href)};
 const backend = backends.find((one) => one.name === ${JSON.stringify(backend)});
 const spec = { run_id: ${JSON.stringify(runId)}, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) };
 const warm = new WarmPool(backend, { sandboxes: 1, seconds: 600 });
-const sandbox = await warm.create(spec, AbortSignal.timeout(60_000));
+const db = { image: ${JSON.stringify(baseImage)}, command: ["sleep", "600"], memory_mb: 64, disk_mb: 16 };
+const beside = backend.capabilities.services ? { services: Environment.parse({ services: { db } }).services } : {};
+const sandbox = await warm.create({ ...spec, ...beside }, AbortSignal.timeout(60_000));
 warm.expect(spec);
 while (warm.counters.ready === 0) await new Promise((resolve) => setTimeout(resolve, 10));
 void sandbox.exec(["sleep", ${JSON.stringify(word)}]);
@@ -68,7 +71,7 @@ for (const backend of backends) {
 
     const { removed } = await backend.reap({}, signal);
     const about = removed.filter((line) => line.includes(runId));
-    assert.equal(about.length, 2, removed.join("\n"));
+    assert.equal(about.length, backend.capabilities.services ? 3 : 2, removed.join("\n"));
     for (const line of about) assert.match(line, /its owner, process \d+, is gone/);
     assert.doesNotMatch(removed.join("\n"), /living/);
 

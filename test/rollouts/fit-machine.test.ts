@@ -54,6 +54,16 @@ test("a sandbox in Docker takes its memory and its disk, and a grader's twice of
   assert.throws(() => fit(taskOf(1024, 1000), { run: 2, post: 1 }, short, docker), /limits\.disk_mb \(1000\) of task/);
 });
 
+test("services count beside each sandbox, the agent's and the grader's", () => {
+  const services = { db: { image: "i", memory_mb: 1024, disk_mb: 512 }, cache: { image: "i", memory_mb: 512, disk_mb: 512 } };
+  const alone = taskOf(512, 1024);
+  const task = Task.parse({ ...alone, environment: { services } });
+  assert.deepEqual(docker.takes(task.limits, task.environment.services), { memory_mb: 2048, disk_mb: 2048 });
+  const room = { memory_mb: 4095, disk_mb: null };
+  assert.equal(fit(alone, { run: 1, post: 1 }, room, docker).concurrency.run, 1);
+  assert.throws(() => fit(task, { run: 1, post: 1, warm: 1 }, room, docker), { param: "concurrency.run" });
+});
+
 test("the disk of process sandboxes is held against the space that is free", () => {
   assert.throws(() => fit(taskOf(1, 1024), { run: 4, post: 1 }, roomOf(64 * gibibyte, 5 * gibibyte)), {
     param: "concurrency.run",

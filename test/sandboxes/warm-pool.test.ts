@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { AlidadeError } from "../../errors.ts";
 import type { Sandbox, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
-import { Limits } from "../../schema/task.ts";
+import { Environment, Limits } from "../../schema/task.ts";
 import { until } from "../fakes/machine/until.ts";
 
 const { signal } = new AbortController();
@@ -178,4 +178,13 @@ test("the end of the pool removes all that were not handed out, and nothing is m
   const taken = await expected[0]?.create(specOf(), signal);
   await pool[Symbol.asyncDispose]();
   assert.deepEqual([made.gone, taken?.id, made.specs.length], [["2", "3"], "1", 3]);
+});
+
+test("a sandbox with services beside it is not made ahead", async () => {
+  const made = new Made();
+  await using pool = new WarmPool(made, { sandboxes: 2, seconds: 60 });
+  const { services } = Environment.parse({ services: { db: { image: "i" } } });
+  using expected = pool.expect(specOf({ services }));
+  assert.deepEqual([pool.counters.expected, made.specs.length], [0, 0]);
+  assert.equal((await expected.create(specOf({ services }), signal)).id, "1");
 });

@@ -219,7 +219,7 @@ async function refusal(files: Files, options: LoadOptions = {}): Promise<Alidade
   )) as AlidadeError;
 }
 
-const compose = "services:\n  main: {}\n  db: { image: postgres }\n";
+const compose = "services:\n  db: { image: postgres }\n";
 for (const [title, files, param, said] of [
   ["no TOML", withConfig("a = ["), "line 1, column 5", /task\.toml: line 1.*is not TOML/],
   ["a later version", withConfig('schema_version = "2.0"\n'), "schema_version", /1\.0 to 1\.4/],
@@ -234,7 +234,12 @@ for (const [title, files, param, said] of [
     "environment.mcp_servers.0.name",
     /is "files": MCP servers/,
   ],
-  ["a sidecar", { "environment/docker-compose.yaml": compose }, "services", /docker-compose\.yaml: services: are main, db/],
+  [
+    "services of a verifier",
+    { "tests/docker-compose.yaml": compose },
+    "services",
+    /tests\/docker-compose\.yaml: services: are not started/,
+  ],
   ["an artifact of a sidecar", withConfig('artifacts = [{ source = "/a", service = "db" }]\n'), "artifacts.0.service", /is "db"/],
   ["an artifact above", withConfig('artifacts = ["../a"]\n'), "artifacts.0.source", /without \.\./],
   [

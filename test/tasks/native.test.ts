@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { loadTaskSets, loadTasks } from "../../tasks/index.ts";
+import { localProcess } from "../../sandboxes/process.ts";
+import { inlineTask, loadTaskSets, loadTasks } from "../../tasks/index.ts";
 
 async function folderOf(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-native-"));
@@ -172,4 +173,22 @@ test("of a folder of tasks the bad ones are left out and named, and the others a
       `${said} in ${named.join("\n")}`,
     );
   await assert.rejects(loadTaskSets([join(folder, "missing")], { onLeftOut }), { code: "task_invalid", param: "environment.files" });
+});
+
+test("a service's build lies beside the task, an inline task has none, and a sandbox of processes has no services", async (t) => {
+  const folder = await folderOf(t);
+  const path = join(folder, "task.yaml");
+  const asked = (context: string) => ({ ...good, environment: { services: { db: { build: { context } } } } });
+  await writeFile(path, stringify(asked("files")));
+  const [task] = await loadTasks(path);
+  assert.equal(task?.environment.services?.db?.build?.context, await realpath(join(folder, "files")));
+  await writeFile(path, stringify(asked("..")));
+  assert.equal((await loadFailure(path)).param, "environment.services.db.build.context");
+  await assert.rejects(inlineTask(asked("files")), { code: "task_invalid", param: "environment.services.db.build.context" });
+  const preparing = localProcess.prepare([task.environment], { signal: t.signal });
+  await assert.rejects(preparing, {
+    code: "task_invalid",
+    param: "environment.services",
+    message: /services is db, and sandboxes in processes/,
+  });
 });

@@ -1,0 +1,40 @@
+/** Makes and starts a container whose layer is held to its disk, by its own file system where that can be. */
+import { posix } from "node:path";
+import { Readable } from "node:stream";
+import type Docker from "dockerode";
+import { pack } from "tar-stream";
+import type { Limits } from "../../schema/task.ts";
+import { engineWork } from "./client.ts";
+import { localPid } from "./container-door.ts";
+import { capLayer, isCapped, type MissingFolder } from "./layer/capped-layer.ts";
+
+export type StartedContainer = { container: Docker.Container; pid: number | null; disk_limit: "overlay" | "watchdog"; hasFolder: boolean };
+
+/** `before`: what is done with it before it starts. */
+export async function startContainer(
+  docker: Docker,
+  request: Docker.ContainerCreateOptions,
+  { disk_mb }: Pick<Limits, "disk_mb">,
+  wanted: StartedContainer["disk_limit"],
+  missing: MissingFolder | null,
+  signal: AbortSignal,
+  before: (container: Docker.Container) => Promise<void> = async () => undefined,
+): Promise<StartedContainer> {
+  const container = await engineWork(docker).run(signal, () => docker.createContainer(request));
+  await before(container);
+  // Folders above it would get other owners and modes than the image's.
+  const folder = missing !== null && posix.dirname(missing.path) === "/" ? missing : null;
+  const capped = wanted === "overlay" && (await capLayer(container, disk_mb, folder));
+  await engineWork(docker).run(signal, () => container.start());
+  signal.throwIfAborted();
+  const pid = await localPid(docker, container.id);
+  const holds = capped && pid !== null && (await isCapped(pid, disk_mb));
+  return { container, pid, disk_limit: holds ? "overlay" : "watchdog", hasFolder: holds && folder !== null };
+}
+
+export async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {
+  const archive = pack();
+  archive.entry({ name: `${path.slice(1)}/`, type: "directory", mode: 0o755, uid: user, gid: user });
+  archive.finalize();
+  await container.putArchive(Readable.from(archive), { path: "/" });
+}

@@ -1,0 +1,21 @@
+/** The sandbox's files of /etc where there are services: their names lead to its own loopback. */
+import { cp, readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { cached } from "../../host/cache-folder.ts";
+import type { Services } from "../../schema/environment/services.ts";
+import { hashOf } from "../../schema/ids.ts";
+
+export function namesOf(services: Services = {}): string[] {
+  return Object.entries(services).flatMap(([name, { aliases }]) => [name, ...aliases]);
+}
+
+/** `etc`: the folder that is kept of the image. Without services the very same. */
+export async function etcWithNames(etc: string, services: Services | undefined): Promise<string> {
+  const names = namesOf(services);
+  if (names.length === 0) return etc;
+  return cached(`images/${basename(etc)}-${hashOf(names).slice(0, 16)}`, async (folder) => {
+    await cp(etc, folder, { recursive: true });
+    const lines = names.map((name) => `127.0.0.1\t${name}\n`);
+    await writeFile(join(folder, "hosts"), (await readFile(join(etc, "hosts"), "utf8")) + lines.join(""), { mode: 0o644 });
+  });
+}

@@ -1,0 +1,99 @@
+/**
+ * The services of a task, started beside its sandbox in the order that they ask for.
+ *
+ * They share the sandbox's network namespace, which has no device: their names lead to its loopback, and there is no way
+ * from it to the host, to another rollout, or to any name server. So a port is taken once among them, and what a
+ * service opens to itself alone is open to the agent too.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import type { Service, Services } from "../../schema/environment/services.ts";
+import { startOrder } from "../../schema/environment/start-order.ts";
+import { pauseContainer } from "../docker/client.ts";
+import { removeContainer } from "../docker/remove.ts";
+import { hasEnded, untilReady } from "../healthcheck.ts";
+import { type RunningServices, type ServiceContainer, type ServicePlace, startService } from "./service-container.ts";
+
+type StartingService = { started: Promise<ServiceContainer>; ready: Promise<void> };
+
+/** How often the end of a service that is to complete is looked for. */
+const lookMs = 200;
+
+/**
+ * Resolves when all are ready. Throws what the first one failed with, and nothing of them is left then: `sandbox_unhealthy` with
+ * its name and the end of its output, or what its image failed with.
+ */
+export async function startServices(place: ServicePlace, services: Services, signal: AbortSignal): Promise<RunningServices> {
+  await using scope = new AsyncDisposableStack();
+  const stop = new AbortController();
+  const within = AbortSignal.any([signal, stop.signal]);
+  const starting = new Map<string, StartingService>();
+  const containers = Object.keys(services).map((name) => `${place.sandbox.name}-${name}`);
+  // By name, for the engine may have made one although its answer never came.
+  scope.defer(async () => void (await Promise.all(containers.map((one) => removeContainer(place.docker.getContainer(one))))));
+  for (const name of startOrder(services) ?? []) {
+    const order = { name, service: services[name] as Service, container: `${place.sandbox.name}-${name}` };
+    starting.set(name, begin(place, order, starting, within));
+  }
+  const all = [...starting.values()];
+  try {
+    await Promise.all(all.map(({ ready }) => ready));
+    const running = await Promise.all(all.map(({ started }) => started));
+    await Promise.all(running.map(assertAlive));
+    for (const { watchdog } of running) scope.defer(() => watchdog?.stop());
+    const release = scope.move();
+    return { facts: running.map(({ facts }) => facts), ...together(running), [Symbol.asyncDispose]: () => release.disposeAsync() };
+  } catch (error) {
+    stop.abort();
+    for (const { started, ready } of all) {
+      const [one] = await Promise.allSettled([started, ready]);
+      if (one.status === "fulfilled") one.value.watchdog?.stop();
+    }
+    throw error;
+  }
+}
+
+/** One that has ended cannot be paused. */
+function together(running: ServiceContainer[]): Pick<RunningServices, "pause" | "resume"> {
+  const each = async (state: "Running" | "Paused", act: (container: Docker.Container) => Promise<unknown>) => {
+    const of = async ({ container }: ServiceContainer) => ((await container.inspect()).State[state] ? act(container) : null);
+    await Promise.all(running.map(of));
+  };
+  return { pause: () => each("Running", (one) => pauseContainer(one)), resume: () => each("Paused", (one) => one.unpause()) };
+}
+
+type ServiceStart = Parameters<typeof startService>[1];
+
+function begin(place: ServicePlace, order: ServiceStart, others: Map<string, StartingService>, signal: AbortSignal): StartingService {
+  const waited = Object.entries(order.service.depends_on).map(([name, stage]) => others.get(name)?.[stage]);
+  const started = Promise.all(waited).then(() => startNamed(place, order, signal));
+  const ready = started.then((one) => untilServes(one, order.service, signal));
+  // Both are awaited, and one of them later.
+  started.catch(() => undefined);
+  ready.catch(() => undefined);
+  return { started, ready };
+}
+
+async function startNamed(place: ServicePlace, order: ServiceStart, signal: AbortSignal): Promise<ServiceContainer> {
+  try {
+    signal.throwIfAborted();
+    return await startService(place, order, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    const error = asAlidadeError(cause, "sandbox_unavailable");
+    const param = `environment.services.${order.name}`;
+    throw new AlidadeError(error.code, `The service ${order.name}: ${error.message}`, { cause, param });
+  }
+}
+
+async function untilServes(one: ServiceContainer, { healthcheck }: Service, signal: AbortSignal): Promise<void> {
+  if (healthcheck !== "completed") return untilReady(one, one.check, one.check && one.start, signal, one.words);
+  while (!(await hasEnded(one.start, one.words))) await sleep(lookMs, undefined, { signal });
+}
+
+/** One that ended with 0 and was not asked whether it is ready had only that to do. */
+async function assertAlive({ check, start, words }: ServiceContainer): Promise<void> {
+  if (!(await hasEnded(start, words)) || check === null) return;
+  throw new AlidadeError("sandbox_unhealthy", `${words.who} ended with 0 after its healthcheck: it is to go on.`, { param: words.field });
+}

@@ -1,0 +1,9 @@
+/** What a sandbox may take of the machine at most, with the services beside it. */
+import type { Services } from "../../schema/environment/services.ts";
+import type { Limits } from "../../schema/task.ts";
+import type { Room } from "../sandbox.ts";
+
+export function takesWithServices({ memory_mb, disk_mb }: Limits, services: Services = {}): Room & { memory_mb: number } {
+  const all = [{ memory_mb, disk_mb }, ...Object.values(services)];
+  return { memory_mb: all.reduce((sum, one) => sum + one.memory_mb, 0), disk_mb: all.reduce((sum, one) => sum + one.disk_mb, 0) };
+}
