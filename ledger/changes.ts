@@ -1,5 +1,12 @@
-/** A number that grows with each change, and the readers that wait for the next one. */
-export class Changes {
+/** A number that grows with each change. */
+export type Waitable = {
+  readonly version: number;
+  /** Resolves with the version when it is another than `seen`; rejects with the signal's reason. */
+  after(seen: number, signal: AbortSignal): Promise<number>;
+};
+
+/** It, and the readers that wait for the next one. */
+export class Changes implements Waitable {
   #version = 0;
   readonly #waiting = new Set<() => void>();
 
@@ -12,7 +19,6 @@ export class Changes {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Resolves when the version is another than `seen`; rejects with the signal's reason. */
   after(seen: number, signal: AbortSignal): Promise<number> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#version !== seen) return Promise.resolve(this.#version);

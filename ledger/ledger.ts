@@ -9,17 +9,19 @@
  * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
  */
 import type { Task } from "../schema/task.ts";
-import type { Changes } from "./changes.ts";
+import type { Waitable } from "./changes.ts";
 import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts";
 
 export interface Ledger extends AsyncDisposable {
   /** The same after each restart. It labels the sandboxes of its rollouts. */
   readonly id: string;
-  /** Grows with each change that a reader may wait for. */
+  /** Grows when there is more to read: results, whole groups, and sets that are drained. */
   readonly version: number;
   /** Resolves with the version when it is another than `seen`. Rejects with the signal's reason. */
   changed(seen: number, signal: AbortSignal): Promise<number>;
+  /** Grows when there may be more to claim. */
+  readonly claimable: Waitable;
 
   /** The same key and content is the same set. Throws `request_invalid` (409) for other content under the key. */
   putSet(key: string, spec: SetSpec): Promise<SetState>;
@@ -70,9 +72,9 @@ export interface Ledger extends AsyncDisposable {
   keep(consumer: string, set: string, place: KeptPlace): Promise<void>;
 
   /** Grows with each order to the nodes. */
-  readonly ordered: Changes;
+  readonly ordered: Waitable;
   /** Grows with each report of a node, with each order, and when a node comes or goes. */
-  readonly answered: Changes;
+  readonly answered: Waitable;
   control(): Promise<ControlState>;
   /** One order at a time; `order` is its number. What `change` throws is thrown, and nothing is changed. */
   order(change: (state: ControlState, order: number) => Omit<ControlState, "order">): Promise<ControlState>;

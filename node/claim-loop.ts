@@ -87,7 +87,7 @@ export class ClaimLoop {
   /** Takes what there is room for, then waits until there is more to do or more room. */
   async #claimOnce(): Promise<void> {
     const { ledger } = this.#node;
-    const [seen, ended] = [ledger.version, this.#ended.version];
+    const [seen, ended] = [ledger.claimable.version, this.#ended.version];
     try {
       const lease = await this.#joined();
       const claims = await ledger.claim(lease, this.#node.atOnce - this.#running.size);
@@ -100,7 +100,7 @@ export class ClaimLoop {
     }
     const leave = new AbortController();
     const either = AbortSignal.any([leave.signal, this.#drained]);
-    const waits = [ledger.changed(seen, either), this.#ended.after(ended, either)];
+    const waits = [ledger.claimable.after(seen, either), this.#ended.after(ended, either)];
     await Promise.race(waits).catch(() => undefined);
     leave.abort();
     await Promise.allSettled(waits);

@@ -27,7 +27,16 @@ export function postgresAddress(url: string): PostgresAddress {
   if (parsed.searchParams.has("options"))
     throw refuse("the ledger's URL has `options`, which are ours to set: leave them out, and name the schema by ?schema=");
   parsed.searchParams.delete("schema");
-  const settings = { search_path: schema, idle_in_transaction_session_timeout: longestIdleMs, statement_timeout: longestStatementMs };
+  const settings = {
+    search_path: schema,
+    // Planning takes longer than the work, so each statement is planned once, for any values: an index serves each of them. A
+    // plan that is made while tables are empty would otherwise read all of a table for ever.
+    plan_cache_mode: "force_generic_plan",
+    enable_seqscan: "off",
+    jit: "off",
+    idle_in_transaction_session_timeout: longestIdleMs,
+    statement_timeout: longestStatementMs,
+  };
   return {
     options: {
       connectionString: parsed.href,

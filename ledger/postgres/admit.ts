@@ -2,20 +2,25 @@
 import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf } from "../from-rows.ts";
-import type { Claim, SetState } from "../ledger.ts";
+import type { SetState } from "../ledger.ts";
 import { stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now } from "./tables.ts";
 
-/** Queues the rollouts of each group that may be begun by now. One claim at a time comes here. Returns how many sets waited. */
-export async function admit(db: Transaction): Promise<number> {
+/** Does a group wait until it may be begun? */
+export async function isAnyHeld(db: Transaction): Promise<boolean> {
+  return (await db.get("SELECT 1 WHERE EXISTS (SELECT FROM rollouts WHERE state = 'held')")) !== undefined;
+}
+
+/** Queues the rollouts of each group that may be begun by now, under the lock of those that claim. */
+export async function admit(db: Transaction): Promise<void> {
+  await lock(db, "claim");
   const waiting = await db.all(
     "SELECT id FROM sets WHERE EXISTS (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'held') ORDER BY id",
   );
   for (const { id } of waiting) await admitOf(db, String(id));
-  return waiting.length;
 }
 
 async function admitOf(db: Transaction, id: string): Promise<void> {
@@ -72,21 +77,6 @@ export async function admissionOf(db: Transaction, set: DatabaseRow): Promise<Se
   const allowed = groupsAllowed(specOf(set), await paceOf(db, set, step)) ?? 0;
   const held = await db.get("SELECT count(DISTINCT group_key) AS n FROM rollouts WHERE set_id = $1 AND state = 'held'", String(set.id));
   return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
-}
-
-/** The first claim of a group says at which step it was begun, and starts the clock of a cut that waits for no result. */
-export async function noteBegun(db: Transaction, claims: readonly Claim[]): Promise<void> {
-  const [first] = claims;
-  if (first === undefined || (first.spec.max_version_lag === null && first.spec.straggler_cut === null)) return;
-  const keys = [...new Set(claims.map(({ group_key }) => group_key))].toSorted();
-  await db.run("SELECT FROM groups WHERE set_id = $1 AND key = ANY ($2) ORDER BY key FOR UPDATE", first.set_id, keys);
-  await db.run(
-    `UPDATE groups SET step = coalesce(step, $3), cut_at = coalesce(cut_at, CASE WHEN cut_after = 0 THEN ${now} + cut_ms END)
-     WHERE set_id = $1 AND key = ANY ($2)`,
-    first.set_id,
-    keys,
-    first.spec.max_version_lag === null ? null : await stepOf(db),
-  );
 }
 
 /** A set of which the trainer has said nothing counts from the lowest step since its first group. */

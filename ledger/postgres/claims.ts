@@ -1,6 +1,7 @@
-/** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
+/** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction, unless it says otherwise. */
 import type { HeardNode, NodeReport } from "../control-state.ts";
 import { toClaim, toHeardNode, toNodeState } from "../from-rows.ts";
+import { groupToolsOf } from "../group-tools.ts";
 import {
   type AttemptName,
   beatSeconds,
@@ -15,19 +16,20 @@ import {
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodesDied } from "../result-row.ts";
-import { admit, noteBegun } from "./admit.ts";
-import { endRollouts } from "./end-rollouts.ts";
+import { endRollouts, rolloutsToEnd, writeEnds } from "./end-rollouts.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { shareSlots } from "./share-slots.ts";
 import { lockGroupOf } from "./stop-groups.ts";
-import { lock, now } from "./tables.ts";
+import { now, ownXid } from "./tables.ts";
+
+type FinishEnd = "accepted" | "fenced";
 
 const leaseMs = leaseSeconds * 1000;
 
 /** Three beats without a look at the leases: the database, or all that look at it, were away, and nodes could not renew theirs. */
 const awayMs = 3 * beatSeconds * 1000;
 
-export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<Lease> {
+/** `lost`: how many attempts an earlier life of the node had. */
+export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<{ lease: Lease; lost: number }> {
   const row = await db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES ($1, nextval('epochs'), $2, ${now} + ${leaseMs})
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = false,
@@ -36,8 +38,8 @@ export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<
     name,
     slots,
   );
-  await loseAll(db, name);
-  return { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds };
+  const lost = await loseAll(db, name);
+  return { lease: { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds }, lost };
 }
 
 export async function leave(db: Transaction, lease: Lease): Promise<void> {
@@ -70,57 +72,9 @@ export async function beat(db: Transaction, lease: Lease, running: readonly Atte
   return { isLost: false, isDraining: node.is_draining === true, stop };
 }
 
-/**
- * One claim at a time, over all nodes: the shares of the sets are exact, and no two look at the same rollout. `isDry`: there is
- * nothing more before something is queued.
- */
-export async function claim(db: Transaction, lease: Lease, free: number): Promise<{ claims: Claim[]; isDry: boolean }> {
-  // Locked, so that the node cannot be taken for dead while it claims.
-  const node = await db.get("SELECT is_draining FROM nodes WHERE name = $1 AND epoch = $2 FOR UPDATE", lease.node, lease.epoch);
-  if (node === undefined || node.is_draining === true) return { claims: [], isDry: true };
-  await lock(db, "claim");
-  const waiting = await admit(db);
-  const shares = shareSlots(await waitingSets(db, free), free);
-  const claims = new Map<string, Claim[]>();
-  for (const set of new Set(shares)) claims.set(set, await claimOf(db, lease, set, shares.filter((one) => one === set).length));
-  const found = shares.flatMap((set) => claims.get(set)?.shift() ?? []);
-  return { claims: found, isDry: found.length < free && waiting === 0 };
-}
-
-async function waitingSets(db: Transaction, free: number) {
-  const rows = await db.all(
-    `SELECT id, priority, weight, pass, created, waiting.queued FROM sets CROSS JOIN LATERAL (
-       SELECT count(*) AS queued FROM (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'queued' LIMIT $1) AS few
-     ) AS waiting WHERE waiting.queued > 0`,
-    free,
-  );
-  return rows.map(({ id, priority, weight, pass, created, queued }) => ({
-    id: String(id),
-    priority: Number(priority),
-    weight: Number(weight),
-    pass: Number(pass),
-    created: Number(created),
-    queued: Number(queued),
-  }));
-}
-
-/** The first ones of the set's line. A row that another transaction is changing is no queued one by now. */
-async function claimOf(db: Transaction, { node }: Lease, set: string, count: number): Promise<Claim[]> {
-  await db.run("UPDATE sets SET pass = pass + $2 / weight WHERE id = $1", set, count);
-  const rows = await db.all(
-    `WITH next AS MATERIALIZED (
-       SELECT id FROM rollouts WHERE set_id = $1 AND state = 'queued' ORDER BY place LIMIT $2 FOR UPDATE SKIP LOCKED
-     )
-     UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = $3, since = ${now} FROM next, groups, sets
-     WHERE rollouts.id = next.id AND groups.set_id = rollouts.set_id AND groups.key = group_key AND sets.id = rollouts.set_id
-     RETURNING rollouts.*, number, size, task, task_hash, spec`,
-    set,
-    count,
-    node,
-  );
-  const claims = rows.toSorted((one, other) => Number(one.place) - Number(other.place)).map(toClaim);
-  await noteBegun(db, claims);
-  return claims;
+/** Also by itself, outside of a transaction: it is one statement. */
+export async function claim(db: Transaction, { node, epoch }: Lease, free: number): Promise<Claim[]> {
+  return (await db.all("SELECT * FROM claim($1, $2, $3)", node, epoch, free)).map(toClaim);
 }
 
 export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, failed: boolean): Promise<"queued" | "fenced"> {
@@ -134,19 +88,38 @@ export async function release(db: Transaction, { rollout_id, attempt }: AttemptN
   return changed === 1 ? "queued" : "fenced";
 }
 
-export async function finish(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced"> {
+/** By one statement, outside of a transaction; null: others may be ended with it, or begun after it, which wants one. */
+export async function finishAlone(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<FinishEnd | null> {
+  const [rollout] = await rolloutsToEnd(db, [rollout_id], attempt);
+  if (rollout === undefined) return "fenced";
+  if (rollout.spec.max_version_lag !== null || groupToolsOf(rollout.spec).enough !== null) return null;
+  const groups = await writeEnds(db, [rollout], { attempt, state: result.state, result });
+  return groups.length === 1 ? "accepted" : "fenced";
+}
+
+/** Inside a transaction. `isWhole`: its group became whole, so that others may be begun. */
+export async function finish(
+  db: Transaction,
+  { rollout_id, attempt }: AttemptName,
+  result: AttemptResult,
+): Promise<{ end: FinishEnd; isWhole: boolean }> {
   await lockGroupOf(db, rollout_id);
   const ended = await endRollouts(db, { ids: [rollout_id], attempt, state: result.state, result });
-  return ended === 1 ? "accepted" : "fenced";
+  const group = await db.get(
+    `SELECT whole_xid = ${ownXid} AS is_whole FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND key = group_key WHERE id = $1`,
+    rollout_id,
+  );
+  return { end: ended === 1 ? "accepted" : "fenced", isWhole: group?.is_whole === true };
 }
 
 /** What the node had goes back into the line, at its old place; what too many nodes died of ends here. The caller has locked the node. */
-async function loseAll(db: Transaction, node: string): Promise<void> {
+async function loseAll(db: Transaction, node: string): Promise<number> {
   const held = await db.all("SELECT id, lost FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
   await db.run(`UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, lost = lost + 1 WHERE id = ANY ($1)`, ids);
   const ends = held.filter(({ lost }) => Number(lost) + 1 >= mostLost).map(({ id }) => String(id));
   await endRollouts(db, { ids: ends, attempt: null, state: "failed", result: nodesDied(mostLost) });
+  return held.length;
 }
 
 export async function expire(db: Transaction): Promise<string[]> {
@@ -178,6 +151,15 @@ export async function saveReport(db: Transaction, { node, epoch }: Lease, report
 
 export async function reports(db: Transaction): Promise<HeardNode[]> {
   return (await db.all("SELECT name, report FROM nodes ORDER BY name")).map(toHeardNode);
+}
+
+/** Another one after each report and each order, and when a node comes or goes. */
+export async function answerMark(db: Transaction): Promise<string> {
+  const found = await db.get(
+    `SELECT md5(concat((SELECT value FROM facts WHERE name = 'control'), string_agg(concat(name, ' ', epoch, ' ', report), ',' ORDER BY name)))
+     AS mark FROM nodes`,
+  );
+  return String(found?.mark);
 }
 
 export async function drainNode(db: Transaction, name: string): Promise<void> {

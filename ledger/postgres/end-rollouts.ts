@@ -1,54 +1,77 @@
-/** Rollouts are over: their rows, and with them the counts of their groups. Inside the caller's transaction. */
+/** Rollouts are over: their rows, and with them the counts of their groups. */
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf } from "../from-rows.ts";
 import { enoughStand, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, nothingMeasured, toResultRow } from "../result-row.ts";
-import { stepOf } from "./facts.ts";
+import { stepInSql } from "./facts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { now, ownXid } from "./tables.ts";
 
 type Ending = {
-  ids: readonly string[];
   /** Only where this attempt is the one that runs; null: in any state, and the caller has locked them. */
   attempt: number | null;
   state: ResultRow["state"];
   result: AttemptResult;
 };
 
-/** Returns how many it ended. Rows are locked in one order by all: rollouts by their place, then groups by their key. */
-export async function endRollouts(db: Transaction, { ids, attempt, state, result }: Ending): Promise<number> {
-  const ended = await db.all(
-    `UPDATE rollouts SET state = 'done', node = NULL, since = ${now} FROM groups, sets
-     WHERE sets.id = rollouts.set_id AND groups.set_id = rollouts.set_id AND groups.key = group_key AND rollouts.id = ANY ($1)
-     AND ($2::integer IS NULL OR (attempt = $2 AND state = 'running'))
-     RETURNING rollouts.*, number, size, task_id, task_hash, spec`,
+/** `now`: of the server. `step`: in force. */
+type RolloutToEnd = EndedRollout & { now: number; step: number | null };
+
+/** Inside a transaction. Returns how many it ended. Rows are locked in one order by all: rollouts by their place, then groups by their key. */
+export async function endRollouts(db: Transaction, { ids, ...ending }: Ending & { ids: readonly string[] }): Promise<number> {
+  const groups = await writeEnds(db, await rolloutsToEnd(db, ids, ending.attempt), ending);
+  const isStanding = stands({ state: ending.state, mask_reason: ending.result.mask_reason });
+  for (const { set_id, key, standing, enough, is_stopped } of groups)
+    if (isStanding && enough !== null && Number(standing) >= Number(enough) && is_stopped === false)
+      await stopGroup(db, String(set_id), String(key), enoughStand(Number(enough)));
+  return groups.reduce((sum, { count }) => sum + Number(count), 0);
+}
+
+/** What their rows say of them, which the end itself changes nothing of. Groups are locked where several may be ended: `attempt` is null. */
+export async function rolloutsToEnd(db: Transaction, ids: readonly string[], attempt: number | null): Promise<RolloutToEnd[]> {
+  if (ids.length === 0) return [];
+  const rows = await db.all(
+    `SELECT rollouts.id, rollouts.set_id, group_key, sample_index, coalesce($2::integer, attempt) AS attempt, number, size, task_id, task_hash, spec, ${now} AS now, ${stepInSql} AS step
+     FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key JOIN sets ON sets.id = rollouts.set_id
+     WHERE rollouts.id = ANY ($1) ORDER BY groups.set_id, groups.key ${attempt === null ? "FOR UPDATE OF groups" : ""}`,
     ids,
     attempt,
   );
-  if (ended.length === 0) return 0;
-  await addRows(db, ended.toSorted(byPlace), state, result);
-  const isStanding = stands({ state, mask_reason: result.mask_reason });
-  for (const [set, key, count] of groupsOf(ended)) await countEnded(db, set, key, { count, standing: isStanding ? count : 0 });
-  return ended.length;
+  return rows.map((row) => ({ ...toEnded(row), now: Number(row.now), step: row.step === null ? null : Number(row.step) }));
 }
 
-const byPlace = (one: DatabaseRow, other: DatabaseRow): number => Number(one.place) - Number(other.place);
-
-async function addRows(db: Transaction, ended: DatabaseRow[], state: ResultRow["state"], result: AttemptResult): Promise<void> {
-  const step = await stepOf(db);
-  const texts = (name: string): string[] => ended.map((row) => String(row[name]));
-  await db.run(
-    `INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
-     SELECT set_id, id, key, sample_index, $6::text, $7::text, entry
-     FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::text[]) AS ended (set_id, id, key, sample_index, entry)`,
-    texts("set_id"),
-    texts("id"),
-    texts("group_key"),
-    ended.map(({ sample_index }) => Number(sample_index)),
-    ended.map((row) => JSON.stringify(toResultRow(toEnded(row), state, result, { now: Number(row.since), step }))),
+/** One statement: the attempt is still ours, the rows, and the counts of the groups. Returns the groups, with how many of each it ended. */
+export async function writeEnds(
+  db: Transaction,
+  rollouts: readonly RolloutToEnd[],
+  { attempt, state, result }: Ending,
+): Promise<DatabaseRow[]> {
+  if (rollouts.length === 0) return [];
+  return db.all(
+    `WITH ended AS (
+       UPDATE rollouts SET state = 'done', node = NULL, since = ${now}
+       WHERE id = ANY ($1) AND ($3::integer IS NULL OR (attempt = $3 AND state = 'running'))
+       RETURNING id, place, set_id, group_key, sample_index
+     ), added AS (
+       INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
+       SELECT set_id, id, group_key, sample_index, $4::text, $5::text, entry
+       FROM ended JOIN unnest($1::text[], $2::text[]) AS given (id, entry) USING (id) ORDER BY place
+     )
+     UPDATE groups SET finished = finished + count, standing = standing + stand, ${whole("finished + count >= wanted")},
+       cut_at = CASE WHEN cut_at IS NULL AND standing + stand >= cut_after THEN ${now} + cut_ms ELSE cut_at END
+     FROM (
+       SELECT set_id, group_key, count(*)::integer, CASE WHEN $6::boolean THEN count(*)::integer ELSE 0 END AS stand
+       FROM ended GROUP BY set_id, group_key
+     ) AS more
+     WHERE groups.set_id = more.set_id AND key = group_key
+     RETURNING groups.set_id, key, count, standing, enough, is_stopped`,
+    rollouts.map(({ id }) => id),
+    rollouts.map((one) => JSON.stringify(toResultRow(one, state, result, one))),
+    attempt,
     state,
     result.error?.code ?? null,
+    stands({ state, mask_reason: result.mask_reason }),
   );
 }
 
@@ -65,32 +88,6 @@ function toEnded(row: DatabaseRow): EndedRollout {
     task_hash: String(row.task_hash),
     spec: specOf(row),
   };
-}
-
-function groupsOf(ended: DatabaseRow[]): [set: string, key: string, count: number][] {
-  const counts = new Map<string, [string, string, number]>();
-  for (const { set_id, group_key } of ended) {
-    const [set, key] = [String(set_id), String(group_key)];
-    const id = JSON.stringify([set, key]);
-    counts.set(id, [set, key, (counts.get(id)?.[2] ?? 0) + 1]);
-  }
-  return [...counts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, count]) => count);
-}
-
-/** `wanted` lies in the group's own row, so a drain that comes meanwhile is seen. */
-async function countEnded(db: Transaction, set: string, key: string, more: { count: number; standing: number }): Promise<void> {
-  const group = await db.get(
-    `UPDATE groups SET finished = finished + $3, standing = standing + $4, ${whole("finished + $3 >= wanted")},
-       cut_at = CASE WHEN cut_at IS NULL AND standing + $4 >= cut_after THEN ${now} + cut_ms ELSE cut_at END
-     WHERE set_id = $1 AND key = $2 RETURNING standing, enough, is_stopped`,
-    set,
-    key,
-    more.count,
-    more.standing,
-  );
-  const enough = group?.enough == null ? null : Number(group.enough);
-  if (more.standing > 0 && enough !== null && Number(group?.standing) >= enough && group?.is_stopped === false)
-    await stopGroup(db, set, key, enoughStand(enough));
 }
 
 /** A group is whole, once, when all that is wanted of it is over; `isWhole` says so in SQL. */

@@ -15,6 +15,8 @@ export type PgResult = { rows: DatabaseRow[]; rowCount: number | null };
 export type PgClient = {
   connect(): Promise<unknown>;
   query(sql: string, values?: unknown[]): Promise<PgResult>;
+  /** Parsed once for each connection, by its name. */
+  query(statement: { name: string; text: string; values: unknown[] }): Promise<PgResult>;
   end(): Promise<void>;
   on(event: string, listener: (what: never) => void): unknown;
 };

@@ -2,6 +2,7 @@
  * A pool of connections as the ledger uses it: transactions that are carried out whole or not at all. Each runs at READ
  * COMMITTED; what must not change meanwhile is locked by its statements, and a deadlock is begun again.
  */
+import { createHash } from "node:crypto";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import type { PostgresAddress } from "./address.ts";
@@ -9,7 +10,7 @@ import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
 
 type Value = string | number | boolean | null | readonly (string | number | null)[];
 
-/** The questions of one transaction. */
+/** The questions of one transaction, or of one connection. */
 export type Transaction = {
   all(sql: string, ...values: Value[]): Promise<DatabaseRow[]>;
   get(sql: string, ...values: Value[]): Promise<DatabaseRow | undefined>;
@@ -38,7 +39,24 @@ export class PostgresDatabase implements AsyncDisposable {
   }
 
   /** All of it or nothing. Throws `store_full`, `store_error`; where a commit was not answered it may stand all the same. */
-  async transaction<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+  transaction<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+    return this.#tried(async (client) => {
+      await client.query("BEGIN");
+      const result = await work(transactionOn(client));
+      await client.query("COMMIT");
+      return result;
+    });
+  }
+
+  /**
+   * Each statement sees what is committed when it begins, and is committed by itself. It spares the server two questions, and
+   * holds no lock for the way between two machines. Throws as `transaction`.
+   */
+  statements<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+    return this.#tried((client) => work(transactionOn(client)));
+  }
+
+  async #tried<T>(work: (client: PgPoolClient) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await this.#once(work);
@@ -48,13 +66,11 @@ export class PostgresDatabase implements AsyncDisposable {
     }
   }
 
-  async #once<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
+  async #once<T>(work: (client: PgPoolClient) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
     let isUsable = false;
     try {
-      await client.query("BEGIN");
-      const result = await work(transactionOn(client));
-      await client.query("COMMIT");
+      const result = await work(client);
       isUsable = true;
       return result;
     } catch (error) {
@@ -98,10 +114,20 @@ function stateOf(error: unknown): string {
 }
 
 function transactionOn(client: PgPoolClient): Transaction {
-  const all: Transaction["all"] = async (sql, ...values) => (await client.query(sql, values)).rows;
+  const ask = (text: string, values: Value[]) => client.query({ name: nameOf(text), text, values });
+  const all: Transaction["all"] = async (sql, ...values) => (await ask(sql, values)).rows;
   return {
     all,
     get: async (sql, ...values) => (await all(sql, ...values))[0],
-    run: async (sql, ...values) => (await client.query(sql, values)).rowCount ?? 0,
+    run: async (sql, ...values) => (await ask(sql, values)).rowCount ?? 0,
   };
+}
+
+const names = new Map<string, string>();
+
+/** The server parses and plans a text once for each connection. There are some dozens of them. */
+function nameOf(text: string): string {
+  const known = names.get(text) ?? createHash("sha256").update(text).digest("hex").slice(0, 20);
+  names.set(text, known);
+  return known;
 }

@@ -12,13 +12,29 @@ import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { type PostgresAddress, postgresAddress } from "./address.ts";
-import { noteStep } from "./admit.ts";
-import { beat, claim, drainNode, expire, finish, join, leave, nodes, release, reports, saveReport } from "./claims.ts";
-import { controlOf, fact } from "./facts.ts";
+import { admit, isAnyHeld, noteStep } from "./admit.ts";
+import { claimFunction } from "./claim-function.ts";
+import {
+  answerMark,
+  beat,
+  claim,
+  drainNode,
+  expire,
+  finish,
+  finishAlone,
+  join,
+  leave,
+  nodes,
+  release,
+  reports,
+  saveReport,
+} from "./claims.ts";
+import { controlOf, fact, saveControl } from "./facts.ts";
+import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { PostgresDatabase, type Transaction } from "./postgres-database.ts";
-import { keep, type Page, resultOf, results, wholeGroups } from "./results.ts";
+import { keep, resultMark, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
 import { cutOne } from "./stop-groups.ts";
@@ -30,6 +46,8 @@ export class PostgresLedger implements Ledger {
   readonly #db: PostgresDatabase;
   readonly #notices: Notices;
   readonly #channel: string;
+  readonly #results: Looks;
+  readonly answered: Looks;
   /** Nothing was queued since a claim found less than it asked for. */
   #dryAt = "";
 
@@ -52,22 +70,24 @@ export class PostgresLedger implements Ledger {
     this.#db = db;
     this.#notices = notices;
     this.#channel = channel;
+    this.#results = new Looks(() => db.statements(resultMark));
+    this.answered = new Looks(() => db.statements(answerMark));
   }
 
   get version(): number {
-    return this.#notices.changes.version;
+    return this.#results.version;
   }
 
   get ordered() {
     return this.#notices.ordered;
   }
 
-  get answered() {
-    return this.#notices.answered;
+  get claimable() {
+    return this.#notices.claimable;
   }
 
   changed(seen: number, signal: AbortSignal): Promise<number> {
-    return this.#notices.changes.after(seen, signal);
+    return this.#results.after(seen, signal);
   }
 
   putSet(key: string, spec: SetSpec) {
@@ -75,15 +95,15 @@ export class PostgresLedger implements Ledger {
   }
 
   set(id: string) {
-    return this.#db.transaction((db) => stateOf(db, id));
+    return this.#db.statements((db) => stateOf(db, id));
   }
 
   specOf(id: string) {
-    return this.#db.transaction(async (db) => specOf(await setOf(db, id)));
+    return this.#db.statements(async (db) => specOf(await setOf(db, id)));
   }
 
   sets() {
-    return this.#db.transaction(allStates);
+    return this.#db.statements(allStates);
   }
 
   submit(set: string, parts: GroupPart[]) {
@@ -91,29 +111,30 @@ export class PostgresLedger implements Ledger {
   }
 
   cancel(what: CancelOrder, reason: string) {
-    return this.#telling("over", (db) => cancel(db, what, reason));
+    return this.#telling("queued", (db) => cancel(db, what, reason));
   }
 
   isOver(set: string) {
-    return this.#db.transaction((db) => isOver(db, set));
+    return this.#db.statements((db) => isOver(db, set));
   }
 
   drain(set: string) {
-    return this.#telling("over", async (db) => {
+    return this.#telling("queued", async (db) => {
       await drain(db, set);
       return stateOf(db, set);
     });
   }
 
-  join(node: NodeSpec) {
-    return this.#telling("nodes", (db) => join(db, node));
+  async join(node: NodeSpec) {
+    const isNews = ({ lost }: { lost: number }): boolean => lost > 0;
+    return (await this.#telling("queued", (db) => join(db, node), isNews)).lease;
   }
 
   leave(lease: Lease) {
-    return this.#telling("nodes", (db) => leave(db, lease));
+    return this.#telling("queued", (db) => leave(db, lease));
   }
 
-  async beat(lease: Lease, running: readonly AttemptName[]) {
+  beat(lease: Lease, running: readonly AttemptName[]) {
     return this.#db.transaction((db) => beat(db, lease, running));
   }
 
@@ -122,8 +143,13 @@ export class PostgresLedger implements Ledger {
     // A lease that is over finds nothing where another one does.
     const at = `${lease.epoch} ${this.#notices.queued}`;
     if (free <= 0 || this.#dryAt === at) return [];
-    const { claims, isDry } = await this.#db.transaction((db) => claim(db, lease, free));
-    if (isDry) this.#dryAt = at;
+    const claims = (await this.#db.statements(isAnyHeld))
+      ? await this.#db.transaction(async (db) => {
+          await admit(db);
+          return claim(db, lease, free);
+        })
+      : await this.#db.statements((db) => claim(db, lease, free));
+    if (claims.length < free) this.#dryAt = at;
     return claims;
   }
 
@@ -131,49 +157,52 @@ export class PostgresLedger implements Ledger {
     return this.#telling("queued", (db) => release(db, name, failed));
   }
 
-  finish(name: AttemptName, result: AttemptResult) {
-    return this.#telling("over", (db) => finish(db, name, result));
+  async finish(name: AttemptName, result: AttemptResult) {
+    const end = await this.#db.statements((db) => finishAlone(db, name, result));
+    const isNews = ({ isWhole }: { isWhole: boolean }): boolean => isWhole;
+    return end ?? (await this.#telling("queued", (db) => finish(db, name, result), isNews)).end;
   }
 
   /** One group a transaction: each locks its rollouts before its group. */
   async cutStragglers() {
     for (let cut = 0; ; cut++) {
       if (!(await this.#db.transaction(cutOne))) return cut;
-      await this.#say("over");
+      await this.#say("queued");
     }
   }
 
   nodes() {
-    return this.#db.transaction(nodes);
+    return this.#db.statements(nodes);
   }
 
   drainNode(name: string) {
-    return this.#db.transaction((db) => drainNode(db, name));
+    return this.#db.statements((db) => drainNode(db, name));
   }
 
   expire() {
-    return this.#telling("nodes", expire);
+    return this.#telling("queued", expire, (names) => names.length > 0);
   }
 
-  async results(set: string, after: string | null, limit: number) {
-    return this.#page(await this.#db.transaction((db) => results(db, set, after, limit)));
+  results(set: string, after: string | null, limit: number) {
+    return this.#db.statements((db) => results(db, set, after, limit));
   }
 
   result(set: string, rollout: string) {
-    return this.#db.transaction((db) => resultOf(db, set, rollout));
+    return this.#db.statements((db) => resultOf(db, set, rollout));
   }
 
-  async wholeGroups(set: string, after: string | null, limit: number) {
-    return this.#page(await this.#db.transaction((db) => wholeGroups(db, set, after, limit)));
+  wholeGroups(set: string, after: string | null, limit: number) {
+    return this.#db.statements((db) => wholeGroups(db, set, after, limit));
   }
 
   /** A later step may admit groups. */
   keep(consumer: string, set: string, place: KeptPlace) {
-    return this.#telling("queued", (db) => keep(db, consumer, set, place));
+    const isNews = (): boolean => place.step !== null;
+    return this.#telling("queued", (db) => keep(db, consumer, set, place), isNews);
   }
 
-  async control() {
-    return this.#db.transaction(controlOf);
+  control() {
+    return this.#db.statements(controlOf);
   }
 
   async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
@@ -182,7 +211,7 @@ export class PostgresLedger implements Ledger {
       const before = await controlOf(db);
       const order = before.order + 1;
       const state = ControlState.parse({ ...change(before, order), order });
-      await db.run("UPDATE facts SET value = $1 WHERE name = 'control'", JSON.stringify(state));
+      await saveControl(db, state);
       await noteStep(db, stepInForce(state));
       const paused = pausedMs(before, state, Date.now());
       if (paused > 0) await db.run("UPDATE groups SET cut_at = cut_at + $1 WHERE whole_xid IS NULL AND cut_at IS NOT NULL", paused);
@@ -194,37 +223,32 @@ export class PostgresLedger implements Ledger {
   }
 
   report(lease: Lease, report: NodeReport) {
-    return this.#telling("answered", (db) => saveReport(db, lease, NodeReport.parse(report)));
+    return this.#db.statements((db) => saveReport(db, lease, NodeReport.parse(report)));
   }
 
   reports() {
-    return this.#db.transaction(reports);
+    return this.#db.statements(reports);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#notices[Symbol.asyncDispose]();
+    await Promise.all([this.#notices, this.#results, this.answered].map((one) => one[Symbol.asyncDispose]()));
     await this.#db[Symbol.asyncDispose]();
   }
 
   /** The word goes out with the commit, and not without it. */
-  async #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>): Promise<T> {
+  async #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>, isNews: (done: T) => boolean = () => true): Promise<T> {
     const done = await this.#db.transaction(async (db) => {
       const result = await work(db);
-      await db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
+      if (isNews(result)) await db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
       return result;
     });
-    this.#notices.heard(notice);
+    if (isNews(done)) this.#notices.heard(notice);
     return done;
   }
 
   /** To readers that would see it a beat later anyway. */
   #say(notice: Notice): Promise<void> {
     return this.#telling(notice, async () => undefined);
-  }
-
-  #page<T>({ found, isHeld }: Page<T>): T[] {
-    this.#notices.heldBack(isHeld && found.length === 0);
-    return found;
   }
 }
 
@@ -248,4 +272,5 @@ async function prepare(db: Transaction, { schema, text }: PostgresAddress): Prom
 async function makeTables(db: Transaction, schema: string): Promise<void> {
   await db.run(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
   for (const statement of tables.split(";")) if (statement.trim() !== "") await db.run(statement);
+  await db.run(claimFunction);
 }

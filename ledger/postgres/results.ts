@@ -1,4 +1,4 @@
-/** Results in their order, from a cursor on. Each function runs inside a transaction. */
+/** Results in their order, from a cursor on. What is committed behind a transaction that still runs is to come. */
 import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
@@ -10,32 +10,32 @@ import { setOf } from "./set-row.ts";
 import { assertThere } from "./sets.ts";
 import { settledXid } from "./tables.ts";
 
-/** `isHeld`: more is committed, behind a transaction that still runs; to be asked for again soon. */
-export type Page<T> = { found: T[]; isHeld: boolean };
+/** Another one when there is more to read: each row is of a transaction, and can be read when that and all before are over. */
+export async function resultMark(db: Transaction): Promise<string> {
+  const newest = (xid: string, table: string): string => `(SELECT max(${xid}) FROM ${table} WHERE ${xid} < (SELECT ${settledXid}))`;
+  const found = await db.get(
+    `SELECT greatest(${newest("xid", "results")}, ${newest("whole_xid", "groups")}, ${newest("drained_xid", "sets")}) AS mark`,
+  );
+  return String(found?.mark);
+}
 
 export async function results(
   db: Transaction,
   set: string,
   after: string | null,
   limit: number,
-): Promise<Page<{ cursor: string; row: ResultRow }>> {
+): Promise<{ cursor: string; row: ResultRow }[]> {
   await setOf(db, set);
   const [xid = 0, seq = 0] = fromCursor("rows", set, after, 2);
   const rows = await db.all(
-    `SELECT xid, seq, entry, xid < (SELECT ${settledXid}) AS is_settled FROM results
-     WHERE set_id = $1 AND (xid, seq) > ($2, $3) ORDER BY xid, seq LIMIT $4`,
+    `SELECT xid, seq, entry FROM results
+     WHERE set_id = $1 AND (xid, seq) > ($2, $3) AND xid < (SELECT ${settledXid}) ORDER BY xid, seq LIMIT $4`,
     set,
     xid,
     seq,
     limit,
   );
-  return settled(rows, (found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: toResult(found) }));
-}
-
-/** Rows are in the order of their transactions, so those of open ones and what comes behind them are at the end. */
-function settled<T>(rows: DatabaseRow[], read: (row: DatabaseRow) => T): Page<T> {
-  const found = rows.filter(({ is_settled }) => is_settled === true);
-  return { found: found.map(read), isHeld: found.length < rows.length };
+  return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: toResult(found) }));
 }
 
 export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
@@ -44,19 +44,20 @@ export async function resultOf(db: Transaction, set: string, rollout: string): P
   return found === undefined ? null : toResult(found);
 }
 
-export async function wholeGroups(db: Transaction, set: string, after: string | null, limit: number): Promise<Page<WholeGroup>> {
+export async function wholeGroups(db: Transaction, set: string, after: string | null, limit: number): Promise<WholeGroup[]> {
   await setOf(db, set);
   const [xid = 0, seq = 0] = fromCursor("groups", set, after, 2);
   const groups = await db.all(
-    `SELECT key, number, size, whole_xid, whole_seq, whole_xid < (SELECT ${settledXid}) AS is_settled FROM groups
-     WHERE set_id = $1 AND (whole_xid, whole_seq) > ($2, $3) AND whole_xid IS NOT NULL ORDER BY whole_xid, whole_seq LIMIT $4`,
+    `SELECT key, number, size, whole_xid, whole_seq FROM groups
+     WHERE set_id = $1 AND (whole_xid, whole_seq) > ($2, $3) AND whole_xid IS NOT NULL AND whole_xid < (SELECT ${settledXid})
+     ORDER BY whole_xid, whole_seq LIMIT $4`,
     set,
     xid,
     seq,
     limit,
   );
   const rows = await rowsOfGroups(db, set, groups);
-  return settled(groups, (group) => {
+  return groups.map((group) => {
     const cursor = toCursor("groups", set, Number(group.whole_xid), Number(group.whole_seq));
     return toWholeGroup(set, group, cursor, rows.get(String(group.key)) ?? []);
   });
@@ -74,7 +75,7 @@ async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[])
   return byKey;
 }
 
-/** `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
+/** Inside a transaction. `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
 export async function keep(db: Transaction, consumer: string, set: string, { cursor, step }: KeptPlace): Promise<void> {
   const known = await setOf(db, set);
   const kind = kindOfCursor(cursor);
@@ -89,7 +90,8 @@ export async function keep(db: Transaction, consumer: string, set: string, { cur
   // Single rows count as the groups that they fill.
   const counted =
     kind === "groups"
-      ? "SELECT count(*) FROM groups WHERE set_id = $1 AND (whole_xid, whole_seq) <= ($3, $4)"
-      : `SELECT count(*) / ${placesOf(specOf(known))} FROM results WHERE set_id = $1 AND (xid, seq) <= ($3, $4)`;
-  await db.run(`UPDATE sets SET since_step = $2, since_groups = (${counted}) WHERE id = $1`, set, step, ...place);
+      ? "SELECT count(*) FROM groups WHERE set_id = $1 AND (whole_xid, whole_seq) <= ($4, $5)"
+      : "SELECT count(*) FROM results WHERE set_id = $1 AND (xid, seq) <= ($4, $5)";
+  const size = kind === "groups" ? 1 : placesOf(specOf(known));
+  await db.run(`UPDATE sets SET since_step = $2, since_groups = (${counted}) / $3 WHERE id = $1`, set, step, size, ...place);
 }

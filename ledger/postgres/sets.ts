@@ -9,7 +9,7 @@ import { admissionOf, countCancelled } from "./admit.ts";
 import { endRollouts, whole } from "./end-rollouts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
-import { lock, now, settledXid } from "./tables.ts";
+import { lock, now, ownXid, settledXid } from "./tables.ts";
 
 export async function putSet(db: Transaction, key: string, spec: SetSpec): Promise<string> {
   const text = canonicalJson(spec);
@@ -92,7 +92,7 @@ export async function assertThere(db: Transaction, { set, group, rollout }: Canc
 export async function drain(db: Transaction, id: string): Promise<void> {
   await lock(db, id);
   await setOf(db, id);
-  await db.run("UPDATE sets SET is_drained = true WHERE id = $1", id);
+  await db.run(`UPDATE sets SET is_drained = true, drained_xid = ${ownXid} WHERE id = $1`, id);
   await db.run("SELECT FROM groups WHERE set_id = $1 AND whole_xid IS NULL ORDER BY key FOR UPDATE", id);
   await db.run(`UPDATE groups SET wanted = submitted, ${whole("finished >= submitted")} WHERE set_id = $1 AND whole_xid IS NULL`, id);
 }

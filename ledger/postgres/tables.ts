@@ -8,7 +8,7 @@
 import type { Transaction } from "./postgres-database.ts";
 
 /** Raised when the tables change in a way that an older schema does not have. */
-export const layout = "3";
+export const layout = "4";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";
@@ -23,9 +23,10 @@ CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
 CREATE TABLE sets (
   id text PRIMARY KEY, key text NOT NULL UNIQUE, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
-  pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false,
+  pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
   created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0
 );
+CREATE INDEX drained_sets ON sets (drained_xid) WHERE drained_xid IS NOT NULL;
 CREATE TABLE groups (
   set_id text NOT NULL, key text NOT NULL, number integer NOT NULL, task text NOT NULL, task_id text NOT NULL, task_hash text NOT NULL,
   size integer NOT NULL, wanted integer NOT NULL, submitted integer NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0,
@@ -34,6 +35,7 @@ CREATE TABLE groups (
   whole_xid bigint, whole_seq bigint, PRIMARY KEY (set_id, key)
 );
 CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_xid IS NOT NULL;
+CREATE INDEX newest_whole_groups ON groups (whole_xid) WHERE whole_xid IS NOT NULL;
 CREATE INDEX begun_groups ON groups (set_id, step) WHERE whole_xid IS NULL AND step IS NOT NULL;
 CREATE INDEX timed_groups ON groups (cut_at) WHERE whole_xid IS NULL AND cut_at IS NOT NULL;
 CREATE SEQUENCE places;
@@ -52,6 +54,7 @@ CREATE TABLE results (
   rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, entry text NOT NULL
 );
 CREATE INDEX results_of_set ON results (set_id, xid, seq);
+CREATE INDEX newest_results ON results (xid);
 CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);
 CREATE TABLE nodes (
   name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false,

@@ -58,6 +58,11 @@ export class SqliteLedger implements Ledger {
     return this.#changes.version;
   }
 
+  /** One process has few waits, so those that claim hear of each change. */
+  get claimable() {
+    return this.#changes;
+  }
+
   changed(seen: number, signal: AbortSignal): Promise<number> {
     return this.#changes.after(seen, signal);
   }

@@ -18,6 +18,7 @@ import {
 } from "../../ledger/index.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { until } from "../fakes/machine/until.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { type Need, need } from "../needs.ts";
 
@@ -303,6 +304,17 @@ for (const { name, needs, searches, place } of drivers) {
     const waiting = ledger.changed(seen, forever);
     await ledger.finish(claim as Claim, attemptResult());
     assert.ok((await waiting) > seen);
+    await until(async () => {
+      const before = ledger.version;
+      if ((await rowsOf(ledger, set)).length === 1) return true;
+      await ledger.changed(before, t.signal);
+      return false;
+    });
+    const open = ledger.version;
+    assert.equal(await ledger.isOver(set), false);
+    const drained = ledger.changed(open, forever);
+    await ledger.drain(set);
+    assert.ok((await drained) > open, "a set that has ended without another result");
     const stop = new AbortController();
     const late = ledger.changed(ledger.version, stop.signal);
     stop.abort(new Error("left"));
@@ -366,9 +378,9 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual((await ledger.set(set)).admission, { policy_step: null, groups_begun: 0, groups_allowed: 0, groups_held: 8 });
     await named(ledger, null);
     assert.deepEqual(await admitted(ledger, lease), [], "a name without a step");
-    const seen = ledger.version;
+    const seen = ledger.claimable.version;
     await named(ledger, 7);
-    assert.ok((await ledger.changed(seen, t.signal)) > seen, "a new step wakes those that claim");
+    assert.ok((await ledger.claimable.after(seen, t.signal)) > seen, "a new step wakes those that claim");
     const first = await ledger.claim(lease, 99);
     assert.deepEqual(
       first.map(({ group_key }) => group_key),

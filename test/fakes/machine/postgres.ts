@@ -134,20 +134,20 @@ export function postgresFor(): () => Promise<Postgres> {
 
 /** A schema of its own. */
 export class PostgresPlace {
+  readonly schema: string;
   readonly #postgres: () => Promise<Postgres>;
-  readonly #schema: string;
 
   constructor(postgres: () => Promise<Postgres>, schema: string) {
     this.#postgres = postgres;
-    this.#schema = schema;
+    this.schema = schema;
   }
 
   async url(): Promise<string> {
-    return (await this.#postgres()).url(this.#schema);
+    return (await this.#postgres()).url(this.schema);
   }
 
   async ask(sql: string, values: unknown[] = []): Promise<DatabaseRow[]> {
-    return (await this.#postgres()).ask(this.#schema, sql, values);
+    return (await this.#postgres()).ask(this.schema, sql, values);
   }
 
   /** As if this time had passed for all leases, under the eyes of a service. */

@@ -1,7 +1,7 @@
 /** What only a ledger of several processes must show: late commits, lost answers, a server that dies. Beside the contract that all share. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type Claim, GroupPart, type Ledger, leaseSeconds, PostgresLedger, SetSpec } from "../../../ledger/index.ts";
+import { type Claim, GroupPart, type Ledger, leaseSeconds, PostgresLedger, type ResultRow, SetSpec } from "../../../ledger/index.ts";
 import { postgresAddress } from "../../../ledger/postgres/address.ts";
 import { loadPg } from "../../../ledger/postgres/pg-library.ts";
 import { PostgresPlace, postgresFor } from "../../fakes/machine/postgres.ts";
@@ -31,6 +31,16 @@ async function atWork(t: TestContext, groups: number) {
   return { at, ledger, set, lease };
 }
 
+/** A connection of the test's own. */
+async function clientAt() {
+  const { Client } = await loadPg();
+  const client = new Client({ host: (await postgres()).folder, user: "alidade", database: "postgres" });
+  await client.connect();
+  return client;
+}
+
+const listens = (at: PostgresPlace) => `LISTEN alidade_${at.schema}`;
+
 const keysOf = async (ledger: Ledger, set: string, after: string | null = null) =>
   (await ledger.results(set, after, 1_000)).map(({ row }) => row.group_key);
 
@@ -39,9 +49,7 @@ test("a result behind a transaction that is still open is given when that is ove
   const { at, ledger, set, lease } = await atWork(t, 2);
   const [first, second] = (await ledger.claim(lease, 2)) as [Claim, Claim];
   // It takes its number before the others and commits after them: what a slow node's `finish` does.
-  const { Client } = await loadPg();
-  const slow = new Client({ host: (await postgres()).folder, user: "alidade", database: "postgres" });
-  await slow.connect();
+  const slow = await clientAt();
   await slow.query("BEGIN");
   await slow.query("SELECT pg_current_xact_id()");
   await ledger.drain(set);
@@ -109,6 +117,129 @@ test("a change of another process wakes a reader", async (t) => {
     return false;
   });
   assert.equal(await finished, "accepted");
+});
+
+test("an awaited result arrives also while the connection that hears of changes is cut", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const { at, ledger, set, lease } = await atWork(t, 1);
+  const [claim] = (await ledger.claim(lease, 1)) as [Claim];
+  const seen = ledger.version;
+  const waiting = ledger.changed(seen, t.signal);
+  await until(
+    async () => (await at.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = $1", [listens(at)])).length > 0,
+  );
+  await ledger.finish(claim, attemptResult());
+  assert.ok((await waiting) > seen);
+  await until(async () => (await keysOf(ledger, set)).length === 1);
+});
+
+test("a finish sends no notification, and more to claim does", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const { at, ledger, set, lease } = await atWork(t, 3);
+  const claims = await ledger.claim(lease, 3);
+  const heard: unknown[] = [];
+  const listener = await clientAt();
+  listener.on("notification", ({ payload }: { payload: string }) => heard.push(payload));
+  await listener.query(listens(at));
+  for (const claim of claims) await ledger.finish(claim, attemptResult());
+  await ledger.submit(set, parts(4));
+  // Notifications come in the order of their commits.
+  await until(() => heard.length > 0);
+  await listener.end();
+  assert.deepEqual(heard, ["queued"]);
+});
+
+test("a node that waits for its turn to claim renews its lease meanwhile", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const { at, ledger, lease } = await atWork(t, 1);
+  const other = await clientAt();
+  await other.query("BEGIN");
+  await other.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${at.schema}/claim`]);
+  const claiming = ledger.claim(lease, 1);
+  await until(async () => (await at.ask("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).length > 0);
+  assert.equal((await ledger.beat(lease, [])).isLost, false);
+  await other.query("COMMIT");
+  await other.end();
+  assert.equal((await claiming).length, 1);
+});
+
+const sets = {
+  plain: { samples: 3 },
+  over_provision: { samples: 2, over_provision: 2 },
+  early_stop: { samples: 3, early_stop: 1 },
+  straggler_cut: { samples: 3, straggler_cut: { share: 0, seconds: 600 } },
+  bounded: { samples: 2, max_version_lag: 0, groups_per_step: 1 },
+};
+
+test("nodes that claim and finish side by side keep group tools and bounds, and give each rollout one row", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const at = new PostgresPlace(postgres, `own${places++}`);
+  const ledger = await openAt(t, at);
+  const step = (to: number) =>
+    ledger.order((state, order) => ({
+      ...state,
+      policies: [{ order, engines: null, engine_version: null, policy: { version: `v${to}`, step: to } }],
+    }));
+  await step(0);
+  const groups = 6;
+  const ids = new Map<string, string>();
+  for (const [name, spec] of Object.entries(sets)) {
+    const { set_id } = await ledger.putSet(name, SetSpec.parse(spec));
+    ids.set(name, set_id);
+    await ledger.submit(set_id, parts(groups));
+    await ledger.drain(set_id);
+  }
+  const over = new AbortController();
+  const made: string[] = [];
+  const works = ["a", "b", "c"].map(async (name) => {
+    const own = await openAt(t, at);
+    const lease = await own.join({ name, slots: 4 });
+    while (!over.signal.aborted) {
+      const seen = own.claimable.version;
+      const claims = await own.claim(lease, 4);
+      made.push(...claims.map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
+      await Promise.all(claims.map((one) => own.finish(one, attemptResult())));
+      if (claims.length === 0) await own.claimable.after(seen, over.signal).catch(() => undefined);
+    }
+  });
+  const bounded = ids.get("bounded") as string;
+  for (let trained = 0; trained < groups; ) {
+    const seen = ledger.version;
+    const whole = (await ledger.wholeGroups(bounded, null, 99)).length;
+    assert.ok(whole <= trained + 1, "one group is begun at each step");
+    if (whole > trained) await step(++trained);
+    else await ledger.changed(seen, t.signal);
+  }
+  const lines = new Map<string, ResultRow[]>();
+  for (const [name, set] of ids)
+    for (;;) {
+      const seen = ledger.version;
+      const isOver = await ledger.isOver(set);
+      lines.set(
+        name,
+        (await ledger.results(set, null, 999)).map(({ row }) => row),
+      );
+      if (isOver) break;
+      await ledger.changed(seen, t.signal);
+    }
+  over.abort();
+  await Promise.all(works);
+  assert.equal(new Set(made).size, made.length, "no attempt was given to two nodes");
+  const standing = (name: string) => (lines.get(name) ?? []).filter(({ state }) => state === "completed").length;
+  const given = Object.fromEntries(
+    [...lines].map(([name, rows]) => [name, [rows.length, new Set(rows.map((row) => row.rollout_id)).size]]),
+  );
+  assert.deepEqual(given, { plain: [18, 18], over_provision: [24, 24], early_stop: [18, 18], straggler_cut: [18, 18], bounded: [12, 12] });
+  assert.deepEqual(Object.keys(sets).map(standing), [18, 12, 6, 18, 12]);
+  const unclocked = await at.ask("SELECT FROM groups WHERE set_id = $1 AND cut_at IS NULL", [ids.get("straggler_cut")]);
+  assert.equal(unclocked.length, 0, "the first claim of a group starts its clock");
+  const begun = await at.ask("SELECT step FROM groups WHERE set_id = $1 ORDER BY whole_xid", [bounded]);
+  assert.deepEqual(
+    begun.map(({ step: at_step }) => Number(at_step)),
+    [0, 1, 2, 3, 4, 5],
+  );
 });
 
 test("after the database was away no lease ends before each node could renew it once", async (t) => {
