@@ -12,6 +12,8 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm install --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node bin/build.mjs && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+# For a ledger in Postgres (deploy/compose.yaml).
+RUN npm install --prefix /postgres --ignore-scripts --no-audit --no-fund "pg@$(node -p 'require("./package.json").peerDependencies.pg')"
 
 FROM node:24-slim
 ENV NODE_ENV=production
@@ -19,6 +21,7 @@ WORKDIR /opt/alidade
 COPY --from=build /src/package.json /src/LICENSE ./
 COPY --from=build /src/bin ./bin
 COPY --from=build /src/node_modules ./node_modules
+COPY --from=build /postgres/node_modules ./node_modules
 COPY --from=build /src/dist ./dist
 RUN ln -s /opt/alidade/bin/alidade.js /usr/local/bin/alidade && mkdir /data && chown node:node /data
 USER node

@@ -12,6 +12,7 @@ export const heavy: readonly string[] = [
   "test/contracts/dialects-there-and-back.test.ts",
   "test/contracts/hostile-requests.test.ts",
   "test/contracts/layers.test.ts",
+  "test/deploy/compose.test.ts",
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",

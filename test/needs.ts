@@ -19,6 +19,7 @@ import { opencode } from "../harnesses/opencode.ts";
 import { hasPack } from "../harnesses/pack.ts";
 import { pi } from "../harnesses/pi.ts";
 import { qwenCode } from "../harnesses/qwen-code.ts";
+import { composeMissing } from "./fakes/machine/compose.ts";
 import { postgresMissing } from "./fakes/machine/postgres.ts";
 import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { slurmMissing } from "./fakes/machine/slurm.ts";
@@ -60,6 +61,7 @@ const kinds = {
   sshd: { missing: async () => sshServerMissing(), add: "sudo apt-get install -y openssh-server openssh-client" },
   /** The reference implementation of a registry of images, which need not run. */
   "docker-registry": { missing: debianRegistryMissing, add: "sudo apt-get install -y docker-registry" },
+  compose: { missing: composeMissing, add: "install Compose for Docker: sudo apt-get install -y docker-compose" },
   helm: { missing: helmMissing, add: "bash test/interop/helm/install.sh" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */

@@ -61,6 +61,7 @@ test("the published package holds what it needs and nothing else", async () => {
     "LICENSE",
     "bin/alidade.js",
     "docs/tasks.md",
+    "deploy/compose.yaml",
     "deploy/helm/templates/node.yaml",
     "deploy/slurm/alidade.sbatch",
     "exporters/README.md",

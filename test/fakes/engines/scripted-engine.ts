@@ -136,11 +136,11 @@ export class ScriptedEngine implements AsyncDisposable {
     this.#script = script;
   }
 
-  /** `script` is asked for every generation; `requests` has those that are neither the probe's nor a canary. */
-  static async start(script: (request: WireRequest, index: number) => ScriptedReply): Promise<ScriptedEngine> {
+  /** `script` is asked for every generation; `requests` has those that are neither the probe's nor a canary. `host`: where it listens. */
+  static async start(script: (request: WireRequest, index: number) => ScriptedReply, host = "127.0.0.1"): Promise<ScriptedEngine> {
     const engine = new ScriptedEngine(script);
-    await new Promise<void>((resolve) => engine.#server.listen(0, "127.0.0.1", resolve));
-    engine.url = `http://127.0.0.1:${(engine.#server.address() as AddressInfo).port}`;
+    await new Promise<void>((resolve) => engine.#server.listen(0, host, resolve));
+    engine.url = `http://${host}:${(engine.#server.address() as AddressInfo).port}`;
     return engine;
   }
 

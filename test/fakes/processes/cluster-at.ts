@@ -46,11 +46,26 @@ export async function clusterAt(t: TestContext, place: string, postgres: Postgre
 }
 
 /** A set with so many groups of two. */
-export async function submit({ ask }: Cluster, groups: number): Promise<string> {
+export async function submit({ ask }: Pick<Cluster, "ask">, groups: number): Promise<string> {
   const { set_id } = JSON.parse((await ask("PUT", "/sets/s", { samples: 2 })).text) as { set_id: string };
   const lines = Array.from({ length: groups }, (_, at) => JSON.stringify({ group_key: `g${at}`, task: "fix-slug" }));
   assert.equal((await ask("POST", `/sets/${set_id}/groups`, lines.join("\n"))).status, 200);
   return set_id;
+}
+
+/** The results of a set of so many rollouts whose nodes were drained: some are completed, the others wait, and none is lost. */
+export async function drainedResults({ ask }: Pick<Cluster, "ask">, set: string, asked: number): Promise<ClusterLine[]> {
+  const { rollouts } = JSON.parse((await ask("GET", `/sets/${set}`)).text) as { rollouts: Record<string, number> };
+  const { text } = await ask("GET", `/sets/${set}/results?payload=trajectory`);
+  const lines = text.split("\n").flatMap((line) => (line ? [JSON.parse(line) as ClusterLine] : []));
+  assert.ok(lines.length > 0 && lines.length < asked, `${lines.length} of ${asked}`);
+  const { completed, queued, running, failed } = rollouts;
+  assert.deepEqual(
+    { completed, queued, running, failed },
+    { completed: lines.length, queued: asked - lines.length, running: 0, failed: 0 },
+  );
+  for (const { result, trajectories } of lines) assert.deepEqual([result.reward, trajectories.length], [1, 1]);
+  return lines;
 }
 
 /** What a trainer does: a page behind its cursor, again where the service has no ledger for the moment. */

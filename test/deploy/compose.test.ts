@@ -1,0 +1,70 @@
+/** deploy/compose.yaml in a real Docker engine: service, node and Postgres in containers, and sandboxes beside them. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { copyFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { Compose } from "../fakes/machine/compose.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { drainedResults, submit } from "../fakes/processes/cluster-at.ts";
+import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
+import { need } from "../needs.ts";
+import { quietPort } from "../quiet-port.ts";
+
+const scratch = scratchFolder("compose");
+
+test("a node in a container makes rollouts in sandboxes beside it, and ends what it has begun when it is stopped", {
+  timeout: 600_000,
+}, async (t) => {
+  if (!((await need(t, "engine-here")) && (await need(t, "compose")) && (await need(t, "postgres")))) return;
+  await ensureBaseImage({ signal: AbortSignal.timeout(240_000) });
+  const { stdout: gateway } = await docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
+  const gate = Promise.withResolvers<void>();
+  const held = (request: Parameters<typeof solve>[0]) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) });
+  await using engine = await ScriptedEngine.start(held, gateway.trim());
+  const place = await writeTask(scratch, "fix-slug");
+  await copyFile(chatHarness, join(place, "files", "chat-harness.ts"));
+  const command = ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}"];
+  const url = engine.url.replace(gateway.trim(), "host.docker.internal");
+  const file = runFile({ engine: url, tasks: ["fix-slug"], command, more: "concurrency: { run: 1 }\n" });
+  await writeFile(join(scratch, "run.yaml"), file.replace("sandbox: process\nunsafe_host: true", "sandbox: docker"));
+
+  const token = "a-token-of-the-test";
+  const port = String(await quietPort());
+  const env = { ALIDADE_FOLDER: scratch, ALIDADE_SERVICE_TOKEN: token, ALIDADE_PORT: port, PGPASSWORD: "a-password" };
+  await using compose = await Compose.up(join(scratch, "compose"), env);
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const nodes = async () => JSON.parse((await ask("GET", "/nodes").catch(() => null))?.text ?? '{"nodes":[]}').nodes as { name: string }[];
+  const waitFor = (isTrue: () => boolean | Promise<boolean>) => waitOr(isTrue, () => compose.run("logs"));
+  await waitFor(async () => (await nodes())[0]?.name === "node");
+  const set = await submit({ ask }, 6);
+  await waitFor(() => engine.requests.some(({ tools }) => tools));
+  const stopped = compose.run("stop", "node");
+  await waitFor(async () => (await compose.run("logs", "node")).includes("alidade: stopping"));
+  gate.resolve();
+  await stopped;
+  assert.deepEqual(await nodes(), []);
+  const lines = await drainedResults({ ask }, set, 12);
+  assert.ok(lines.every(({ result }) => result.attempt === 1));
+});
+
+const docker = (...args: string[]) => promisify(execFile)("docker", args);
+
+/** `said`: what is told where it was waited in vain, for minutes. */
+async function waitOr(isTrue: () => boolean | Promise<boolean>, said: () => Promise<string>): Promise<void> {
+  const deadline = Date.now() + 240_000;
+  while (!(await isTrue())) {
+    if (Date.now() > deadline) throw new Error(await said());
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
