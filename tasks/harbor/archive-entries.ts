@@ -12,20 +12,20 @@ export type ArchivedEntry = {
   /** Bytes, as the archive says: its content has no others. */
   size: number;
   isExecutable: boolean;
-  /** Of a file; read before the next entry is asked for. */
+  /** A file has it alone; read before the next entry is asked for. */
   content: () => Promise<Buffer>;
 };
 
-type Reader = (file: string) => AsyncGenerator<ArchivedEntry>;
+type ArchiveReader = (file: string) => AsyncGenerator<ArchivedEntry>;
 
-const readers: [suffix: RegExp, read: Reader][] = [
+const readers: [suffix: RegExp, read: ArchiveReader][] = [
   [/\.(?:tar\.gz|tgz)$/i, (file) => tarEntries(file, true)],
   [/\.tar$/i, (file) => tarEntries(file, false)],
   [/\.zip$/i, zipEntries],
 ];
 
 /** By the end of its name; null: it is no archive. */
-export function archiveReader(path: string): Reader | null {
+export function archiveReader(path: string): ArchiveReader | null {
   return readers.find(([suffix]) => suffix.test(path))?.[1] ?? null;
 }
 
