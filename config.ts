@@ -38,6 +38,12 @@ function plugIn(registry: { noun: string; list: readonly { readonly name: string
     .describe(`${meaning}: ${known.join(", ")}, or the file of a plug-in such as ${example}`);
 }
 
+/** A password in an address would be written into the run's folder with the rest of the configuration. */
+function isReceiver(word: string): boolean {
+  const url = URL.parse(word);
+  return word === "env" || (url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "");
+}
+
 const files = z.array(z.string().refine(isFile, { error: "expected the file of a plug-in" })).default([]);
 
 const engineFields = {
@@ -95,6 +101,14 @@ export const Config = z.strictObject({
     })
     .prefault({})
     .describe("`serve` and `service` listen with HTTPS by this pair; it is read when they start"),
+  otel: z
+    .string()
+    .refine(isReceiver, "give the URL of a receiver of OTLP over HTTP (its key by OTEL_EXPORTER_OTLP_HEADERS), or env")
+    .optional()
+    .describe(
+      "where OpenTelemetry spans are sent: the URL of a receiver of OTLP over HTTP, or `env` for the one that OTEL_EXPORTER_OTLP_ENDPOINT names; absent: nowhere",
+    ),
+  log_format: z.enum(["text", "json"]).default("text").describe("what is said on stderr: text, or one JSON object a line with ids"),
   control_port: z.number().int().min(0).max(65535).default(4001).describe("port of the control listener, on loopback; 0 takes a free one"),
   control_token_env: z
     .string()

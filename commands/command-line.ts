@@ -1,14 +1,21 @@
 /** What the verbs of the command line share: how they end and how they speak. */
 import { AlidadeError, asAlidadeError } from "../errors.ts";
+import { type EventLine, type LogLevel, textOfLine } from "../watch/event-line.ts";
 import { visibleText } from "./show/visible-text.ts";
-import { terminal } from "./terminal.ts";
+import { type Terminal, terminal } from "./terminal.ts";
 
 /**
  * Progress goes to stderr and the result to stdout, so that it can be piped. Text may quote a grader, an engine or an
  * agent, so control characters are escaped: they must not act on the terminal.
  */
-export function say(text: string): void {
-  terminal().stderr.write(`${visibleText(text)}\n`);
+export function say(text: string, level: LogLevel = "info"): void {
+  sayIn(terminal(), text, level);
+}
+
+/** A text, or a line of a log for machines, whose message is said to people. */
+export function sayIn({ stderr, logFormat }: Terminal, said: string | EventLine, level: LogLevel = "info"): void {
+  const line = typeof said === "string" ? { level, event: "note", message: said.trim() } : said;
+  stderr.write(`${logFormat === "json" ? textOfLine(line) : visibleText(typeof said === "string" ? said : said.message)}\n`);
 }
 
 export function print(text: string): void {
@@ -19,7 +26,7 @@ export function print(text: string): void {
 export function fail(error: unknown, json: boolean): number {
   const ours = asAlidadeError(error, "internal");
   if (json) print(JSON.stringify({ error: ours.toJSON() }));
-  else say(`alidade: ${ours.message}`);
+  else say(`alidade: ${ours.message}`, "error");
   if (ours.code === "internal" && error instanceof Error && terminal().env.ALIDADE_DEBUG) say(error.stack ?? "");
   return ours.owner === "user" ? 2 : 1;
 }

@@ -25,6 +25,7 @@ import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { terminal } from "./terminal.ts";
+import { openWatching } from "./watch/open-watching.ts";
 
 /** A person's program keeps its own parameters, unless flags force others. */
 const defaults = { purpose: "live" } as const;
@@ -65,6 +66,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
   sayUnknownVariables(config);
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "buffered";
+  await using watching = await openWatching(config);
   await using opened = await openEngines(config, signal);
   await using proxy = await HarnessProxy.start({
     engines: opened.engines,
@@ -72,6 +74,8 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(join(out, "sessions")),
     version,
+    watcher: watching.watcher,
+    ...(watching.onError && { onError: watching.onError }),
     signal,
   });
   assertRoutes(proxy.pool.slots, config.routes);

@@ -50,6 +50,8 @@ import { policyNotes } from "./run/policy-notes.ts";
 import { rolloutTable } from "./run/rollout-table.ts";
 import { startProxy } from "./start-proxy.ts";
 import { terminal } from "./terminal.ts";
+import { openWatching, unwatched, type Watching } from "./watch/open-watching.ts";
+import { watchOf } from "./watch/watch-flags.ts";
 
 export function run(program: Command): void {
   const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
@@ -79,11 +81,13 @@ export function run(program: Command): void {
     .action(async (tasks: string[], flags: RunFlags) => {
       const signal = terminal().stopSignal();
       const started = await start(tasks, flags);
+      await using watching = await openWatching(started.config);
       const leftOut: string[] = [];
       const records = await executeRun({
         ...started,
         signal,
-        onProgress: flags.json ? () => undefined : liveProgress(),
+        watching,
+        onProgress: flags.json && started.config.log_format === "text" ? () => undefined : liveProgress(),
         onLeftOut: ({ message }) => void leftOut.push(message),
       });
       const damaged: string[] = [];
@@ -151,7 +155,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
 async function resumed(
   path: string,
   tasks: string[],
-  { resume: _resume, json: _json, engine, kind, apiKeyEnv, overcommit, ...others }: RunFlags,
+  { resume: _resume, json: _json, engine, kind, apiKeyEnv, overcommit, otel, logFormat, ...others }: RunFlags,
 ): Promise<Started> {
   const [other] = [...Object.keys(others), ...(tasks.length > 0 ? ["tasks"] : [])];
   if (other !== undefined)
@@ -162,7 +166,11 @@ async function resumed(
   return {
     runId: run_id,
     path,
-    config: await loadConfig({ env: {}, defaults: config, overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit } }),
+    config: await loadConfig({
+      env: {},
+      defaults: config,
+      overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit, ...watchOf({ otel, logFormat }) },
+    }),
   };
 }
 
@@ -172,13 +180,16 @@ export async function executeRun(options: {
   path: string;
   runId: string;
   signal: AbortSignal;
+  /** Nothing watches it where left out. */
+  watching?: Watching;
   onProgress: (event: ProgressEvent) => void;
   /** Gets the error of each task that cannot be loaded; the run goes on without it. */
   onLeftOut?: (error: AlidadeError) => void;
   /** Forced sampling by task, instead of the configuration's. */
   samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
 }): Promise<RolloutRecord[]> {
-  const { config, path, runId, signal, onProgress } = options;
+  const { config, path, runId, signal, onProgress, watching = unwatched } = options;
+  const begun = Date.now();
   const backend = await chooseBackend(config, signal, onProgress);
   const harness = await harnessOf(config);
   const plugIns = await loadPlugIns(config);
@@ -210,7 +221,7 @@ export async function executeRun(options: {
   await using opened = await openEngines(config, signal);
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id: runId, alidade_version: version, config });
-  await using proxy = await startProxy(config, { engines: opened.engines, sessions: RunFolder.sessions(path), signal });
+  await using proxy = await startProxy(config, { engines: opened.engines, sessions: RunFolder.sessions(path), watching, signal });
   for (const text of policyNotes(config, proxy)) onProgress({ type: "note", text });
   await using warm = new WarmPool(backend, config.warm);
   const records = await runTasks(
@@ -227,6 +238,7 @@ export async function executeRun(options: {
       max_null_share: config.max_null_share,
       network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
       onProgress,
+      watcher: watching.watcher,
       onLeftOut,
     },
     {
@@ -241,5 +253,6 @@ export async function executeRun(options: {
   );
   // Reports weights that changed during the run, because its rollouts carry the name of the first ones.
   await proxy.pool.recheck(signal);
+  watching.watcher?.set({ set_id: runId, key: null, harness: harness.name, purpose: config.purpose, begun, ended: Date.now() });
   return records;
 }

@@ -15,12 +15,14 @@ import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { terminal } from "./terminal.ts";
+import { openWatching } from "./watch/open-watching.ts";
+import { addWatchFlags, type WatchFlags, watchOf } from "./watch/watch-flags.ts";
 
 /** A person's program keeps its own parameters, unless flags force others. */
 const defaults = { purpose: "live" } as const;
 
 export function serve(program: Command): void {
-  addSessionFlags(addTlsFlags(addEngineFlags(program.command("serve"))), { defaults })
+  addSessionFlags(addTlsFlags(addWatchFlags(addEngineFlags(program.command("serve")))), { defaults })
     .description(
       "Runs the proxy in front of an inference server, opens a default session and prints the variables that point an SDK or harness at it.\nEvery call is recorded below --out; `alidade export` turns it into trajectories.",
     )
@@ -46,12 +48,14 @@ export function serve(program: Command): void {
           port: flags.port,
           control_port: flags.controlPort,
           ...tlsOf(flags),
+          ...watchOf(flags),
           out: flags.out,
           ...sessionOptionsGiven(flags),
         },
       });
       sayUnknownVariables(config);
       const tls = await readTlsFiles(config.tls);
+      await using watching = await openWatching(config);
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
       await using opened = await openEngines(config, signal);
@@ -70,6 +74,8 @@ export function serve(program: Command): void {
         controlToken,
         controlPort: config.control_port,
         rebuild: true,
+        watcher: watching.watcher,
+        ...(watching.onError && { onError: watching.onError }),
         signal,
       });
       for (const { facts } of proxy.pool.slots)
@@ -106,6 +112,7 @@ export function serve(program: Command): void {
 }
 
 type ServeFlags = SessionFlags &
+  WatchFlags &
   EngineFlags &
   TlsFlags & {
     config?: string;

@@ -3,11 +3,12 @@ import type { Config } from "../config.ts";
 import { assertServed, type EngineSpec, HarnessProxy } from "../proxy/index.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
+import type { Watching } from "./watch/open-watching.ts";
 
 /** `sessions`: the folder of the logs. Throws where it cannot serve the model, or where an engine cannot be trained from and the purpose is training. */
 export async function startProxy(
   config: Config,
-  { engines, sessions, signal }: { engines: EngineSpec[]; sessions: string; signal: AbortSignal },
+  { engines, sessions, watching, signal }: { engines: EngineSpec[]; sessions: string; watching?: Watching; signal: AbortSignal },
 ): Promise<HarnessProxy> {
   await using scope = new AsyncDisposableStack();
   const proxy = scope.use(
@@ -18,6 +19,8 @@ export async function startProxy(
       bounds: config.bounds,
       store: new DiskStore(sessions),
       version,
+      watcher: watching?.watcher,
+      ...(watching?.onError && { onError: watching.onError }),
       signal,
     }),
   );

@@ -12,6 +12,8 @@ export type Terminal = {
   stderr: Writable & { fd?: number; isTTY?: boolean };
   env: Record<string, string | undefined>;
   exitCode: number;
+  /** The form of what is said on stderr; `text` where left out. */
+  logFormat?: "text" | "json";
   /** Aborted when the user stops the command. Only verbs that tidy up ask for it; without it a signal ends the process. */
   stopSignal(): AbortSignal;
 };

@@ -3,10 +3,8 @@
  * most people never need it, and it weighs 85 MB), over a GGUF file of the same weights. It shares no code with the
  * engines that sample, so that a bug of theirs cannot hide in both.
  */
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { loadOptional } from "../host/optional-package.ts";
 
 export type GgufScorer = AsyncDisposable & {
   /** Logprob of each token after those before it, in nats; null for the first. */
@@ -71,20 +69,8 @@ function logprobOf(answer: NextLogits | undefined, token: number): number | null
 }
 
 async function load(from: string): Promise<Library> {
-  // Where the user stands before where we are installed: it is the user's own choice of package.
-  for (const place of [join(from, "package.json"), import.meta.url]) {
-    try {
-      return (await import(pathToFileURL(createRequire(place).resolve("node-llama-cpp")).href)) as Library;
-    } catch (error) {
-      if (!/cannot find (module|package)/i.test(messageOf(error)))
-        throw new AlidadeError("config_invalid", `node-llama-cpp does not load: ${messageOf(error)}`, { param: "gguf" });
-    }
-  }
-  throw new AlidadeError(
-    "config_invalid",
-    `scoring a GGUF file needs node-llama-cpp, which is not installed here: npm install ${llamaCppPackage} (--omit=optional and the package of your platform, such as @node-llama-cpp/linux-x64, save 600 MB)`,
-    { param: "gguf" },
-  );
+  const missing = `scoring a GGUF file needs node-llama-cpp, which is not installed here: npm install ${llamaCppPackage} (--omit=optional and the package of your platform, such as @node-llama-cpp/linux-x64, save 600 MB)`;
+  return (await loadOptional("node-llama-cpp", { missing, param: "gguf", from })) as Library;
 }
 
 /** The little of node-llama-cpp that is used. */

@@ -161,7 +161,7 @@ export const AttemptResult = z.strictObject({
   sampled_tokens: z.number().int(),
   trainable_tokens: z.number().int(),
   figures: AttemptFigures.nullable().describe("null: no call was recorded, or an earlier version wrote the row"),
-  times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, run, post, done"),
+  times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, ready (for the harness), run, ran, post, done"),
   payload: PayloadRef.nullable().describe("null: no call was recorded"),
 });
 export type AttemptResult = z.infer<typeof AttemptResult>;

@@ -12,6 +12,7 @@ export function attemptPlan(claim: Claim, harness: Harness, session: Partial<Ses
   const { spec } = claim;
   const own = chosen.flatMap((name) => (spec[name] === undefined ? [] : [[name, spec[name]] as const]));
   return {
+    set_id: claim.set_id,
     rollout_id: claim.rollout_id,
     attempt: claim.attempt,
     retries: 0,

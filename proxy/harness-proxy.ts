@@ -13,6 +13,7 @@ import type { RewardComponent } from "../schema/reward-component.ts";
 import type { Policy } from "../schema/session-log.ts";
 import type { NewSession } from "../schema/session-spec.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import type { Watcher } from "../schema/watcher.ts";
 import type { Store } from "../store/index.ts";
 import type { Network } from "../wire/network.ts";
 import { Continuity } from "./continuity/continuity.ts";
@@ -64,6 +65,8 @@ export type ProxyOptions = {
   network?: Network;
   /** Bring back the sessions of the store. It must have no other owner then: what is torn in its files is cut off. */
   rebuild?: boolean;
+  /** Is told of each call whose end is in the log. */
+  watcher?: Pick<Watcher, "call"> | undefined;
   /** Called with failures that no HTTP answer can carry. */
   onError?: OnError;
   signal?: AbortSignal;
@@ -90,7 +93,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
     this.#listener = new HarnessListener(
       this.sessions,
-      { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, onError },
+      { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, watcher: options.watcher, onError },
       Bounds.parse(options.bounds ?? {}),
       options.clientTimeouts,
       options.tls,
@@ -210,8 +213,12 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   }
 }
 
-/** A failure with a code says all in its sentence; of any other the place matters too. */
 function tellOperator(error: unknown, what: string): void {
+  process.stderr.write(`alidade: ${failureText(error, what)}\n`);
+}
+
+/** A failure with a code says all in its sentence; of any other the place matters too. */
+export function failureText(error: unknown, what: string): string {
   const text = error instanceof Error && !(error instanceof AlidadeError) ? (error.stack ?? error.message) : messageOf(error);
-  process.stderr.write(`alidade: ${what}: ${text}\n`);
+  return `${what}: ${text}`;
 }

@@ -1,5 +1,5 @@
 export { neutralSampling } from "./calls/admit.ts";
-export { HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
+export { failureText, HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { Bounds } from "./http/bounds.ts";
 export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";

@@ -4,6 +4,8 @@ import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 
 export type RolloutPlan = {
+  /** The set that it is of; that of a run is the run, where left out. */
+  set_id?: string;
   rollout_id: string;
   /** The first one to make, 1-based; a rollout that was begun before goes on with its next. */
   attempt: number;

@@ -32,7 +32,9 @@ async function submit(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal): 
   signal.throwIfAborted();
   for (let next = plan; ; next = { ...next, attempt: next.attempt + 1 }) {
     const outcome = await runRollout(setup, next, signal);
-    setup.onProgress({ type: "done", record: outcome.record });
+    const { record } = outcome;
+    setup.onProgress({ type: "done", record });
+    setup.watcher?.attempt({ set_id: plan.set_id ?? setup.run_id, record, stored: Date.now() });
     const code = brokenBy(outcome.record);
     const failures = next.attempt - plan.attempt + 1;
     if (code === null || code === "cancelled" || failures > plan.retries) return outcome;

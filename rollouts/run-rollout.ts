@@ -167,21 +167,32 @@ async function inSandbox(
   attempt.sandbox = prepared.sandbox.facts;
   attempt.pack = prepared.pack;
   attempt.setUp = prepared.setUp;
-  return await setup.slots.run.run(signal, async () => {
-    enter(setup, plan, attempt, "run");
-    await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
-    if (plan.task.steps) return inSteps(setup, plan, attempt, prepared, signal);
-    const run = await runHarness(setup, plan, prepared, signal);
-    attempt.run = run;
-    const shared = isShared(plan.task);
-    if (!run.infrastructure && !shared) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
-    await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
-    attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
-    // What a harness leaves without a call is not the policy's work: there is nothing to grade.
-    if (run.infrastructure || prepared.session.callCount === 0) return null;
-    if (shared) return await gradedThere(setup, plan, attempt, prepared, signal);
-    return await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
-  });
+  attempt.times.ready = Date.now();
+  const work = await setup.slots.run.run(signal, () => atWork(setup, plan, attempt, prepared, signal));
+  attempt.times.ran = Date.now();
+  return work;
+}
+
+async function atWork(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  attempt: RunningAttempt,
+  prepared: PreparedRollout,
+  signal: AbortSignal,
+): Promise<WorkLayer | null> {
+  enter(setup, plan, attempt, "run");
+  await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
+  if (plan.task.steps) return inSteps(setup, plan, attempt, prepared, signal);
+  const run = await runHarness(setup, plan, prepared, signal);
+  attempt.run = run;
+  const shared = isShared(plan.task);
+  if (!run.infrastructure && !shared) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
+  await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
+  attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
+  // What a harness leaves without a call is not the policy's work: there is nothing to grade.
+  if (run.infrastructure || prepared.session.callCount === 0) return null;
+  if (shared) return await gradedThere(setup, plan, attempt, prepared, signal);
+  return await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
 }
 
 /** Step after step, each graded before the next one begins. */
@@ -299,8 +310,8 @@ export function rewardOf(verdict: Verdict | null): Pick<Trajectory, "reward" | "
 
 function enter(setup: RunSetup, plan: RolloutPlan, attempt: RunningAttempt, state: "init" | "run" | "post"): void {
   attempt.times[state] = Date.now();
-  const { rollout_id, sample_index, task } = plan;
-  setup.onProgress({ type: "state", rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
+  const { set_id = setup.run_id, rollout_id, sample_index, task } = plan;
+  setup.onProgress({ type: "state", set_id, rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });
 }
 
 function keptOf({ sha256, bytes, changes }: WorkLayer) {

@@ -7,6 +7,7 @@ import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { WarmPool } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
+import type { Watcher } from "../schema/watcher.ts";
 import type { Network } from "../wire/network.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
@@ -34,6 +35,8 @@ export type RunSetup = {
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   onProgress: (event: ProgressEvent) => void;
+  /** Is told of each attempt whose record is written. */
+  watcher?: Pick<Watcher, "attempt"> | undefined;
   /** Gets the error of each task whose sandbox cannot be; a note where left out. The run goes on without it. */
   onLeftOut?: (error: AlidadeError) => void;
 };
@@ -48,6 +51,14 @@ export type NetworkOptions = {
 export type ProgressEvent =
   /** Once, before the first rollout: those of the run, and those of them that an earlier process finished. */
   | { type: "planned"; total: number; over: number }
-  | { type: "state"; rollout_id: string; task_id: string; sample_index: number; attempt: number; state: "init" | "run" | "post" }
+  | {
+      type: "state";
+      set_id: string;
+      rollout_id: string;
+      task_id: string;
+      sample_index: number;
+      attempt: number;
+      state: "init" | "run" | "post";
+    }
   | { type: "done"; record: RolloutRecord }
   | { type: "note"; text: string };

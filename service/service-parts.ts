@@ -4,6 +4,7 @@ import type { Ledger } from "../ledger/index.ts";
 import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
+import type { Watcher } from "../schema/watcher.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
 
 export type ServiceParts = {
@@ -17,6 +18,8 @@ export type ServiceParts = {
   engines: (() => ReturnType<EngineSlot["describe"]>[]) | null;
   /** What keeps the node of this process from its work; null: nodes are in other processes. */
   nodeFaults: ((signal: AbortSignal) => Promise<Fault[]>) | null;
+  /** Is told of each set that is asked for. */
+  watcher?: Pick<Watcher, "set"> | undefined;
   /** For the addresses that bridges of Polar's give; null: its routes are not served. */
   polar: Callbacks | null;
 };

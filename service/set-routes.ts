@@ -14,7 +14,7 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): ServiceRoute[] {
+export function setRoutes({ ledger, taskOf, checkHarness, watcher }: ServiceParts): ServiceRoute[] {
   return [
     defineRoute({
       method: "put",
@@ -26,7 +26,11 @@ export function setRoutes({ ledger, taskOf, checkHarness }: ServiceParts): Servi
         const key = param("key");
         if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
         if (body.harness !== null) checkHarness(body.harness);
-        return ledger.putSet(key, body);
+        const begun = Date.now();
+        const state = await ledger.putSet(key, body);
+        const { harness, purpose } = state.spec;
+        watcher?.set({ set_id: state.set_id, key, harness, purpose, begun, ended: Date.now() });
+        return state;
       },
     }),
     defineRoute({

@@ -52,7 +52,7 @@ const recording = [
 const rollouts = [
   ...recording,
   ...["cli.ts", "config.ts", "index.ts"],
-  ...folders("practice graders tasks rollouts ledger blobs node service commands examples"),
+  ...folders("practice graders tasks rollouts ledger blobs node service watch commands examples"),
 ];
 /** Our Python runs inside the trainers. */
 const training = [...rollouts, "clients/**"];

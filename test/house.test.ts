@@ -16,7 +16,7 @@ const tiers = [
   ["tokens", "wire", "host"],
   ["dialects", "engines", "store", "reconstruct", "files", "practice", "ledger", "blobs"],
   ["sandboxes"],
-  ["exporters", "harnesses", "graders", "proxy"],
+  ["exporters", "harnesses", "graders", "proxy", "watch"],
   ["tasks"],
   ["rollouts"],
   ["service", "node"],

@@ -7,12 +7,14 @@ import { harnesses } from "../../harnesses/index.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { toNumber } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
+import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export type RolloutFlags = SessionFlags &
+  WatchFlags &
   EngineFlags & {
     config?: string;
     harness?: string;
@@ -31,7 +33,7 @@ export type RolloutFlags = SessionFlags &
 
 /** `words` end the sentences that are not the same for all of them. */
 export function addRolloutFlags(command: Command, words: { harness: string; unsafeHost: string; out: string }): Command {
-  return addSessionFlags(addEngineFlags(command))
+  return addSessionFlags(addWatchFlags(addEngineFlags(command)))
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
     .option("--harness <name>", `${harnesses.map(({ name }) => name).join(", ")}, or the file of a plug-in; ${words.harness}`)
     .option("--sandbox <name>", sandboxWords)
@@ -65,6 +67,7 @@ export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: 
       overcommit: flags.overcommit,
       allow_public_network: flags.allowPublicNetwork,
       out: flags.out,
+      ...watchOf(flags),
       tasks: tasks.length > 0 ? tasks.map(resolvePath) : undefined,
       ...more,
     },

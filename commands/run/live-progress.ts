@@ -1,7 +1,8 @@
 /** What a run says while it goes on: a line an event, and behind it how far the run is. */
 import type { ProgressEvent } from "../../rollouts/index.ts";
-import { say } from "../command-line.ts";
-import { terminal } from "../terminal.ts";
+import type { EventLine } from "../../watch/event-line.ts";
+import { say, sayIn } from "../command-line.ts";
+import { type Terminal, terminal } from "../terminal.ts";
 
 /**
  * Prints events as they come. On a terminal how far the run is stands in its last line, with a bar; elsewhere it ends the
@@ -12,7 +13,9 @@ import { terminal } from "../terminal.ts";
  * `now`: milliseconds of a clock that does not go back.
  */
 export function liveProgress(now: () => number = () => performance.now()): (event: ProgressEvent) => void {
-  const { stderr } = terminal();
+  const here = terminal();
+  if (here.logFormat === "json") return (event) => tellMachine(here, event);
+  const { stderr } = here;
   const drawn = stderr.isTTY === true;
   let advance: Advance | null = null;
   return (event) => {
@@ -24,6 +27,20 @@ export function liveProgress(now: () => number = () => performance.now()): (even
     if (text !== null) say(`  ${text}${event.type === "done" && advance && !drawn ? ` · ${advance.text(now())}` : ""}`);
     if (drawn && advance && !advance.isOver) stderr.write(`  ${bar(advance.share)} ${advance.text(now())}`);
   };
+}
+
+/** What is done is told by the watcher of attempts, with the ids of its records. */
+function tellMachine(here: Terminal, event: ProgressEvent): void {
+  const line = lineOf(event);
+  if (line !== null) sayIn(here, line);
+}
+
+function lineOf(event: ProgressEvent): string | EventLine | null {
+  if (event.type === "done") return null;
+  if (event.type === "note") return event.text;
+  const { type, ...facts } = event;
+  if (type === "state") return { level: "info", event: "rollout", message: textOf(event) ?? "", ...facts };
+  return { level: "info", event: "planned", message: `${event.total} rollouts, ${event.over} of them done before`, ...facts };
 }
 
 /** The line's begin, and nothing behind it. */

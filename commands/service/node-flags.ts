@@ -1,5 +1,6 @@
 /** Flags of the verbs that make rollouts for a ledger. */
 import type { Command } from "commander";
+import type { Config } from "../../config.ts";
 import type { ProgressEvent } from "../../rollouts/index.ts";
 import { addRolloutFlags, type RolloutFlags } from "../flags/rollout-flags.ts";
 import { liveProgress } from "../run/live-progress.ts";
@@ -12,11 +13,11 @@ export function addNodeFlags(command: Command): Command {
   });
 }
 
-/** With --json only notes are said, on stderr. */
-export function nodeProgress({ json }: RolloutFlags) {
+/** With --json only notes are said, on stderr, unless the log is for machines too. The form of the log is set by then. */
+export function nodeProgress({ json }: RolloutFlags, { log_format }: Pick<Config, "log_format">) {
   const show = liveProgress();
   const onProgress = (event: ProgressEvent): void => {
-    if (!json || event.type === "note") show(event);
+    if (!json || log_format === "json" || event.type === "note") show(event);
   };
   return { onProgress, note: (text: string): void => onProgress({ type: "note", text }) };
 }

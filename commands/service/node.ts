@@ -12,6 +12,7 @@ import { print, say, toNumber } from "../command-line.ts";
 import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
+import { openWatching } from "../watch/open-watching.ts";
 import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
@@ -49,7 +50,8 @@ export function node(program: Command): void {
 
 /** Until it is drained. */
 async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promise<void> {
-  const { onProgress, note } = nodeProgress(flags);
+  await using watching = await openWatching(config);
+  const { onProgress, note } = nodeProgress(flags, config);
   const name = nodeName(flags.name, config.out);
   const folder = join(config.out, "node");
   const stop = late(drain, flags.drainSeconds);
@@ -60,7 +62,7 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   await using ledger = await PostgresLedger.open(flags.join);
   const blobs = await joinedBlobs(flags.trajectories, ledger.id);
   const { policies } = await ledger.control();
-  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, policies, onProgress };
+  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, policies, onProgress, watching };
   await using opened = await openNode(config, place, drain);
   if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce }));
   else say(`alidade: node ${name} works for the ledger ${ledger.id}`);

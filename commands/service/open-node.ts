@@ -18,6 +18,7 @@ import { openEngines } from "../open-engine.ts";
 import { harnessOf } from "../run/harness-of.ts";
 import { networkBounds } from "../run/network-bounds.ts";
 import { startProxy } from "../start-proxy.ts";
+import type { Watching } from "../watch/open-watching.ts";
 
 type NodePlace = {
   /** Its records; the caller holds its lock. */
@@ -30,6 +31,7 @@ type NodePlace = {
   /** Names of weights that are newer than the configuration's. */
   policies: readonly PolicyName[];
   onProgress: (event: ProgressEvent) => void;
+  watching: Watching;
 };
 
 export type OpenedNode = AsyncDisposable & { proxy: HarnessProxy; node: Pick<NodeSetup, "setup" | "harnessNamed" | "session"> };
@@ -47,6 +49,7 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
     await startProxy(config, {
       engines: opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine)),
       sessions: RunFolder.sessions(folder),
+      watching: place.watching,
       signal,
     }),
   );
@@ -64,6 +67,7 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
     max_null_share: config.max_null_share,
     network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
     onProgress: place.onProgress,
+    watcher: place.watching.watcher,
   };
   const own = await harnessOf(config);
   // Sandboxes of the process that died: their calls would reach no proxy.

@@ -20,6 +20,7 @@ import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task
 import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
+import { openWatching, type Watching } from "../watch/open-watching.ts";
 import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
@@ -71,15 +72,24 @@ async function serveRollouts(config: Config, given: ServiceFlags, signal: AbortS
   const flags = { ...given, tls: await readTlsFiles(config.tls) };
   const webhook = webhookOf(flags);
   const hints: OpenHints = (ledger, note) => webhook && new GroupHints(ledger, webhook, note);
-  await (flags.ledger === undefined ? serveWithNode(config, flags, hints, signal) : serveAlone(config, flags, flags.ledger, hints, signal));
+  await using watching = await openWatching(config);
+  const open = { hints, watching };
+  await (flags.ledger === undefined ? serveWithNode(config, flags, open, signal) : serveAlone(config, flags, flags.ledger, open, signal));
 }
 
 /** null: no webhook is to be told. */
 type OpenHints = (ledger: Ledger, note: (text: string) => void) => GroupHints | null;
 
+type ServiceWatch = { hints: OpenHints; watching: Watching };
+
 /** All parts in one process. */
-async function serveWithNode(config: Config, flags: Listening, openHints: OpenHints, signal: AbortSignal): Promise<void> {
-  const { onProgress, note } = nodeProgress(flags);
+async function serveWithNode(
+  config: Config,
+  flags: Listening,
+  { hints: openHints, watching }: ServiceWatch,
+  signal: AbortSignal,
+): Promise<void> {
+  const { onProgress, note } = nodeProgress(flags, config);
   const folder = join(config.out, "service");
   const backend = await chooseBackend(config, signal, onProgress);
   const known = await knownTasks(config, signal, note);
@@ -87,7 +97,7 @@ async function serveWithNode(config: Config, flags: Listening, openHints: OpenHi
   await using _lock = await lockFolder(folder);
   await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"));
   const { policies } = await ledger.control();
-  const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress };
+  const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress, watching };
   await using opened = await openNode(config, place, signal);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   const taskOf = async (given: unknown) => {
@@ -98,22 +108,28 @@ async function serveWithNode(config: Config, flags: Listening, openHints: OpenHi
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar };
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, signal);
 }
 
 /** Nodes are elsewhere: each says itself what it has no room for. */
-async function serveAlone(config: Config, flags: Listening, url: string, openHints: OpenHints, signal: AbortSignal): Promise<void> {
-  const { note } = nodeProgress(flags);
+async function serveAlone(
+  config: Config,
+  flags: Listening,
+  url: string,
+  { hints: openHints, watching }: ServiceWatch,
+  signal: AbortSignal,
+): Promise<void> {
+  const { note } = nodeProgress(flags, config);
   const folder = join(config.out, "service");
   const { tasks, taskOf } = await knownTasks(config, signal, note);
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, nodeFaults: null, polar };
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, nodeFaults: null, polar, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);

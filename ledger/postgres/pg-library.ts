@@ -1,8 +1,5 @@
 /** node-postgres, which the user installs where a ledger is named by `postgres://`: an optional peer dependency. */
-import { createRequire } from "node:module";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { loadOptional } from "../../host/optional-package.ts";
 import type { DatabaseRow } from "../database-row.ts";
 
 /** The release that the tests run with. */
@@ -29,19 +26,7 @@ export type PgPoolClient = PgClient & { release(destroy?: boolean): void };
 
 /** Throws `config_invalid` with the command that installs it. `from`: where the user stands. */
 export async function loadPg(from: string = process.cwd()): Promise<PgLibrary> {
-  // The user's own choice of package comes before what lies beside us.
-  for (const place of [join(from, "package.json"), import.meta.url]) {
-    try {
-      const { default: library } = await import(pathToFileURL(createRequire(place).resolve("pg")).href);
-      return library as PgLibrary;
-    } catch (error) {
-      if (!/cannot find (module|package)/i.test(messageOf(error)))
-        throw new AlidadeError("config_invalid", `the package pg does not load: ${messageOf(error)}`, { param: "ledger" });
-    }
-  }
-  throw new AlidadeError(
-    "config_invalid",
-    `a ledger in Postgres needs the package pg, which is not installed here: npm install ${pgPackage} (with -g beside a global alidade)`,
-    { param: "ledger" },
-  );
+  const missing = `a ledger in Postgres needs the package pg, which is not installed here: npm install ${pgPackage} (with -g beside a global alidade)`;
+  const { default: library } = await loadOptional("pg", { missing, param: "ledger", from });
+  return library as PgLibrary;
 }

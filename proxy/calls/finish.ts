@@ -27,6 +27,8 @@ export async function finish(
     ...(pauses.length > 0 ? { pauses } : {}),
   };
   const unfit = await recordFinished(session, tries, finished, prompt?.whole ?? null);
+  const { outcome } = call;
+  if (around.watcher && outcome) around.watcher.call({ session_id: session.id, spec: session.spec, begun: call.begun, tries, outcome });
   if (served) {
     session.running.servedBy(call, served);
     const decoding = decodeDifference(session, served.slot, call);

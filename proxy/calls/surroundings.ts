@@ -1,3 +1,4 @@
+import type { Watcher } from "../../schema/watcher.ts";
 import type { Network } from "../../wire/network.ts";
 import type { Continuity } from "../continuity/continuity.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
@@ -10,5 +11,7 @@ export type CallSurroundings = {
   network?: Network | undefined;
   /** How often a waiting client is shown a sign of life. */
   keepAliveMs?: number | undefined;
+  /** Is told of each call whose end is in the log. */
+  watcher?: Pick<Watcher, "call"> | undefined;
   onError(error: unknown, what: string): void;
 };

@@ -19,6 +19,7 @@ const record = (sample_index: number, reward: number | null) =>
 
 const runs = (sample_index: number): ProgressEvent => ({
   type: "state",
+  set_id: "r",
   rollout_id: `r-${sample_index}`,
   task_id: "small",
   sample_index,

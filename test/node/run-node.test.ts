@@ -12,6 +12,7 @@ import { DiskBudget } from "../../sandboxes/disk-budget.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
+import type { EndedAttempt, Watcher } from "../../schema/watcher.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
@@ -30,12 +31,13 @@ type NodeAtWork = {
   reply?: (request: WireRequest) => ScriptedReply;
   disk?: DiskBudget;
   healthPort?: number;
+  watcher?: Pick<Watcher, "attempt">;
 };
 
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, backend, reply = solve, disk, healthPort }: NodeAtWork,
+  { retries = 1, backend, reply = solve, disk, healthPort, watcher }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
@@ -53,7 +55,15 @@ async function atWork(
       const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries }));
       const stop = new AbortController();
       const node = runNode(
-        { name: "n", ledger, blobs, setup: { ...setup, ...(disk && { disk }) }, harnessNamed: async () => harness, session, healthPort },
+        {
+          name: "n",
+          ledger,
+          blobs,
+          setup: { ...setup, watcher, ...(disk && { disk }) },
+          harnessNamed: async () => harness,
+          session,
+          healthPort,
+        },
         stop.signal,
       );
       try {
@@ -77,13 +87,19 @@ const submit = ({ ledger, set, task }: AtWork, key: string) => ledger.submit(set
 
 test("what the infrastructure broke is the ledger's next attempt, and its trajectory lies beside the ledger", async (t) => {
   const { backend } = await pickBackend("process", t.signal);
-  await atWork(t, { backend: failingFirst(backend, 1) }, async (at) => {
+  const ended: EndedAttempt[] = [];
+  await atWork(t, { backend: failingFirst(backend, 1), watcher: { attempt: (one) => void ended.push(one) } }, async (at) => {
     await submit(at, "g");
     const [row] = await rowsOf(at, 1);
     assert.deepEqual([row?.state, row?.reward, row?.attempt, row?.turns], ["completed", 1, 2, 2]);
     assert.ok(row?.payload);
     const trajectory = JSON.parse(await getPacked(at.blobs, row.payload));
     assert.deepEqual([trajectory.rollout_id, trajectory.attempt, trajectory.reward], [row.rollout_id, 2, 1]);
+    assert.deepEqual(
+      ended.map(({ set_id, record }) => [set_id, record.rollout_id, record.attempt]),
+      [1, 2].map((attempt) => [at.set, row.rollout_id, attempt]),
+      "those who watch get each attempt with its set",
+    );
     assert.deepEqual(trajectory.group, { id: row.group_id, size: 1, sample_index: 0 });
   });
 });

@@ -1,0 +1,47 @@
+/** What watches a verb at work: spans, and lines of a log for machines. Without either nothing is loaded and nothing is told. */
+import type { Config } from "../../config.ts";
+import { failureText, type ProxyOptions } from "../../proxy/index.ts";
+import type { Watcher } from "../../schema/watcher.ts";
+import { version } from "../../version.ts";
+import { lineOfAttempt, lineOfCall, lineOfSet } from "../../watch/event-line.ts";
+import { openSpans } from "../../watch/open-spans.ts";
+import { sayIn } from "../command-line.ts";
+import { type Terminal, terminal } from "../terminal.ts";
+
+export type Watching = AsyncDisposable & Pick<ProxyOptions, "onError"> & { watcher?: Watcher };
+
+/** From here on the verb speaks in the form of its log. Throws `config_invalid` where spans need packages that are not installed. */
+export async function openWatching({ otel, log_format }: Pick<Config, "otel" | "log_format">): Promise<Watching> {
+  const here = terminal();
+  here.logFormat = log_format;
+  const spans = otel === undefined ? null : await openSpans({ url: otel, version, note: (text) => sayIn(here, `alidade: ${text}`) });
+  const lines = log_format === "json" ? linesIn(here) : null;
+  const watchers = [spans, lines].filter((one) => one !== null);
+  return {
+    ...(watchers.length > 0 && { watcher: joined(watchers) }),
+    ...(log_format === "json" && { onError: failuresIn(here) }),
+    [Symbol.asyncDispose]: async () => spans?.[Symbol.asyncDispose](),
+  };
+}
+
+export const unwatched: Watching = { [Symbol.asyncDispose]: async () => undefined };
+
+function linesIn(here: Terminal): Watcher {
+  return {
+    call: (call) => sayIn(here, lineOfCall(call)),
+    attempt: (attempt) => sayIn(here, lineOfAttempt(attempt)),
+    set: (set) => sayIn(here, lineOfSet(set)),
+  };
+}
+
+function joined(watchers: readonly Watcher[]): Watcher {
+  return {
+    call: (call) => watchers.forEach((one) => void one.call(call)),
+    attempt: (attempt) => watchers.forEach((one) => void one.attempt(attempt)),
+    set: (set) => watchers.forEach((one) => void one.set(set)),
+  };
+}
+
+function failuresIn(here: Terminal): NonNullable<ProxyOptions["onError"]> {
+  return (error, what) => sayIn(here, { level: "error", event: "failure", message: failureText(error, what) });
+}
