@@ -32,7 +32,9 @@ export async function grade(context: GradeContext): Promise<Verdict> {
   const first = await gradeOnce(context);
   // Parts are graded one by one, and each was asked about.
   const hasParts = graderOf(context.task.grader, context.graders).parts !== undefined;
-  if (hasParts || !mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
+  // The agent's processes had ended when it was lent.
+  const isLost = context.lend !== undefined && first.error?.code === "sandbox_died";
+  if (hasParts || isLost || !mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
   const again = await gradeOnce(context);
   return mayBeItsDoing(again) ? atFault(context.task, again) : again;
 }

@@ -175,15 +175,11 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
 }
 
 /** An image may hold a reward, and tests that are no program. */
-const clear = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json`;
-/** Harbor leaves in the agent's own container what lies there. */
-const keep = `mkdir -p ${logs}`;
-const makeRunnable = `[ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
+const prepare = `mkdir -p ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
 async function runTests(spec: HarborSpec, { task, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
   const files = await testFiles(spec);
-  const prepare = sandbox.facts.isolation === "shared" ? keep : clear;
-  await sandbox.exec(["sh", "-c", `${prepare}; ${makeRunnable}`], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
+  await sandbox.exec(["sh", "-c", prepare], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
   await sandbox.writeFiles(files, tests);
   // The shell runs a script without a #! line too, as Harbor's does.
   return sandbox.exec(["sh", "-c", posix.join(tests, "test.sh")], {

@@ -11,10 +11,12 @@ import { docker } from "../../sandboxes/docker.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
 import { Task } from "../../schema/task.ts";
 import { DiskStore } from "../../store/index.ts";
+import { loadTasks } from "../../tasks/index.ts";
 import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { answerParent } from "../child.ts";
 
-export type NoOps = { run_id: string; rollouts: number; concurrency: number; warm: number };
+/** `tasks`: a folder of tasks in the place of one that does nothing. */
+export type NoOps = { run_id: string; rollouts: number; concurrency: number; warm: number; tasks?: string };
 
 const task = Task.parse({
   task_id: "no-op",
@@ -33,8 +35,9 @@ const oneCall = [
 let done = 0;
 
 /** Milliseconds for all of them. */
-async function run({ run_id, rollouts, concurrency, warm }: NoOps): Promise<number> {
+async function run({ run_id, rollouts, concurrency, warm, tasks }: NoOps): Promise<number> {
   done = 0;
+  const wanted = tasks === undefined ? [task] : await loadTasks(tasks);
   const place = await mkdtemp(join(tmpdir(), "alidade-bench-"));
   await using engine = await ScriptedEngine.start(() => ({ text: "done" }));
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
@@ -51,9 +54,9 @@ async function run({ run_id, rollouts, concurrency, warm }: NoOps): Promise<numb
     };
     const setup = { run_id, owner: await currentOwner(), backend: docker, proxy, folder, slots, onProgress };
     const harness = commandHarness({ argv: ["bash", "-c", oneCall] });
-    const batch = { tasks: [task], samples: rollouts, retries: 0, harness, session: {} };
+    const batch = { tasks: wanted, samples: rollouts, retries: 0, harness, session: {} };
     const records = await runTasks({ ...setup, ...(warm > 0 && { warm: pool }) }, batch, signal);
-    const bad = records.find(({ verdict }) => verdict?.reward !== 1);
+    const bad = records.find(({ verdict }) => verdict?.status !== "graded");
     if (bad) throw new Error(`a rollout failed: ${JSON.stringify(bad.error ?? bad.verdict)}`);
   }
   const took = performance.now() - started;

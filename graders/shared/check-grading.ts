@@ -23,5 +23,5 @@ function whyNot({ environment, steps, grader }: Task, known?: readonly Grader[])
 export function costOfSharing(tasks: readonly Task[]): string | null {
   const shared = tasks.filter(isShared).length;
   if (shared === 0) return null;
-  return `GRADED IN THE AGENT'S OWN SANDBOX (grading: shared): ${shared} of ${tasks.length} tasks. What an agent leaves there (rewards, programs, libraries, settings) can change its grade, so these verdicts are of tier T0 and cannot be made again`;
+  return `GRADED IN THE AGENT'S OWN SANDBOX (grading: shared): ${shared} of ${tasks.length} tasks. What an agent leaves there (programs, libraries, settings, tests) can change its grade, so these verdicts are of tier T0 and cannot be made again`;
 }

@@ -1,19 +1,15 @@
 /** Harbor's task folders in containers: its own rewards, and what pays with it and not here. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { temporaryLayers } from "../../files/layer.ts";
 import { checkTask } from "../../graders/check.ts";
-import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../../graders/grade.ts";
-import { lendSandbox } from "../../graders/shared/lend-sandbox.ts";
-import { isShared } from "../../graders/shared/place-to-grade.ts";
-import { takeWork } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { plainRules } from "../../sandboxes/network/open-network.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
+import { gradedAfter } from "../fakes/graded-after.ts";
 import { type HarborFiles, harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 import { need } from "../needs.ts";
 
@@ -42,20 +38,13 @@ for (const { files, oracle, nop } of harborTasks) {
   });
 }
 
-/** The verdict on what `command` leaves behind, in a fresh sandbox or in that of the command. */
-async function gradeAfter(command: string, task: Task): Promise<Verdict> {
-  await using kept = await temporaryLayers();
-  await using agents = new AsyncDisposableStack();
-  const sandbox = agents.use(await deliveredSandbox(task, docker, owner, signal));
-  const { exit_code, stderr } = await sandbox.exec(["sh", "-ec", command]);
-  assert.equal(exit_code, 0, stderr);
-  await sandbox.freeze();
-  const work = await takeWork(sandbox, task, await deliveredFiles(task), kept.folder);
-  const context = { task, signal, work };
-  const fresh = freshSandbox(context, docker, owner);
-  if (isShared(task)) return await grade({ ...context, fresh, lend: lendSandbox(sandbox, task, plainRules()) });
-  await agents.disposeAsync();
-  return await grade({ ...context, fresh });
+/** The verdict on what `command` leaves behind. */
+function gradeAfter(command: string, task: Task): Promise<Verdict> {
+  const deed = async (sandbox: Sandbox): Promise<void> => {
+    const { exit_code, stderr } = await sandbox.exec(["sh", "-ec", command]);
+    assert.equal(exit_code, 0, stderr);
+  };
+  return gradedAfter(task, deed, owner, signal);
 }
 
 /** Fails whatever the work is; its Python loads what Python loads by itself, and its tools are those of PATH. */
@@ -94,14 +83,17 @@ for (const [attack, command] of [
     assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [0, "graded", "T1"], JSON.stringify(verdict));
   });
 
-test("in the agent's own container a planted reward and a program in the image's place pay, and its processes have ended", {
+test("in the agent's own container a program in the image's place pays, a planted reward does not, and its processes have ended", {
   timeout: 120_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const task = { ...(await loaded(judged)), grading: "shared" as const };
-  for (const command of [planted, `rm /usr/bin/python3; ${pays} /usr/bin/python3; chmod +x /usr/bin/python3`]) {
+  for (const [reward, command] of [
+    [0, planted],
+    [1, `rm /usr/bin/python3; ${pays} /usr/bin/python3; chmod +x /usr/bin/python3`],
+  ] as const) {
     const verdict = await gradeAfter(command, task);
-    assert.deepEqual([verdict.reward, verdict.tier, verdict.isolation], [1, "T0", "shared"], JSON.stringify(verdict));
+    assert.deepEqual([verdict.reward, verdict.tier, verdict.isolation], [reward, "T0", "shared"], JSON.stringify(verdict));
   }
   const test = "#!/bin/sh\nrm -f /logs/verifier/*; sleep 0.3; [ -e /logs/verifier/reward.txt ] || echo 0 > /logs/verifier/reward.txt\n";
   const ended = await gradeAfter(writing, { ...(await loaded({ ...judged, "tests/test.sh": test })), grading: "shared" });

@@ -148,3 +148,16 @@ for (const backend of backends) {
     assert.match(String(verdict.evidence.output_tail), /noise\nwhy\n$/);
   });
 }
+
+test("a sandbox that was lent after its agent and is gone is no doing of the work: there is no reward", async () => {
+  const task = Task.parse({
+    task_id: "s",
+    instruction: "i",
+    grading: "shared",
+    grader: { kind: "script", command: ["echo", '{"reward":1}'] },
+  });
+  const context = { task, signal: AbortSignal.timeout(60_000) };
+  const lend = () => Promise.reject(new AlidadeError("sandbox_died", "the engine restarted"));
+  const verdict = await grade({ ...context, lend, work: await keptWork([], work), fresh: freshSandbox(context, localProcess, owner) });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "infra_error", "sandbox_died"]);
+});

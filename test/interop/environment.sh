@@ -14,6 +14,19 @@ make_environment() {
   "$place/tools/bin/uv" pip install --quiet --python "$place/venv" --no-deps --requirement "$requirements" >&2
 }
 
+# python_3_12: one of this machine. pyenv's shims are on the path and run only for a version that was chosen, so its folders
+# are looked at too; without any, uv fetches one of its own builds.
+python_3_12() {
+  local candidate
+  for candidate in python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3.12; do
+    if "$candidate" -c 'import venv' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  echo 3.12
+}
+
 # install_pinned NAME: a Python 3.11 with requirements.txt below ~/.cache/alidade/NAME/<hash of the pins> (ALIDADE_CACHE moves it);
 # prints the folder. place.ts makes the same name.
 install_pinned() {

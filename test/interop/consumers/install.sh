@@ -16,25 +16,12 @@ for need in python3:python3 gcc:gcc readelf:binutils flock:util-linux; do
   command -v "${need%%:*}" >/dev/null || { echo "${need%%:*} is missing: sudo apt-get install -y ${need##*:}" >&2; exit 1; }
 done
 
-# SkyRL, NeMo Gym and Harbor ask for 3.12. pyenv's shims are on the path and run only for a version that was chosen, so
-# its folders are looked at too; without any, uv fetches one of its own builds.
-python_3_12() {
-  local candidate
-  for candidate in python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.12.*/bin/python3.12; do
-    if "$candidate" -c 'import venv' 2>/dev/null; then
-      command -v "$candidate"
-      return
-    fi
-  done
-  echo 3.12
-}
-
 mkdir -p "$place"
 exec 9>"$place/lock"
 flock 9
 if [ ! -f "$place/ready" ]; then
   echo "The trainers for the tests: installing into $place" >&2
-  # The trainers' own pins contradict each other.
+  # The trainers' own pins contradict each other. SkyRL, NeMo Gym and Harbor ask for 3.12.
   make_environment "$place" "$(python_3_12)" requirements.txt
   "$place/venv/bin/python" ../vllm/stub_cuda.py "$place/venv/lib/python3.12/site-packages" >&2
   # Compiled once here, not by the first test.
