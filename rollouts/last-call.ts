@@ -1,14 +1,14 @@
 /**
  * What it means that the harness's own last turn (proxy/session/own-turn.ts) failed. An agent can make a call fail whenever it
  * likes, by what it sends, so a failure alone is the policy's result: it is the infrastructure's where the engine fails a
- * question of our own as well, or where only the trainer or our own disk can have caused it.
+ * question of our own as well, where the engine never saw the call, or where only the trainer or our own disk can have caused it.
  *
  * | the last turn failed with | the engine, asked by us | meaning |
  * | --- | --- | --- |
- * | `engine_error`, `engine_unreachable`, `engine_aborted`, `engine_misaligned` | fails, or is too busy | infrastructure |
+ * | `engine_error`, `engine_aborted`, `engine_misaligned` | fails, or is too busy | infrastructure |
  * | the same | answers, fast or slowly | the call's own fault: `call_failed` |
  * | the same, and there is no engine | | infrastructure |
- * | `engine_paused`, `policy_gone`, `store_full`, `store_error` | not asked | infrastructure |
+ * | `engine_unreachable`, `engine_paused`, `policy_gone`, `store_full`, `store_error` | not asked | infrastructure |
  * | `cancelled`, `internal`, any other of ours | not asked | `call_failed` |
  * | what the policy or the request was refused for | not asked | no failure of a call |
  */
@@ -17,9 +17,18 @@ import type { EngineState, HarnessProxy, Session } from "../proxy/index.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 
 /** What the engine says, or what its connection comes to: a request may have brought it about. */
-const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_unreachable", "engine_aborted", "engine_misaligned"]);
-/** Weight updates, and our own disk: out of the reach of what a call says. */
-const beyondCalls: ReadonlySet<string> = new Set<ErrorCode>(["engine_paused", "policy_gone", "store_full", "store_error"]);
+const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_aborted", "engine_misaligned"]);
+/**
+ * Weight updates, our own disk, and an engine that took no connection: out of the reach of what a call says. A question of ours
+ * would have met the same at that moment, and a supervisor may have started the engine again before we can ask one.
+ */
+const beyondCalls: ReadonlySet<string> = new Set<ErrorCode>([
+  "engine_unreachable",
+  "engine_paused",
+  "policy_gone",
+  "store_full",
+  "store_error",
+]);
 
 /** `record.code` is the infrastructure's own, or `call_failed`. */
 export type FailedTurn = { isInfrastructure: boolean; record: ErrorRecord };

@@ -109,6 +109,14 @@ test("what only a trainer or a full disk can bring about is the infrastructure's
   );
 });
 
+test("a call that reached no engine is the infrastructure's, also where the engine was started again before it is asked", async (t) => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
+  const served = { slot: at.proxy.pool.named("a"), model: "m" };
+  const codeOf = async (code: ErrorCode) =>
+    (await failedTurn(at.proxy.pool, { error: { code, message: "m", status: 503 }, served }, t.signal))?.record.code;
+  assert.deepEqual([await codeOf("engine_unreachable"), await codeOf("engine_error")], ["engine_unreachable", "call_failed"]);
+});
+
 test("a failed call whose next try was answered is no loss", { timeout: 60_000 }, async (t) => {
   assert.deepEqual((await runOf(t, failing(boom), { HARNESS_RETRIES: "1" })).attempts, [done]);
 });
