@@ -1,5 +1,5 @@
 /** Blobs as files of one folder. */
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
@@ -19,6 +19,7 @@ export class FolderBlobs implements Blobs {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       await write(draft, bytes);
       await rename(draft, path);
+      if (dirname(key) !== ".") await removeOlderDrafts(dirname(path));
     } catch (error) {
       await rm(draft, { force: true });
       throw asStoreError(path, error);
@@ -37,6 +38,14 @@ export class FolderBlobs implements Blobs {
     assertKey(key);
     return join(this.place, key);
   }
+}
+
+/**
+ * Removes what killed processes left of blobs that they were writing, as far as it can. The folder of a blob is its rollout's: an
+ * attempt that still writes there was replaced by this one.
+ */
+async function removeOlderDrafts(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) if (/\.\d+\.new$/.test(name)) await rm(join(folder, name), { force: true });
 }
 
 async function write(path: string, bytes: Uint8Array): Promise<void> {

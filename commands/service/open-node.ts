@@ -1,6 +1,7 @@
 /** All that a machine needs to make rollouts for a ledger, open until the scope ends. */
 import { join } from "node:path";
 import { type Config, sessionOptionsOf } from "../../config.ts";
+import { removeDrafts } from "../../files/layer.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { currentOwner } from "../../host/owner.ts";
@@ -44,6 +45,7 @@ export async function openNode(config: Config, place: NodePlace, signal: AbortSi
   const isNamed = ({ name, purpose }: EngineSpec, all: readonly EngineSpec[]): boolean =>
     newestName(policies, name, isTrained(purpose) || !all.some((one) => isTrained(one.purpose))) !== null;
   const opened = scope.use(await openEngines(config, signal));
+  await removeDrafts(join(folder, "blobs"));
   const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
   const proxy = scope.use(
     await startProxy(config, {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { FolderBlobs, getPacked, putPacked } from "../../blobs/index.ts";
@@ -14,6 +14,14 @@ test("a record comes back as it was put, and its folder holds whole files only",
   assert.deepEqual(await putPacked(blobs, "set1/roll1/1", record), at);
   assert.deepEqual(JSON.parse(await getPacked(blobs, at)), record);
   assert.deepEqual(await readdir(join(scratch, "whole/set1/roll1")), [at.key.split("/").at(-1)]);
+});
+
+test("what a killed process left of a blob goes with the next attempt's", async () => {
+  const folder = join(scratch, "drafts/set1/roll1");
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "1-0123.json.zst.77.new"), "half");
+  const at = await putPacked(new FolderBlobs(join(scratch, "drafts")), "set1/roll1/2", "x");
+  assert.deepEqual(await readdir(folder), [at.key.split("/").at(-1)]);
 });
 
 test("a damaged blob, a lost one and a key that leads out of the folder are refused", async () => {

@@ -1,5 +1,6 @@
 /** A service over Postgres and nodes in processes of their own: what is killed with -9 in the middle loses and doubles nothing. */
 import assert from "node:assert/strict";
+import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -29,6 +30,8 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   let [first, second] = await Promise.all([at.node("one"), at.node("two")]);
   await at.service.until(() => at.engine.requests.length >= 3);
   await first.kill("SIGKILL");
+  const works = join(at.place, "one/node/blobs");
+  await mkdir(join(works, ".draft-of-the-dead"), { recursive: true });
   // Under the name of the dead one: what that had is queued again at once.
   first = await at.node("one");
   await at.service.until(async () => (await read()) >= 3);
@@ -44,6 +47,10 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   assert.ok(
     lines.some(({ result }) => result.attempt > 1),
     "what ran on a killed node ran again",
+  );
+  assert.ok(
+    (await readdir(works)).every((name) => name.endsWith(".tar.gz")),
+    "no draft of a work is left",
   );
   const status = await cli(["status", "-o", join(at.place, "runs"), "--json"]);
   const { health, sets } = jsonOf<{ health: { nodes: { name: string }[] }; sets: { rollouts: { completed: number } }[] }>(status);
