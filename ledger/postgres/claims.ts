@@ -25,8 +25,11 @@ type FinishEnd = "accepted" | "fenced";
 
 const leaseMs = leaseSeconds * 1000;
 
-/** Three beats without a look at the leases: the database, or all that look at it, were away, and nodes could not renew theirs. */
+/** Three beats in which neither a node nor a service reached it: the database was away, and nodes could not renew their leases. */
 const awayMs = 3 * beatSeconds * 1000;
+
+/** One of all beats and looks says so every few seconds: a row that each of them wrote would have them wait for each other. */
+const noteEveryMs = (beatSeconds * 1000) / 2;
 
 /** `lost`: how many attempts an earlier life of the node had. */
 export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<{ lease: Lease; lost: number }> {
@@ -48,6 +51,7 @@ export async function leave(db: Transaction, lease: Lease): Promise<void> {
 }
 
 export async function beat(db: Transaction, lease: Lease, running: readonly AttemptName[]): Promise<Orders> {
+  await noteReached(db);
   const node = await db.get(
     `UPDATE nodes SET until = ${now} + ${leaseMs} WHERE name = $1 AND epoch = $2 RETURNING is_draining`,
     lease.node,
@@ -122,11 +126,17 @@ async function loseAll(db: Transaction, node: string): Promise<number> {
   return held.length;
 }
 
-export async function expire(db: Transaction): Promise<string[]> {
-  const watch = await db.get(
+/** The database is there; `came_back` says since when, where it was not. A service that is away says nothing about it. */
+async function noteReached(db: Transaction): Promise<void> {
+  await db.run(
     `UPDATE watch SET came_back = CASE WHEN ${now} - looked > ${awayMs} THEN ${now} ELSE came_back END, looked = ${now}
-     RETURNING came_back + ${leaseMs} > ${now} AS is_fresh`,
+     WHERE ctid = (SELECT ctid FROM watch WHERE looked < ${now} - ${noteEveryMs} FOR UPDATE SKIP LOCKED)`,
   );
+}
+
+export async function expire(db: Transaction): Promise<string[]> {
+  await noteReached(db);
+  const watch = await db.get(`SELECT came_back + ${leaseMs} > ${now} AS is_fresh FROM watch`);
   if (watch?.is_fresh === true) return [];
   const dead = await db.all(`SELECT name FROM nodes WHERE until < ${now} ORDER BY name FOR UPDATE SKIP LOCKED`);
   const names = dead.map(({ name }) => String(name));

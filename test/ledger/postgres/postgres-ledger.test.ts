@@ -256,6 +256,18 @@ test("after the database was away no lease ends before each node could renew it 
   assert.equal((await ledger.beat(dead, [])).isLost, true);
 });
 
+test("while services are away the beats of living nodes say that the database is there, so a dead one is found by the first look", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const { at, ledger, lease } = await atWork(t, 1);
+  await ledger.join({ name: "dead", slots: 1 });
+  for (let beats = 0; beats < 3; beats++) {
+    await at.ask("UPDATE watch SET looked = looked - 10000");
+    assert.equal((await ledger.beat(lease, [])).isLost, false);
+  }
+  await at.ask("UPDATE nodes SET until = until - $1 WHERE name = 'dead'", [(leaseSeconds + 1) * 1000]);
+  assert.deepEqual(await ledger.expire(), ["dead"]);
+});
+
 test("a claim whose answer was lost on the way goes back into the line", async (t) => {
   if (!(await need(t, "postgres"))) return;
   const { at, ledger, lease } = await atWork(t, 2);
