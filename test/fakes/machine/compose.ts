@@ -4,9 +4,10 @@ import { randomBytes } from "node:crypto";
 import { mkdir, realpath, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { root } from "../processes/cli.ts";
 
 const run = promisify(execFile);
+/** What the command line imports is no part of what tests need. */
+const root = join(import.meta.dirname, "../../..");
 
 /** The plugin of Docker, else the program. */
 async function composeCommand(): Promise<string[] | null> {
