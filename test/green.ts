@@ -62,6 +62,12 @@ export const suites: readonly Suite[] = [
   { name: "train-online", tests: ["test/e2e/train-online.test.ts"], inputs: training, needs: ["vllm", "consumers", "harness:pi"] },
   { name: "llama-server", tests: ["test/e2e/llama-server.test.ts"], inputs: recording, needs: ["llama-server"] },
   { name: "vllm", tests: ["test/e2e/vllm*.test.ts", "test/interop/vllm/*.test.ts"], inputs: rollouts, needs: ["vllm"] },
+  {
+    name: "ray",
+    tests: ["test/deploy/ray.test.ts"],
+    inputs: [...rollouts, "deploy/ray/*", "test/deploy/ray.test.ts"],
+    needs: ["ray", "postgres"],
+  },
   { name: "harness-clis", tests: ["test/harness/harnesses.test.ts"], inputs: launching, needs: packNeeds },
   {
     name: "harness-packs",

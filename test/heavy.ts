@@ -13,6 +13,7 @@ export const heavy: readonly string[] = [
   "test/contracts/hostile-requests.test.ts",
   "test/contracts/layers.test.ts",
   "test/deploy/compose.test.ts",
+  "test/deploy/ray.test.ts",
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",

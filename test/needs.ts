@@ -31,6 +31,7 @@ import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
 import { llamaServerMissing } from "./interop/llama-server/start.ts";
 import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts";
 import { pytestMissing } from "./interop/pytest/pytest.ts";
+import { rayMissing } from "./interop/ray/place.ts";
 import { s3Missing } from "./interop/s3/start.ts";
 import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
@@ -63,6 +64,7 @@ const kinds = {
   "docker-registry": { missing: debianRegistryMissing, add: "sudo apt-get install -y docker-registry" },
   compose: { missing: composeMissing, add: "install Compose for Docker: sudo apt-get install -y docker-compose" },
   helm: { missing: helmMissing, add: "bash test/interop/helm/install.sh" },
+  ray: { missing: rayMissing, add: "bash test/interop/ray/install.sh" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },

@@ -63,6 +63,7 @@ test("the published package holds what it needs and nothing else", async () => {
     "docs/tasks.md",
     "deploy/compose.yaml",
     "deploy/helm/templates/node.yaml",
+    "deploy/ray/alidade_nodes.py",
     "deploy/slurm/alidade.sbatch",
     "exporters/README.md",
     "clients/python/alidade_read.py",

@@ -1,6 +1,6 @@
 /** deploy/slurm/alidade.sbatch in a real Slurm of two machines, over a real Postgres and a real service. */
 import assert from "node:assert/strict";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { postgresFor } from "../fakes/machine/postgres.ts";
@@ -8,6 +8,7 @@ import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { Slurm } from "../fakes/machine/slurm.ts";
 import { root } from "../fakes/processes/cli.ts";
 import { clusterAt, reader, submit } from "../fakes/processes/cluster-at.ts";
+import { launchedNodes } from "../fakes/processes/launched-nodes.ts";
 import { solve } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
@@ -27,24 +28,15 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
     ...(request.tools && { before: gate.promise }),
   }));
   const folder = join(scratch, "slurm");
-  await mkdir(folder);
-  await writeFile(join(folder, "alidade"), `#!/bin/sh\nexec ${process.execPath} ${join(root, "cli.ts")} "$@"\n`);
-  await chmod(join(folder, "alidade"), 0o755);
+  const { out, env, args, names, areThere } = await launchedNodes(at, folder);
   const slurm = await Slurm.start(folder, ["n1", "n2"]);
   t.after(() => slurm[Symbol.asyncDispose]());
-  const out = join(folder, "out");
   // By sbatch's own environment: with variables in --export Slurm makes a login shell's first, for a minute in a bare machine.
-  Object.assign(slurm.env, { PATH: `${folder}:${process.env.PATH}`, ALIDADE_OUT: out });
-  const node = ["--join", at.ledger, "--trajectories", join(at.place, "shared"), "-c", join(at.place, "run.yaml"), "--concurrency", "1"];
+  Object.assign(slurm.env, env);
   const how = ["--parsable", "--nodes=2", `--output=${join(folder, "job.log")}`];
-  const job = await slurm.run("sbatch", ...how, script, ...node);
+  const job = await slurm.run("sbatch", ...how, script, ...args);
 
   const logged = () => readFile(join(folder, "job.log"), "utf8");
-  const names = async () => {
-    const { nodes } = JSON.parse((await at.ask("GET", "/nodes")).text) as { nodes: { name: string }[] };
-    return nodes.map(({ name }) => name).sort();
-  };
-  const areThere = (...wanted: string[]) => at.service.until(async () => isSame(await names(), wanted));
   await areThere("n1", "n2");
   const set = await submit(at, 6);
   const { lines, read } = reader(at, set);
@@ -76,5 +68,3 @@ test("a job's nodes join, are drained and come back when it is queued again, sta
   const restarts = /Restarts=(\d+)/.exec(await slurm.run("scontrol", "show", "job", job))?.[1];
   assert.equal(restarts, "1");
 });
-
-const isSame = (names: string[], wanted: string[]): boolean => names.join() === wanted.join();
