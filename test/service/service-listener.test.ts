@@ -46,6 +46,7 @@ const mayOpen = {
   "GET /sets": "read",
   "GET /sets/:id": "read",
   "GET /sets/:id/rollouts/:rollout": "read",
+  "GET /sets/:id/figures": "read",
   "GET /sets/:id/results": "read",
   "GET /metrics": "read",
   "GET /health": "read node",
