@@ -1,12 +1,12 @@
 /** `alidade audit`: checks that the recorded logprobs are the model's own, in the recorded context. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
 import { type Engine, type EngineFacts, openGguf } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
-import { print, say, table } from "./command-line.ts";
+import { print, say, table, toNats } from "./command-line.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
@@ -28,7 +28,7 @@ export function audit(program: Command): void {
     .option("--api-key-env <name>", "variable that holds the server's key")
     .option("--gguf <file>", "score with llama.cpp in this process instead: an independent second opinion (needs node-llama-cpp)")
     .option("--policy <version>", "only what this policy version sampled")
-    .option("--tolerance <nats>", "largest difference that passes; bfloat16 needs about 0.05", number, defaultTolerance)
+    .option("--tolerance <nats>", "largest difference that passes; bfloat16 needs about 0.05", toNats, defaultTolerance)
     .option("--json", "print one JSON object a trajectory")
     .addHelpText(
       "after",
@@ -145,10 +145,4 @@ function verdict({ compared, wrong, worst }: { compared: number; wrong: number; 
   const found = `${compared} tokens compared, worst |Δ| ${worst.toExponential(1)} nats`;
   if (wrong === 0) return `alidade: ${found}: all within ${tolerance}.`;
   return `alidade: ${found}: ${wrong} differ by more than ${tolerance}. Other weights, another precision (--tolerance), or a context that was not this one.`;
-}
-
-function number(text: string): number {
-  const value = Number(text);
-  if (Number.isFinite(value) && value >= 0 && text.trim() !== "") return value;
-  throw new InvalidArgumentError(`"${text}" is no number of nats of 0 or more.`);
 }

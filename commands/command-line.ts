@@ -1,4 +1,5 @@
 /** What the verbs of the command line share: how they end and how they speak. */
+import { InvalidArgumentError } from "commander";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { type EventLine, type LogLevel, textOfLine } from "../watch/event-line.ts";
 import { visibleText } from "./show/visible-text.ts";
@@ -54,4 +55,11 @@ export function table(head: string[], rows: (string | number | null)[][]): strin
       .join("  ")
       .trimEnd();
   return [line(head), widths.map((width) => "─".repeat(width)).join("  "), ...cells.slice(1).map(line)].join("\n");
+}
+
+/** For a flag: a difference of logprobs. */
+export function toNats(text: string): number {
+  const value = Number(text);
+  if (Number.isFinite(value) && value >= 0 && text.trim() !== "") return value;
+  throw new InvalidArgumentError(`"${text}" is no number of nats of 0 or more.`);
 }

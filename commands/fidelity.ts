@@ -1,13 +1,24 @@
 /** `alidade fidelity`: what a run's trajectories are worth to a trainer, and what would make them worth more. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { selectionNamed, selections } from "../reconstruct/index.ts";
-import { print, say, toTemperature } from "./command-line.ts";
+import { print, say, toNats, toTemperature } from "./command-line.ts";
+import { Drift } from "./fidelity/drift.ts";
 import { renderSummary } from "./fidelity/render.ts";
+import { renderDrift } from "./fidelity/render-drift.ts";
 import { FidelitySummarizer } from "./fidelity/summary.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
 
-type FidelityFlags = { run?: string; select: string; maxTokens?: number; temperature?: number; allowGrammar?: boolean; json?: boolean };
+type FidelityFlags = {
+  run?: string;
+  select: string;
+  maxTokens?: number;
+  temperature?: number;
+  allowGrammar?: boolean;
+  trainerLogprobs?: string;
+  tolerance: number;
+  json?: boolean;
+};
 
 export function fidelity(program: Command): void {
   program
@@ -20,6 +31,11 @@ export function fidelity(program: Command): void {
     .option("--max-tokens <number>", "longest row, as in `alidade export`", wholeNumber)
     .option("--temperature <number>", "of the trainer, as in `alidade export`", toTemperature)
     .option("--allow-grammar", "count tokens that were sampled under a grammar as trained")
+    .option(
+      "--trainer-logprobs <file>",
+      "JSONL {call_id, logprobs} that a trainer recomputed: how far they are off, and why (docs/drift.md)",
+    )
+    .option("--tolerance <nats>", "of them: largest difference that passes; bfloat16 needs about 0.05", toNats, 0.05)
     .option("--json", "print one JSON object")
     .addHelpText("after", "\nExamples:\n  alidade fidelity\n  alidade fidelity --run runs/run1abc --select tolerant --allow-grammar")
     .action(async (flags: FidelityFlags) => {
@@ -30,8 +46,14 @@ export function fidelity(program: Command): void {
         say(`alidade: ${message}`);
         summarizer.leaveOut(rollouts);
       };
-      for await (const trajectory of trajectoriesOf(folder, onLeftOut)) summarizer.add(trajectory);
-      print(flags.json ? JSON.stringify(summarizer.summary) : renderSummary(summarizer.summary));
+      const drift = flags.trainerLogprobs === undefined ? null : await Drift.read(flags.trainerLogprobs, flags.tolerance);
+      for await (const trajectory of trajectoriesOf(folder, onLeftOut)) {
+        summarizer.add(trajectory);
+        drift?.add(trajectory);
+      }
+      const found = drift && { drift: drift.summary };
+      if (flags.json) print(JSON.stringify({ ...summarizer.summary, ...found }));
+      else print([renderSummary(summarizer.summary), ...(found ? [renderDrift(found.drift)] : [])].join("\n\n"));
     });
 }
 

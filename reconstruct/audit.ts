@@ -77,7 +77,7 @@ function open(call: CallRecord, trajectory: Trajectory, options: AuditOptions): 
     compared: 0,
     wrong: 0,
     worst: null,
-    reason: whyNot(call, nodes, options),
+    reason: whyNotComparable(call, nodes, options),
     sampled: (call.sampled_length ?? 0) > 0 || nodes.length > 0,
     done: new Set(),
     seen: 0,
@@ -90,7 +90,11 @@ function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit
 }
 
 /** Why a call's recorded logprobs are not those of the plain distribution over the tree's context; null: they are. */
-function whyNot(call: CallRecord, nodes: TreeNode[], { policyVersion }: AuditOptions): string | null {
+export function whyNotComparable(
+  call: CallRecord,
+  nodes: TreeNode[],
+  { policyVersion }: Pick<AuditOptions, "policyVersion">,
+): string | null {
   const { kind, grammar, grammar_logprobs } = call.logprob_semantics;
   if (nodes.length === 0) return "no_token_ids";
   if (nodes.some((node) => node.reason === "misaligned")) return "misaligned";

@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { errorCodes } from "../../errors.ts";
 import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
+import { driftCauses } from "../../schema/reasons/drift.ts";
 import { groupBiases } from "../../schema/reasons/group-biases.ts";
 import { groupReasons, maskReasons, rolloutReasons } from "../../schema/reasons/left-out.ts";
 import type { Meaning } from "../../schema/reasons/meaning.ts";
@@ -75,6 +76,11 @@ export function reasonsPage(): string {
     "Why a call's prompt does not continue the call before it token for token.",
     "",
     ...table(edgeCauses),
+    "## Why a trainer's logprobs differ",
+    "",
+    "What `alidade fidelity --trainer-logprobs` names, by [the evidence of the record](drift.md).",
+    "",
+    ...table(driftCauses),
     "## Why a call was rendered",
     "",
     "In a session with [continuity](continuity.md): why its prompt does not go on from the tokens of an earlier call.",

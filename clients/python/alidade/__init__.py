@@ -10,6 +10,7 @@
         save(checkpoint, cursor=group.cursor)
 """
 
+from .logprobs import trainer_logprobs, write_trainer_logprobs
 from .service import Group, RolloutSet, Service, ServiceError
 
-__all__ = ["Group", "RolloutSet", "Service", "ServiceError"]
+__all__ = ["Group", "RolloutSet", "Service", "ServiceError", "trainer_logprobs", "write_trainer_logprobs"]
