@@ -180,7 +180,9 @@ export const Config = z.strictObject({
   admitted_only: z
     .boolean()
     .default(false)
-    .describe("`run` leaves out, by name, each task that `alidade check` has not admitted: flaky, hackable and unproven ones"),
+    .describe(
+      "`run` leaves out, by name, each task that `alidade check` has not admitted: flaky, hackable and unproven ones; `service` refuses it",
+    ),
   max_null_share: z
     .number()
     .min(0)

@@ -29,7 +29,7 @@ import { DiskBudget } from "../sandboxes/disk-budget.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
 import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
-import { type RolloutRecord, Tier } from "../schema/rollout.ts";
+import type { RolloutRecord } from "../schema/rollout.ts";
 import { GradingPlace, type Task } from "../schema/task.ts";
 import { loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
@@ -40,6 +40,7 @@ import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { addRolloutFlags, type RolloutFlags, rolloutConfig } from "./flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
 import { grantsOf, taskEnvOption } from "./flags/task-grants.ts";
+import { addTrustFlags, type TrustFlags, trustOf } from "./flags/trust-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
@@ -55,7 +56,8 @@ import { watchOf } from "./watch/watch-flags.ts";
 
 export function run(program: Command): void {
   const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
-  addTaskChoice(addRolloutFlags(program.command("run"), words))
+  const trust = { below: "refuse the run where a task", notAdmitted: "leave out, by name, each task" };
+  addTrustFlags(addTaskChoice(addRolloutFlags(program.command("run"), words)), trust)
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox (or in its own: --grading) and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
@@ -70,8 +72,6 @@ export function run(program: Command): void {
         GradingPlace.options,
       ),
     )
-    .addOption(new Option("--min-tier <tier>", "refuse the run where a task is graded below this tier").choices(Tier.options))
-    .option("--admitted-only", "leave out, by name, each task that `alidade check` has not admitted")
     .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
     .option("--json", "print one JSON object with the run's folder and its rollouts")
     .addHelpText(
@@ -118,15 +118,14 @@ export function run(program: Command): void {
 }
 
 type RunFlags = RolloutFlags &
-  TaskChoiceFlags & {
+  TaskChoiceFlags &
+  TrustFlags & {
     samples?: number;
     taskEnv?: string[];
     warm?: number;
     imagesGb?: number;
     keepFreeGb?: number;
     grading?: string;
-    minTier?: string;
-    admittedOnly?: boolean;
     resume?: string;
   };
 
@@ -142,8 +141,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
     warm: { sandboxes: flags.warm },
     disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
     grading: flags.grading,
-    min_tier: flags.minTier,
-    admitted_only: flags.admittedOnly,
+    ...trustOf(flags),
   });
   if (config.tasks.length === 0)
     throw new AlidadeError("config_invalid", "no tasks: name files or folders, or set `tasks` in the run file", { param: "tasks" });

@@ -1,5 +1,5 @@
 export { admitTasks, knownChecks, type TaskCheck } from "./accepted/admit-tasks.ts";
-export { admittedTasks } from "./accepted/admitted-tasks.ts";
+export { admittedTasks, assertAdmitted, assertContainers } from "./accepted/admitted-tasks.ts";
 export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, type Tally, tallyOf } from "./attempt-tally.ts";
 export { attemptFigures } from "./figures/attempt-figures.ts";

@@ -1,16 +1,20 @@
 /** The tasks of a service: those that trainers may name, those that they send, and what a machine takes of them. */
 import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
+import { checksVersion } from "../../graders/admission/checks-version.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
-import { fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
+import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
+import { assertAdmitted, assertContainers, fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
+import { docker } from "../../sandboxes/docker.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { inlineTask, loadTaskSets } from "../../tasks/index.ts";
 import { chosenTasks } from "../../tasks/select-tasks.ts";
+import { version } from "../../version.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
 
 type Note = (text: string) => void;
@@ -31,7 +35,9 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
     throw new AlidadeError("task_invalid", `two tasks have the task_id ${twice.task_id}: a trainer could name only one of them`, {
       param: "task_id",
     });
-  const taskOf = async (given: unknown): Promise<Task> => {
+  const assertTrusted = trustedBy(config, plugIns.graders);
+  await acceptedTasks(tasks, assertTrusted, onLeftOut, true);
+  const found = async (given: unknown): Promise<Task> => {
     if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading);
     const task = byName.get(given);
     if (task) return task;
@@ -39,7 +45,23 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
       param: "task",
     });
   };
+  const taskOf = async (given: unknown): Promise<Task> => {
+    const task = await found(given);
+    await assertTrusted(task);
+    return task;
+  };
   return { tasks, graders: plugIns.graders, taskOf };
+}
+
+/** Before it is known which sandbox a rollout gets; a node without containers refuses on its own. */
+const containers = { capabilities: docker.capabilities };
+
+/** Throws what is missing for a verdict of the task to count here. Records are read anew, so a task may be checked meanwhile. */
+function trustedBy({ min_tier, admitted_only }: Config, graders: readonly Grader[]) {
+  return async (task: Task): Promise<void> => {
+    checkTiers([task], min_tier, containers, graders);
+    if (admitted_only) await assertAdmitted(task, { version: checksVersion(version), graders });
+  };
 }
 
 /**
@@ -53,6 +75,7 @@ export async function roomFor(
   signal: AbortSignal,
   note: Note,
 ) {
+  if (config.admitted_only) assertContainers(backend);
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);

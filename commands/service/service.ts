@@ -18,6 +18,7 @@ import { print, say, toNumber } from "../command-line.ts";
 import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
+import { addTrustFlags, type TrustFlags, trustOf } from "../flags/trust-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
 import { openWatching, type Watching } from "../watch/open-watching.ts";
@@ -31,11 +32,13 @@ import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.t
 type ServiceFlags = RolloutFlags &
   TaskChoiceFlags &
   WebhookFlags &
+  TrustFlags &
   TlsFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[]; polar?: boolean };
 type Listening = ServiceFlags & { tls: TlsPair | undefined };
 
 export function service(program: Command): void {
-  addTlsFlags(addWebhookFlags(addTaskChoice(addNodeFlags(program.command("service")))))
+  const trust = { below: "refuse a task that", notAdmitted: "refuse, by name, each task, sent or known," };
+  addTlsFlags(addTrustFlags(addWebhookFlags(addTaskChoice(addNodeFlags(program.command("service")))), trust))
     .description(
       "Takes tasks from trainers over HTTP, runs them through the harness and hands out results by cursor. All state is in <out>/service/:\nstarted again after any end it goes on, what ran is run again and what was finished is served again from the trainer's cursor.",
     )
@@ -62,7 +65,11 @@ export function service(program: Command): void {
     )
     .action(async (tasks: string[], flags: ServiceFlags) => {
       const signal = terminal().stopSignal();
-      await serveRollouts(await rolloutConfig(flags, tasks, { choose: taskChoiceOf(flags), ...tlsOf(flags) }), flags, signal);
+      await serveRollouts(
+        await rolloutConfig(flags, tasks, { choose: taskChoiceOf(flags), ...trustOf(flags), ...tlsOf(flags) }),
+        flags,
+        signal,
+      );
     });
 }
 

@@ -1,18 +1,17 @@
-/** What `run --admitted-only` leaves in a run: the tasks that `alidade check` has admitted. */
+/** What `--admitted-only` lets into a run or a service: the tasks that `alidade check` has admitted on this machine. */
 import { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { isShared } from "../../graders/shared/place-to-grade.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { AdmissionRecord } from "../../schema/admission.ts";
 import type { Task } from "../../schema/task.ts";
 import { contentHash } from "../../tasks/task-set.ts";
 import { acceptedTasks, type OnTaskLeftOut } from "./accepted-tasks.ts";
 import { readAdmission } from "./admission-records.ts";
 
-export type AdmissionWanted = {
-  /** Which checks count: `checksVersion`. */
-  version: string;
-  graders?: readonly Grader[];
+/** `version`: which checks count (`checksVersion`). */
+type Checks = { version: string; graders?: readonly Grader[] | undefined };
+
+export type AdmissionWanted = Checks & {
   /** Gets the reason for each task that is not admitted. */
   onLeftOut: OnTaskLeftOut;
 };
@@ -20,35 +19,39 @@ export type AdmissionWanted = {
 /** Throws where no task is left, and where sandboxes are no containers: admission says nothing of them. */
 export function admittedTasks(
   tasks: readonly Task[],
-  { capabilities }: Pick<SandboxBackend, "capabilities">,
-  { version, graders, onLeftOut }: AdmissionWanted,
+  backend: Pick<SandboxBackend, "capabilities">,
+  { onLeftOut, ...checks }: AdmissionWanted,
 ): Promise<Task[]> {
+  assertContainers(backend);
+  return acceptedTasks(tasks, (task) => assertAdmitted(task, checks), onLeftOut);
+}
+
+/** Throws where sandboxes are no containers: what was admitted may pay elsewhere. */
+export function assertContainers({ capabilities }: Pick<SandboxBackend, "capabilities">): void {
   if (capabilities.isolation === "none")
     throw new AlidadeError(
       "config_invalid",
       "admitted_only is set, and tasks are admitted for containers only: use --sandbox docker, or leave --admitted-only out",
       { param: "admitted_only" },
     );
-  const accept = async (task: Task): Promise<void> => {
-    if (isShared(task))
-      throw new AlidadeError(
-        "task_invalid",
-        "grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out",
-        {
-          param: "grading",
-        },
-      );
-    const hash = await contentHash(task, graders);
-    assertAdmitted(task, hash, await readAdmission(hash, version));
-  };
-  return acceptedTasks(tasks, accept, onLeftOut);
 }
 
-function assertAdmitted({ task_id }: Task, hash: string, record: AdmissionRecord | null): void {
+/** Throws `task_invalid` for a task that is quarantined, or that was not checked as it is now. */
+export async function assertAdmitted(task: Task, { version, graders }: Checks): Promise<void> {
+  if (isShared(task))
+    throw new AlidadeError(
+      "task_invalid",
+      "grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out",
+      {
+        param: "grading",
+      },
+    );
+  const hash = await contentHash(task, graders);
+  const record = await readAdmission(hash, version);
   if (record?.admitted) return;
   const why =
     record === null
       ? `has no admission record of this version (hash ${hash}): \`alidade check\` makes one`
       : `is quarantined: ${record.reasons.map(({ message }) => message).join("; ")}. Mend the task and check it again`;
-  throw new AlidadeError("task_invalid", `task ${task_id} ${why}`, { param: "admitted_only" });
+  throw new AlidadeError("task_invalid", `task ${task.task_id} ${why}`, { param: "admitted_only" });
 }

@@ -1,0 +1,68 @@
+/** Which tasks a service takes of a trainer, before any node sees them. */
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { knownTasks, roomFor } from "../../../commands/service/service-tasks.ts";
+import { loadConfig } from "../../../config.ts";
+import { checksVersion } from "../../../graders/admission/checks-version.ts";
+import { keepAdmission } from "../../../rollouts/accepted/admission-records.ts";
+import { localProcess } from "../../../sandboxes/process.ts";
+import { hashedTasks, inlineTask } from "../../../tasks/index.ts";
+import { version } from "../../../version.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+
+const cache = scratchFolder("service-tasks");
+const earlier = process.env.ALIDADE_CACHE;
+before(() => {
+  process.env.ALIDADE_CACHE = cache;
+});
+after(() => {
+  if (earlier === undefined) delete process.env.ALIDADE_CACHE;
+  else process.env.ALIDADE_CACHE = earlier;
+});
+
+const given = (task_id: string) => ({ task_id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
+const signal = AbortSignal.timeout(60_000);
+
+async function serviceWith(more: object) {
+  const file = join(cache, "named.json");
+  await writeFile(file, JSON.stringify(given("named")));
+  const config = await loadConfig({ env: {}, overrides: { engine: { url: "http://127.0.0.1:1" }, tasks: [file], ...more } });
+  const said: string[] = [];
+  return { config, said, ...(await knownTasks(config, signal, (text) => void said.push(text))) };
+}
+
+async function admit(task_id: string, admitted: boolean): Promise<void> {
+  const [{ hash } = { hash: "" }] = await hashedTasks([await inlineTask(given(task_id))]);
+  const reasons = admitted ? [] : [{ code: "flaky" as const, message: "the known solution earns 1, 0, 1" }];
+  const rest = { backend: "docker", image_digest: null, times: 3, baseline: 0, gradings: [], leak_scan: null, duration_ms: 1 };
+  await keepAdmission({ ...rest, task_id, task_hash: hash, version: checksVersion(version), made: "2026-01-01", admitted, reasons });
+}
+
+test("with admitted_only a service takes the tasks that check has admitted, sent or named, and says why it refuses others", async () => {
+  const { taskOf, said } = await serviceWith({ admitted_only: true });
+  assert.match(
+    said.join(),
+    /LEFT OUT: task named has no admission record of this version \(hash [0-9a-f]{16}\): `alidade check` makes one/,
+  );
+  const refused = { code: "task_invalid", param: "admitted_only" };
+  await assert.rejects(taskOf("named"), refused);
+  await assert.rejects(taskOf(given("sent")), refused);
+  await admit("sent", true);
+  await admit("named", true);
+  assert.equal((await taskOf(given("sent"))).task_id, "sent");
+  assert.equal((await taskOf("named")).task_id, "named");
+  await admit("sent", false);
+  await assert.rejects(taskOf(given("sent")), { message: /^task sent is quarantined: the known solution earns 1, 0, 1\. Mend the task/ });
+  const open = await serviceWith({});
+  assert.equal((await open.taskOf(given("sent"))).task_id, "sent");
+});
+
+test("a service asks for the least tier before any node does, and admits nothing for sandboxes that isolate nothing", async () => {
+  const { taskOf } = await serviceWith({ min_tier: "T2" });
+  await assert.rejects(taskOf("named"), { code: "config_invalid", param: "min_tier", message: /named \(script: T1\)/ });
+  const { config, ...known } = await serviceWith({ admitted_only: true, unsafe_host: true });
+  const room = roomFor(config, localProcess, known, signal, () => undefined);
+  await assert.rejects(room, { code: "config_invalid", param: "admitted_only" });
+});
