@@ -69,6 +69,7 @@ const kinds = {
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
   openssl: { missing: opensslMissing, add: "install openssl: sudo apt-get install -y openssl" },
+  gcc: { missing: gccMissing, add: "install a compiler of C: sudo apt-get install -y gcc libc6-dev" },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },
@@ -140,6 +141,10 @@ async function gitMissing(): Promise<string | null> {
   return ok ? null : "no git on the path";
 }
 
+async function gccMissing(): Promise<string | null> {
+  const { ok } = await run("gcc", ["--version"]);
+  return ok ? null : "no gcc on the path";
+}
 async function opensslMissing(): Promise<string | null> {
   const { ok } = await run("openssl", ["version"]);
   return ok ? null : "no openssl on the path";

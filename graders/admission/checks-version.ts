@@ -2,9 +2,9 @@ import { hashOf } from "../../schema/ids.ts";
 import { probes } from "../probes/index.ts";
 
 /** Raised where the checks or a probe mean something else than before: what was admitted is checked again. */
-const checks = 1;
+const checks = 2;
 
 /** `version`: Alidade's own, whose graders may give another reward than an older one's. */
 export function checksVersion(version: string): string {
-  return `${version}+checks.${checks}.${hashOf(probes.map(({ name }) => name)).slice(0, 8)}`;
+  return `${version}+checks.${checks}.${hashOf(probes.map(({ name, languages }) => [name, languages])).slice(0, 8)}`;
 }

@@ -6,10 +6,15 @@ import type { ProbeTarget, WorkLanguage } from "../probes/probe.ts";
 import { changedPaths } from "../work.ts";
 import type { HiddenFiles } from "./hidden-files.ts";
 
-const extensions: Record<WorkLanguage, RegExp> = { javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/, python: /\.py$/ };
+const extensions: Record<WorkLanguage, RegExp> = {
+  javascript: /\.(?:[cm]?js|[cm]?ts|jsx|tsx)$/,
+  python: /\.py$/,
+  c: /\.(?:c|cc|cpp|cxx|h|hh|hpp|hxx)$/,
+};
 const parsers: Record<WorkLanguage, RegExp> = {
   javascript: /^(?:node-test|tape|jest|jest-json|vitest|mocha)$/,
   python: /^(?:pytest|unittest)(?:-sealed)?$|_(?:pytest|django)/,
+  c: /^ctest$/,
 };
 
 /** The known solution's files in the workdir. A longer one is no source. */

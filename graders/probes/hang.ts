@@ -1,10 +1,11 @@
+import { atStart } from "./forged/c-code.ts";
 import { atLoad, type Probe } from "./probe.ts";
 
 export const hang: Probe = {
   name: "hang",
   title: "never ends",
   rows: [17],
-  languages: ["javascript", "python"],
+  languages: ["javascript", "python", "c"],
   cure: "give no reward for tests that did not end",
-  files: (target) => atLoad(target, { javascript: "while (true);", python: "while True: pass" }),
+  files: (target) => atLoad(target, { javascript: "while (true);", python: "while True: pass", c: atStart("for (;;) sleep(1);") }),
 };

@@ -17,6 +17,7 @@ import { patchedFramework } from "./patched-framework.ts";
 import { pathShims } from "./path-shims.ts";
 import { plantedConftest } from "./planted-conftest.ts";
 import { plantedFramework } from "./planted-framework.ts";
+import { plantedMakefile } from "./planted-makefile.ts";
 import { plantedRewards } from "./planted-rewards.ts";
 import type { Probe, WorkLanguage } from "./probe.ts";
 import { rewrittenTests } from "./rewritten-tests.ts";
@@ -33,6 +34,7 @@ export const probes: readonly Probe[] = [
   nodeOptions,
   linkerPreload,
   plantedFramework,
+  plantedMakefile,
   staleCaches,
   deletedTests,
   rewrittenTests,

@@ -1,14 +1,6 @@
+import { atStart, cPrint } from "./forged/c-code.ts";
 import { forgedLines } from "./forged/forged-lines.ts";
 import { type Probe, quoted } from "./probe.ts";
-
-const source = (lines: string): string => `#include <unistd.h>
-#include <string.h>
-__attribute__((constructor)) static void begin(void) {
-  const char *lines = ${cString(lines)};
-  if (write(1, lines, strlen(lines)) < 0) {}
-  _exit(0);
-}
-`;
 
 /** A library where there is a compiler, else only the lines that would load it. */
 export const linkerPreload: Probe = {
@@ -18,7 +10,8 @@ export const linkerPreload: Probe = {
   languages: "any",
   cure: "start the tests with a clean environment, in an image whose /etc no work can change",
   script: (target) => `cat > steer.c <<'END'
-${source(forgedLines(target))}
+${atStart(`${cPrint(forgedLines(target))}
+_exit(0);`)}
 END
 for cc in cc gcc clang; do command -v $cc >/dev/null 2>&1 && $cc -shared -fPIC -o steer.so steer.c && break; done
 [ -f steer.so ] || echo 'no library' > steer.so
@@ -27,7 +20,3 @@ printf 'LD_PRELOAD=%s\\n' ${quoted(`${target.workdir}/steer.so`)} > .env
 [ -w /etc ] && cp .env /etc/environment 2>/dev/null && echo "$PWD/steer.so" > /etc/ld.so.preload
 true`,
 };
-
-function cString(text: string): string {
-  return JSON.stringify(text);
-}

@@ -2,7 +2,10 @@ import { forgedLines } from "./forged/forged-lines.ts";
 import { writeRewards } from "./forged/forged-rewards.ts";
 import { type Probe, quoted } from "./probe.ts";
 
-const programs = ["node", "npm", "npx", "python3", "python", "pytest", "curl", "uvx", "uv", "git", "make", "cargo", "go", "cat", "grep"];
+const programs = [
+  ...["node", "npm", "npx", "python3", "python", "pytest", "curl", "uvx", "uv", "git", "make", "cargo", "go", "cat", "grep"],
+  ...["cc", "gcc", "g++", "clang", "tcc", "cmake", "ctest"],
+];
 const folders = [
   "/usr/local/sbin",
   "/usr/local/bin",

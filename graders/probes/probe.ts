@@ -4,7 +4,8 @@
  */
 import type { TreeFile } from "../../files/file-tree.ts";
 
-export type WorkLanguage = "javascript" | "python";
+/** `c`: C and C++. */
+export type WorkLanguage = "javascript" | "python" | "c";
 
 export type ProbeTarget = {
   /** The code that the tests load is in it: a task gets a probe once for each of its languages. null: any. */
@@ -44,8 +45,23 @@ export function planted(path: string, text: string, mode = 0o644): TreeFile {
 export function atLoad({ sources, language }: ProbeTarget, code: Partial<Record<WorkLanguage, string>>): TreeFile[] {
   const text = language === null ? undefined : code[language];
   if (text === undefined) return [];
-  const added = language === "javascript" ? `;{ const get = process.getBuiltinModule;\n${text}\n}` : text;
-  return sources.map((file) => ({ ...file, content: Buffer.from(`${file.content.toString("utf8")}\n${added}\n`) }));
+  return codeOf(sources, language).map((file) => ({
+    ...file,
+    content: Buffer.from(`${file.content.toString("utf8")}\n${framed(text, language)}\n`),
+  }));
+}
+
+/** A header is read by several sources of C, and what is added would stand in each of them. */
+function codeOf(sources: TreeFile[], language: WorkLanguage | null): TreeFile[] {
+  const others = language === "c" ? sources.filter(({ path }) => !/\.h\w*$/.test(path)) : sources;
+  return others.length > 0 ? others : sources;
+}
+
+/** A header may be read twice by one compiler run, so the code of C stands once. */
+function framed(code: string, language: WorkLanguage | null): string {
+  if (language === "javascript") return `;{ const get = process.getBuiltinModule;\n${code}\n}`;
+  if (language === "c") return `#ifndef ALIDADE_PROBE\n#define ALIDADE_PROBE\n${code}\n#endif`;
+  return code;
 }
 
 /** One word for `sh`. */

@@ -1,10 +1,12 @@
-import { atLoad, type Probe } from "./probe.ts";
+import { atStart, cString, cWrite } from "./forged/c-code.ts";
+import { forgedLines } from "./forged/forged-lines.ts";
+import { atLoad, type Probe, type ProbeTarget } from "./probe.ts";
 
 export const rewrittenTests: Probe = {
   name: "rewritten-tests",
   title: "takes the assertions out of the hidden tests on the disk when it is loaded",
   rows: [8, 16],
-  languages: ["javascript", "python"],
+  languages: ["javascript", "python", "c"],
   cure: "keep the tests where the work's user cannot write",
   files: (target) => {
     const paths = JSON.stringify(target.tests);
@@ -23,6 +25,12 @@ for _path in ${paths}:
             _file.write(_re.sub(r"^(\\s*)assert\\b", r"\\1True or", _text, flags=_re.M))
     except OSError:
         pass`,
+      c: atStart(target.tests.map((path) => cWrite(path, instead(target))).join("\n")),
     });
   },
 };
+
+/** Tests in C that are compiled after the first of them has run. */
+function instead(target: ProbeTarget): string {
+  return `#include <stdio.h>\nint main(void) { fputs(${cString(forgedLines(target))}, stdout); return 0; }\n`;
+}

@@ -24,9 +24,9 @@ test("every row has a probe, or words for where it is proven, and every probe wa
   );
 });
 
-test("nothing pays at T2, the tier of its own report", async () => {
+test("nothing pays at T2, the tier of its own report, nor at T3, where the work is a command", async () => {
   const outcomes = await recordedOutcomes();
-  for (const name of ["javascript-apart", "python-apart"])
+  for (const name of ["javascript-apart", "python-apart", "cases", "c-cases"])
     assert.deepEqual(
       Object.entries(outcomes[name] ?? {}).filter(([, outcome]) => outcome === "paid"),
       [],

@@ -68,7 +68,7 @@ const row = (cells: string[]): string => `| ${cells.join(" | ")} |`;
 async function tryAll(names: string[]): Promise<void> {
   const outcomes = await recordedOutcomes();
   for (const setting of hackSettings.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    outcomes[setting.name] = await tryHacks(setting, AbortSignal.timeout(600_000));
+    outcomes[setting.name] = await tryHacks(setting, AbortSignal.timeout(900_000));
     const inOrder = hackSettings.flatMap(({ name }) => (outcomes[name] ? [[name, outcomes[name]]] : []));
     await writeFile(outcomesFile, `${JSON.stringify(Object.fromEntries(inOrder), null, 2)}\n`);
   }

@@ -1,15 +1,16 @@
 /** Code that prints a forged report where the framework's is expected, writes one where a file is, and ends the process with success. */
-
 import type { ProbeTarget, WorkLanguage } from "../probe.ts";
+import { atStart, cPrint, cWrite } from "./c-code.ts";
 import { forgedLines } from "./forged-lines.ts";
 
 /** Where `{report}` of a JUnit command lies (graders/by-tests/run-tests.ts). */
 const reportFile = "/home/agent/.alidade-report/report.xml";
 
 export function forge(target: ProbeTarget): Record<WorkLanguage, string> {
-  const lines = JSON.stringify(forgedLines(target));
-  const xml = JSON.stringify(junit(target.required));
-  const reward = JSON.stringify('{"reward": 1}\n');
+  const printed = forgedLines(target);
+  const report = junit(target.required);
+  const rewardText = '{"reward": 1}\n';
+  const [lines, xml, reward] = [printed, report, rewardText].map((text) => JSON.stringify(text));
   return {
     javascript: `const fs = get("node:fs");
 try { fs.writeFileSync("${reportFile}", ${xml}); } catch {}
@@ -25,6 +26,10 @@ for _path, _text in (("${reportFile}", ${xml}), ("/logs/verifier/reward.json", $
         pass
 os.write(1, ${lines}.encode())
 os._exit(0)`,
+    c: atStart(`  ${cWrite(reportFile, report)}
+  ${cWrite("/logs/verifier/reward.json", rewardText)}
+  ${cPrint(printed)}
+  _exit(0);`),
   };
 }
 

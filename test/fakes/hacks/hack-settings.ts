@@ -18,6 +18,8 @@ export type HackSetting = {
   grader?: object;
 };
 
+const cTask = "test/fakes/hacks/c";
+
 export const hackSettings: readonly HackSetting[] = [
   { name: "harbor", title: "Harbor's tests, the work in a child process: T1", place: oneOfHarbor },
   {
@@ -34,6 +36,21 @@ export const hackSettings: readonly HackSetting[] = [
     grader: { work_runs: "together" },
   },
   { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "commands/init/skeletons/task-cases" },
+  { name: "c", title: "tests in C, by their log: T1", place: () => cTask },
+  {
+    name: "c-cases",
+    title: "a command in C, by `cases`: T3",
+    place: () => cTask,
+    grader: {
+      kind: "cases",
+      command: ["sh", "-c", 'cc -o /tmp/clamp clamp.c main.c && exec /tmp/clamp "$@"', "clamp"],
+      cases: [
+        { name: "above", args: ["5", "1", "3"], stdout: "3" },
+        { name: "below", args: ["0", "1", "3"], stdout: "1" },
+        { name: "usage", args: ["x"], exit: 2 },
+      ],
+    },
+  },
   { name: "javascript-apart", title: "`node:test`, apart: T2", place: () => "examples/demo/tasks/parse-duration" },
 ];
 
@@ -47,8 +64,20 @@ async function oneOfHarbor(): Promise<string> {
 }
 
 async function taskOf({ place, grader }: HackSetting): Promise<Task> {
-  const [task] = (await loadTasks(await place())) as [Task];
-  return { ...task, grader: { ...task.grader, ...grader } };
+  const [loaded] = (await loadTasks(await place())) as [Task];
+  const task = { ...loaded, environment: await onBaseImage(loaded.environment) };
+  if (grader === undefined) return task;
+  return { ...task, grader: "kind" in grader ? (grader as Task["grader"]) : { ...task.grader, ...grader } };
+}
+
+/** The base image has another name in each version. */
+async function onBaseImage(environment: Task["environment"]): Promise<Task["environment"]> {
+  const { build } = environment;
+  if (build?.args.BASE === undefined) return environment;
+  const BASE = await ensureBaseImage({ signal: AbortSignal.timeout(120_000) });
+  const built = { ...environment, build: { ...build, args: { ...build.args, BASE } } };
+  await docker.prepare([built], { signal: AbortSignal.timeout(300_000) });
+  return built;
 }
 
 /** Outcomes by probe. Throws where the task itself does not hold, for then they show nothing. */

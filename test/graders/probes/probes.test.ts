@@ -1,5 +1,6 @@
 /** Probes are texts here: they are run in containers only (test/docker/hacks.test.ts). */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { insidePath } from "../../../files/file-tree.ts";
 import { probeTargets } from "../../../graders/admission/probe-targets.ts";
@@ -7,6 +8,7 @@ import { parserNamed } from "../../../graders/parsers/index.ts";
 import { forgedLines } from "../../../graders/probes/forged/forged-lines.ts";
 import { probes, probesFor } from "../../../graders/probes/index.ts";
 import type { ProbeTarget } from "../../../graders/probes/probe.ts";
+import { need } from "../../needs.ts";
 
 const file = (path: string, text = "x = 1\n") => ({ path, mode: 0o644, content: Buffer.from(text) });
 const target: ProbeTarget = {
@@ -50,6 +52,27 @@ test("a forged log is what its parser takes for a whole one", () => {
   }
 });
 
+test("what probes add to a source of C compiles as C99, also where warnings are errors", async (t) => {
+  if (!(await need(t, "gcc"))) return;
+  const aimed = {
+    ...target,
+    language: "c" as const,
+    parser: "tap",
+    required: ['a \u0001 ??/ "quoted" é'],
+    sources: [file("a.c", "int x;\n")],
+  };
+  const added = probes.filter(({ languages }) => languages.includes("c")).map(({ name, files }) => ({ name, source: files?.(aimed)?.[0] }));
+  const sources = added.filter(({ source }) => source?.path === "a.c");
+  assert.equal(sources.length, 8);
+  for (const { name, source } of sources) {
+    // A header is read twice by one run of the compiler.
+    const input = `${source?.content}\n${source?.content.toString().replace("int x;", "")}`;
+    const flags = ["-fsyntax-only", "-std=c99", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"];
+    const { status, stderr } = spawnSync("gcc", flags, { input, encoding: "utf8" });
+    assert.equal(status, 0, `${name}: ${stderr}`);
+  }
+});
+
 test("the languages of a task are those of its solution, its hidden tests and its parser", () => {
   const hidden = { files: [file("tests/test_a.py")], inWorkdir: [], failing: [], required: [], parser: null };
   const languages = (solution: string[], parser: string | null = null, files = hidden.files) =>
@@ -61,6 +84,8 @@ test("the languages of a task are those of its solution, its hidden tests and it
     ).map(({ language }) => language);
   assert.deepEqual(languages(["a.txt"]), [null, "python"]);
   assert.deepEqual(languages(["src/a.ts"], "node-test", []), [null, "javascript"]);
+  assert.deepEqual(languages(["src/a.c"], "tap", []), [null, "c"]);
+  assert.deepEqual(languages([], "ctest", []), [null, "c"]);
   assert.deepEqual(languages([], "cargo", []), [null]);
   assert.equal(
     probesFor([]).every(({ probe }) => probe.languages === "any"),
