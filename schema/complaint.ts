@@ -1,18 +1,31 @@
 /** What a schema refuses, in the words of a sentence: the field, its value, and what is wrong with it. */
 import type { z } from "zod";
 
-export type Complaint = { path: string[]; given: string; message: string; unknownKey: string | null };
+export type Complaint = {
+  path: string[];
+  /** Shown as JSON, or `not given`. */
+  given: string;
+  message: string;
+  unknownKey: string | null;
+  /** The schema's author wrote the message, and it may name the value already. */
+  isWritten: boolean;
+};
 
 /** The first complaint about a value; its path is the key that is no key, where that is it. */
-export function complaintOf(error: z.ZodError, value: unknown): Complaint {
-  const issue = error.issues[0] && innermost(error.issues[0]);
+export function complaintOf({ issues }: z.ZodError, value: unknown): Complaint {
+  return complaintAbout(issues[0], value);
+}
+
+export function complaintAbout(outer: z.core.$ZodIssue | undefined, value: unknown): Complaint {
+  const issue = outer && innermost(outer);
   const unknownKey = issue?.code === "unrecognized_keys" ? (issue.keys[0] ?? null) : null;
   const path = [...(issue?.path ?? []).map(String), ...(unknownKey === null ? [] : [unknownKey])];
   const given = path.reduce<unknown>(
     (at, key) => (at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined),
     value,
   );
-  return { path, given: shown(given), message: plain(issue?.message ?? "invalid"), unknownKey };
+  const message = plain(issue?.message ?? "invalid");
+  return { path, given: shown(given), message, unknownKey, isWritten: message === issue?.message && unknownKey === null };
 }
 
 /** For a value with several allowed forms: the complaint of the form that matched furthest. */
@@ -32,7 +45,9 @@ function depthOf(issue: z.core.$ZodIssue): number {
 
 /** The value stands beside it, so what kind it is goes without saying. */
 function plain(message: string): string {
-  return message.replace(/^(?:Invalid (?:input|option)|Too (?:small|big)): (?=expected)/, "").replace(/, received \w+$/, "");
+  return message
+    .replace(/^(?:Invalid (?:input|option)|Too (?:small|big)): (?=expected)|^Invalid string: /, "")
+    .replace(/, received \w+$/, "");
 }
 
 function shown(value: unknown): string {

@@ -109,6 +109,6 @@ function readSpec(grader: GraderSpec, { name: file }: TaskPlace, within: string,
   } catch (error) {
     if (error instanceof AlidadeError) throw taskError(file, within === "grader" ? (error.param ?? within) : within, error.message);
     const issues = error instanceof z.ZodError ? error.issues : [];
-    throw issuesError(issues, file, within) ?? taskError(file, within, messageOf(error));
+    throw issuesError(issues, grader, file, within) ?? taskError(file, within, messageOf(error));
   }
 }

@@ -268,7 +268,7 @@ for (const [title, files, param, said] of [
   ],
   ["a step without a folder", withConfig('[[steps]]\nname = "third"\n'), "steps.0.name", /no folder steps\/third/],
   ["two steps of one name", withConfig('[[steps]]\nname = "a"\n[[steps]]\nname = "A"\n'), "steps", /two steps have one name/],
-  ["a word of ours that is none", withConfig("[metadata.alidade]\nrange = [0, 2]\n"), "metadata.alidade.range", /Unrecognized/],
+  ["a word of ours that is none", withConfig("[metadata.alidade]\nrange = [0, 2]\n"), "metadata.alidade.range", /range: is no field here/],
 ] as const) {
   test(`a task with ${title} is refused by its field`, async () => {
     const error = await refusal(files);

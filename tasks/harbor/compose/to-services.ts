@@ -13,9 +13,10 @@ export async function toServices(compose: ReadCompose): Promise<Services> {
   assertOwnVolumes(compose);
   const completing = completed(compose);
   const made = [...compose.sidecars].map(async ([name, config]) => [name, await toService(compose, name, config, completing.has(name))]);
-  const parsed = Services.safeParse(Object.fromEntries(await Promise.all(made)));
+  const services = Object.fromEntries(await Promise.all(made));
+  const parsed = Services.safeParse(services);
   if (parsed.success) return parsed.data;
-  throw issuesError(parsed.error.issues, compose.file, "services");
+  throw issuesError(parsed.error.issues, services, compose.file, "services");
 }
 
 async function toService({ folder, file }: ReadCompose, name: string, config: SidecarConfig, completes: boolean) {
