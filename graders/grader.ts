@@ -34,7 +34,7 @@ export type GradeContext = {
    */
   fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<Sandbox>;
   /**
-   * The agent's own sandbox with every process ended, where the task is graded there (`grading: shared`): the work stands in it.
+   * The agent's own sandbox with every process of its container ended, where the task is graded there (`grading: shared`): the work stands in it.
    * The grader releases it, and may ask for it again.
    */
   lend?(): Promise<Sandbox>;

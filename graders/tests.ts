@@ -173,8 +173,7 @@ function runsApart(spec: TestsSpec): boolean {
 }
 
 /**
- * T2 needs a report that the work cannot write: tests in another process, of
- * another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, or the
+ * T2 needs a report that the work cannot write: tests in another process, of another user. In one process with the work no report is safe, sealed or not. Where more than the workdir crosses, or the
  * interpreter lies in the workdir, the work may bring the program that runs the tests.
  */
 function tierFor(spec: TestsSpec, { environment }: Task): Tier {

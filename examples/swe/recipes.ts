@@ -27,7 +27,7 @@ export type SweRecipe = {
   /** Globs: the part of the change that mends the fault, and the tests. What else the change does is left out. */
   sources: readonly string[];
   tests: readonly string[];
-  /** Test files that are run, with blanks between them: by pytest where the language is Python. Of C: a line of bash that prints TAP. */
+  /** Test files that are run, with blanks between them: by pytest where the language is Python. For C it is a line of bash that prints TAP. */
   run: string;
 };
 

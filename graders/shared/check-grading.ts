@@ -2,7 +2,7 @@
 import { AlidadeError } from "../../errors.ts";
 import type { Task } from "../../schema/task.ts";
 import type { Grader } from "../grader.ts";
-import { specOfGrader } from "../index.ts";
+import { withParts } from "../index.ts";
 import { isShared } from "./place-to-grade.ts";
 
 /** Throws `task_invalid` for a task whose `grading` is shared and cannot be. */
@@ -14,8 +14,12 @@ export function checkGrading(task: Task, known?: readonly Grader[]): void {
 function whyNot({ environment, steps, grader }: Task, known?: readonly Grader[]): string | null {
   if (steps !== undefined) return "the agent would find the tests of one step in the next one";
   if (environment.conceal !== null) return "environment.conceal takes from the agent's sandbox what the tests need";
-  const { kind, user } = specOfGrader(grader, known) as { kind: string; user?: unknown };
-  const lacksUser = kind === "harbor" && user === "agent" && environment.user === "root";
+  const specs = withParts(grader, known).map(
+    ({ spec }) => spec as { kind: string; user?: unknown; test_patch?: unknown; test_files?: unknown },
+  );
+  if (specs.some(({ kind, test_patch, test_files }) => kind === "tests" && (test_patch ?? test_files) != null))
+    return "its test_patch and test_files fit the delivered files alone, and the agent may have changed them";
+  const lacksUser = specs.some(({ kind, user }) => kind === "harbor" && user === "agent" && environment.user === "root");
   return lacksUser ? "its tests want another user than root, and a sandbox of root has no other one" : null;
 }
 

@@ -1,4 +1,4 @@
-/** Lends an agent's sandbox to graders, once its processes have ended. */
+/** Lends an agent's sandbox to graders, once the processes of its own container have ended. Its services go on. */
 import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";

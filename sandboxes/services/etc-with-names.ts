@@ -1,4 +1,4 @@
-/** The sandbox's files of /etc where there are services: their names lead to its own loopback. */
+/** The sandbox's files of /etc where there are services: their names, and `main` for the sandbox itself, lead to its own loopback. */
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { cached } from "../../host/cache-folder.ts";
@@ -11,8 +11,8 @@ export function namesOf(services: Services = {}): string[] {
 
 /** `etc`: the folder that is kept of the image. Without services the very same. */
 export async function etcWithNames(etc: string, services: Services | undefined): Promise<string> {
-  const names = namesOf(services);
-  if (names.length === 0) return etc;
+  if (namesOf(services).length === 0) return etc;
+  const names = ["main", ...namesOf(services)];
   return cached(`images/${basename(etc)}-${hashOf(names).slice(0, 16)}`, async (folder) => {
     await cp(etc, folder, { recursive: true });
     const lines = names.map((name) => `127.0.0.1\t${name}\n`);

@@ -82,7 +82,9 @@ async function makeFolders(container: Docker.Container, { folders }: Service, ow
 
 function checkOf({ healthcheck }: Service, image: ImageFacts): ReadyCheck | null {
   if (healthcheck === "none" || healthcheck === "completed") return null;
-  return healthcheck === null ? image.healthcheck : readyCheck(healthcheck);
+  if (healthcheck !== null) return readyCheck(healthcheck);
+  // Where the service works, which may be another folder than the image says.
+  return image.healthcheck && { ...image.healthcheck, cwd: "" };
 }
 
 /** Most images that fail here begin as root and go on as another user. */
@@ -167,7 +169,17 @@ async function execIn(
   argv: string[],
   { cwd = "", timeout_ms, signal }: { cwd?: string; timeout_ms?: number; signal?: AbortSignal },
 ): Promise<ExecResult> {
-  const command = { argv, user: "", cwd, env: {}, max_output_bytes: saidBytes, timeout_ms, signal, kill: async () => undefined };
+  const command = {
+    argv,
+    user: "",
+    cwd,
+    env: {},
+    max_output_bytes: saidBytes,
+    keep_output: "end" as const,
+    timeout_ms,
+    signal,
+    kill: async () => undefined,
+  };
   try {
     return { ...(await runCommand(docker, id, command)), out_of_memory: false };
   } catch (error) {

@@ -34,10 +34,11 @@ export async function readTask(folder: string, { progress = () => {} }: LoadOpti
 export async function toTask({ task_id, folder, file, config }: ReadTask, options: LoadOptions): Promise<Task> {
   await refuseFields(config, folder, file);
   const { environment, agent, metadata } = config;
+  // Before the image, which may be pulled.
+  const compose = await readCompose(join(folder, "environment"), options.env ?? {});
   const source = await imageSource(environment, { folder: await contextOf(folder, file, config), file, field: "environment" }, options);
   const order: FolderOrder = { folder, file, config, source, host: options.env ?? {}, unstated: unstatedNetwork(options), options };
   const steps = placedSteps(config);
-  const compose = await readCompose(join(folder, "environment"), order.host);
   const made = toEnvironment({
     config: environment,
     source,

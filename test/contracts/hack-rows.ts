@@ -23,7 +23,12 @@ export const hackRows: readonly HackRow[] = [
   },
   { row: 16, title: "read the answer or the tests out of image, variables or files" },
   { row: 17, title: "hang or flood the grader" },
-  { row: 18, title: "change a service's own record of what was asked of it", elsewhere: "services beside a sandbox are not built" },
+  {
+    row: 18,
+    title: "change a service's own record of what was asked of it",
+    elsewhere:
+      "services are started anew for the tests, so what the agent did to its own counts for nothing; not with `--grading shared` (tier T0)",
+  },
   { row: 19, title: "end the episode by a script of the page", elsewhere: "desktops and browsers are not built" },
   { row: 20, title: "talk a judge into it", elsewhere: "`test/graders/judge/`, `test/graders/judge.test.ts`" },
   { row: 21, title: "do nothing", elsewhere: "no change is graded in each check, and its reward is the task's baseline" },

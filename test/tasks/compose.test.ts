@@ -8,7 +8,8 @@ import type { LoadOptions } from "../../tasks/task-format.ts";
 import { harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 
 async function environmentOf(compose: string, files: Record<string, string> = {}, options: LoadOptions = {}): Promise<Environment> {
-  const all = { ...harborTasks[0]?.files, "environment/docker-compose.yaml": compose, ...files };
+  const image = "FROM x\nWORKDIR /app\nUSER root\n";
+  const all = { ...harborTasks[0]?.files, "environment/Dockerfile": image, "environment/docker-compose.yaml": compose, ...files };
   const [task] = await loadTasks(await harborFolder({ one: all }), { onLeftOut: undefined, ...options });
   assert.ok(task);
   return task.environment;
@@ -102,6 +103,7 @@ for (const [line, param, said] of [
   ["volumes: [{ type: bind, source: /, target: /host }]", "services.db.volumes.0", /host's files are not given/],
   ["build: { context: ../.. }", "services.db.build.context", /leaves the task's own folder/],
   ["build: { context: ., target: a }", "services.db.build", /target/],
+  ["command: '${HOME:?none}'", "services.db.command", /holds \$\{HOME:\?none\}: \$NAME, .* are read/],
   ["command: $HOME", "services.db.command", /holds \$HOME.*--task-env HOME/],
   ["environment: [HOME]", "services.db.environment", /NAME=value/],
   ["depends_on: [nothing]", "services.db.depends_on.nothing", /is no service: there are db/],

@@ -1,7 +1,7 @@
 /** Variables in the values of a compose file: `$$`, `$VAR`, `${VAR}`, `${VAR:-default}`, `${VAR-default}`. */
 import { taskError } from "../../task-error.ts";
 
-const variable = /\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^}]*))?\})/g;
+const variable = /\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^}$]*))?\}|\{([^}]*)\}?)/g;
 
 /** What Harbor sets for every compose file. */
 const ofHarbor = new Map([
@@ -19,8 +19,10 @@ export function interpolate(value: unknown, host: Readonly<Record<string, string
 }
 
 function withValues(text: string, host: Readonly<Record<string, string>>, file: string, field: string): string {
-  return text.replace(variable, (whole, dollar?: string, plain?: string, braced?: string, otherwise?: string) => {
+  return text.replace(variable, (whole, dollar?: string, plain?: string, braced?: string, otherwise?: string, unread?: string) => {
     if (dollar !== undefined) return "$";
+    if (unread !== undefined)
+      throw taskError(file, field, `holds ${whole}: $NAME, \${NAME} and \${NAME:-default} are read, and a dollar sign is written $$`);
     const name = plain ?? braced ?? "";
     const value = Object.hasOwn(host, name) ? host[name] : (ofHarbor.get(name) ?? otherwise);
     if (value !== undefined) return value;

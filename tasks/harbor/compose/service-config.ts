@@ -67,7 +67,7 @@ const Volume = z.union(
 
 const Most = z.strictObject({ cpus: Count.optional(), memory: Memory.optional(), pids: Count.optional() });
 
-/** What holds for a sandbox anyway, or says nothing of what runs. */
+/** What holds for a sandbox anyway, or does not change what runs. `restart` is one: a service that ends stays ended. */
 const ignored = z.unknown().optional();
 
 const common = {
