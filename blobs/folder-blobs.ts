@@ -1,6 +1,6 @@
 /** Blobs as files of one folder. */
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
 import { assertKey } from "./keys.ts";
@@ -19,7 +19,7 @@ export class FolderBlobs implements Blobs {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       await write(draft, bytes);
       await rename(draft, path);
-      if (dirname(key) !== ".") await removeOlderDrafts(dirname(path));
+      if (dirname(key) !== ".") await removeOlderDrafts(path);
     } catch (error) {
       await rm(draft, { force: true });
       throw asStoreError(path, error);
@@ -41,11 +41,14 @@ export class FolderBlobs implements Blobs {
 }
 
 /**
- * Removes what killed processes left of blobs that they were writing, as far as it can. The folder of a blob is its rollout's: an
- * attempt that still writes there was replaced by this one.
+ * Removes what killed processes left of blobs that they were writing, as far as it can. The folder of a blob is its rollout's, and
+ * its name begins with its attempt. An earlier attempt that still writes there was replaced; a later one may be at work.
  */
-async function removeOlderDrafts(folder: string): Promise<void> {
-  for (const name of await readdir(folder).catch(() => [])) if (/\.\d+\.new$/.test(name)) await rm(join(folder, name), { force: true });
+async function removeOlderDrafts(path: string): Promise<void> {
+  const attempt = Number.parseInt(basename(path), 10);
+  for (const name of await readdir(dirname(path)).catch(() => []))
+    if (/\.\d+\.new$/.test(name) && Number.parseInt(name, 10) <= attempt)
+      await rm(join(dirname(path), name), { force: true }).catch(() => undefined);
 }
 
 async function write(path: string, bytes: Uint8Array): Promise<void> {

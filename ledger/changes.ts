@@ -5,7 +5,7 @@ export type Waitable = {
   after(seen: number, signal: AbortSignal): Promise<number>;
 };
 
-/** It, and the readers that wait for the next one. */
+/** Counts changes, and wakes the readers that wait for one. */
 export class Changes implements Waitable {
   #version = 0;
   readonly #waiting = new Set<() => void>();

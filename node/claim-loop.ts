@@ -74,7 +74,7 @@ export class ClaimLoop {
     }
   }
 
-  /** Why nothing is claimed. What of its machine keeps it from its work is not among them. */
+  /** Why nothing is claimed. Faults of the machine are not included. */
   faults(): Fault[] {
     const away = this.#away && `the ledger does not answer since ${timeText(this.#away.since)}: ${this.#away.why}`;
     const draining = "the node is draining: it ends what it has begun and claims nothing more";
@@ -91,7 +91,8 @@ export class ClaimLoop {
     try {
       const lease = await this.#joined();
       const claims = await ledger.claim(lease, this.#node.atOnce - this.#running.size);
-      this.#away = null;
+      // It may answer without a question to the ledger where there is nothing to claim.
+      if (claims.length > 0) this.#away = null;
       for (const claim of claims) void this.#work(claim);
     } catch (error) {
       this.#isAway("nothing can be claimed", error);

@@ -1,13 +1,18 @@
 /** How a node is, and a listener that says so: for what starts nodes and looks whether they live. */
 import { createServer } from "node:http";
 import { messageOf } from "../errors.ts";
+import { untilAborted } from "../host/until-aborted.ts";
 import { type Fault, faultsOfProxy, type Health, healthOf, statusCodeOf } from "../proxy/control/health.ts";
 import { closeListener, listenOn } from "../proxy/http/listen.ts";
 import type { RunSetup } from "../rollouts/index.ts";
 
+/** A monitor waits a few seconds for an answer; a container engine may hang. */
+const roomMs = 3_000;
+
 /** What of this machine keeps rollouts from being made. */
 export async function faultsOfMachine({ proxy, disk }: Pick<RunSetup, "proxy" | "disk">, signal: AbortSignal): Promise<Fault[]> {
-  const full = await disk?.assertFree(signal).then(() => null, messageOf);
+  const late = AbortSignal.any([signal, AbortSignal.timeout(roomMs)]);
+  const full = disk && (await untilAborted(disk.assertFree(late), late).then(() => null, messageOf));
   return [...(full == null ? [] : [{ status: "down" as const, reason: full }]), ...faultsOfProxy(proxy)];
 }
 

@@ -5,10 +5,10 @@
  *
  * | the last turn failed with | the engine, asked by us | meaning |
  * | --- | --- | --- |
- * | `engine_error`, `engine_aborted`, `engine_misaligned` | fails, or is too busy | infrastructure |
+ * | `engine_error`, `engine_aborted`, `engine_misaligned`, `engine_unreachable` whose kept connections closed | fails, or is too busy | infrastructure |
  * | the same | answers, fast or slowly | the call's own fault: `call_failed` |
  * | the same, and there is no engine | | infrastructure |
- * | `engine_unreachable`, `engine_paused`, `policy_gone`, `store_full`, `store_error` | not asked | infrastructure |
+ * | `engine_unreachable` that took no connection, `engine_paused`, `policy_gone`, `store_full`, `store_error` | not asked | infrastructure |
  * | `cancelled`, `internal`, any other of ours | not asked | `call_failed` |
  * | what the policy or the request was refused for | not asked | no failure of a call |
  */
@@ -17,18 +17,14 @@ import type { EngineState, HarnessProxy, Session } from "../proxy/index.ts";
 import type { ErrorRecord } from "../schema/session-log.ts";
 
 /** What the engine says, or what its connection comes to: a request may have brought it about. */
-const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_aborted", "engine_misaligned"]);
+const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_aborted", "engine_misaligned", "engine_unreachable"]);
+/** Weight updates and our own disk: out of the reach of what a call says. */
+const beyondCalls: ReadonlySet<string> = new Set<ErrorCode>(["engine_paused", "policy_gone", "store_full", "store_error"]);
 /**
- * Weight updates, our own disk, and an engine that took no connection: out of the reach of what a call says. A question of ours
- * would have met the same at that moment, and a supervisor may have started the engine again before we can ask one.
+ * An engine that took no connection is out of that reach too. A question of ours would have met the same at that moment, and a
+ * supervisor may have started the engine again before we can ask one. A kept connection that closes may be the request's doing.
  */
-const beyondCalls: ReadonlySet<string> = new Set<ErrorCode>([
-  "engine_unreachable",
-  "engine_paused",
-  "policy_gone",
-  "store_full",
-  "store_error",
-]);
+const tookNoConnection = /\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)\b|Connect Timeout/;
 
 /** `record.code` is the infrastructure's own, or `call_failed`. */
 export type FailedTurn = { isInfrastructure: boolean; record: ErrorRecord };
@@ -41,6 +37,7 @@ export async function failedTurn(
 ): Promise<FailedTurn | null> {
   if (!lastFailure || errorCodes[lastFailure.error.code as ErrorCode] !== "infrastructure") return null;
   const { error, served } = lastFailure;
+  if (error.code === "engine_unreachable" && tookNoConnection.test(error.message)) return toFailedTurn(error, true, null);
   if (!engineCodes.has(error.code)) return toFailedTurn(error, beyondCalls.has(error.code), null);
   const state = served === null ? null : await pool.stateOf(served.slot, served.model, signal);
   return toFailedTurn(error, state === null || state === "fails" || state === "busy", state);

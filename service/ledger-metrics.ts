@@ -31,7 +31,7 @@ function stepMetric({ name, what }: (typeof stepFigures)[number], sets: readonly
       step === null ? [] : [{ labels: { step: String(step) }, value: figures[name].value }],
     );
   const samples = sets.flatMap((figures) => named(figures, samplesOf(figures)));
-  return { ...gauge(`alidade_step_${name}`, `Of a set's latest policy steps: ${what}.`, 0), samples };
+  return { ...gauge(`alidade_step_${name}`, `${what}, at a set's latest policy steps.`, 0), samples };
 }
 
 /** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. */

@@ -19,14 +19,10 @@ type ServiceState = {
 /** Never throws for the ledger's sake: what it does to the service is the answer. */
 export async function serviceHealth(parts: ServiceParts, control: ServiceControl, signal: AbortSignal): Promise<ServiceState> {
   const engines = parts.engines?.() ?? [];
+  const own = await ownFaults(parts, signal);
   try {
     const [fences, nodes, reports] = await untilAborted(ofLedger(parts.ledger, control), AbortSignal.timeout(ledgerMs));
-    const faults = [
-      ...faultsOfNodes(nodes),
-      ...(await ownFaults(parts, signal)),
-      ...reports.flatMap(refusals),
-      ...fences.map(faultOfFence),
-    ];
+    const faults = [...faultsOfNodes(nodes), ...own, ...reports.flatMap(refusals), ...fences.map(faultOfFence)];
     return { health: healthOf(faults), fences, engines, nodes };
   } catch (error) {
     const reason = `the ledger does not answer: ${messageOf(error)}`;

@@ -62,7 +62,8 @@ export async function askService({ url, token, ca }: ServiceAddress, path: strin
   try {
     const response = await fetch(url + path, { headers, dispatcher, signal: signal ? AbortSignal.any([signal, late]) : late });
     const text = await response.text();
-    if (response.ok) return text;
+    // A service whose ledger is away says so there, with its reasons.
+    if (response.ok || (path === "/health" && response.status === 503)) return text;
     const code = response.status === 401 ? "unauthorized" : "request_invalid";
     throw new AlidadeError(code, `${url}${path} answers ${response.status}: ${text.slice(0, 300)}`, { status: response.status });
   } catch (error) {

@@ -53,7 +53,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   return { tasks, graders: plugIns.graders, taskOf };
 }
 
-/** Before it is known which sandbox a rollout gets; a node without containers refuses on its own. */
+/** Before it is known which sandbox a rollout gets; a node checks the min_tier and admitted_only of its own configuration. */
 const containers = { capabilities: docker.capabilities };
 
 /** Throws what is missing for a verdict of the task to count here. Records are read anew, so a task may be checked meanwhile. */

@@ -76,7 +76,7 @@ export async function beat(db: Transaction, lease: Lease, running: readonly Atte
   return { isLost: false, isDraining: node.is_draining === true, stop };
 }
 
-/** Also by itself, outside of a transaction: it is one statement. */
+/** One statement, so it also runs outside of a transaction. */
 export async function claim(db: Transaction, { node, epoch }: Lease, free: number): Promise<Claim[]> {
   return (await db.all("SELECT * FROM claim($1, $2, $3)", node, epoch, free)).map(toClaim);
 }
@@ -92,7 +92,7 @@ export async function release(db: Transaction, { rollout_id, attempt }: AttemptN
   return changed === 1 ? "queued" : "fenced";
 }
 
-/** By one statement, outside of a transaction; null: others may be ended with it, or begun after it, which wants one. */
+/** Writes the end by one statement, outside of a transaction. null: the set has a bound or a group tool, so the end needs one. */
 export async function finishAlone(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<FinishEnd | null> {
   const [rollout] = await rolloutsToEnd(db, [rollout_id], attempt);
   if (rollout === undefined) return "fenced";
@@ -136,7 +136,8 @@ async function noteReached(db: Transaction): Promise<void> {
 
 export async function expire(db: Transaction): Promise<string[]> {
   await noteReached(db);
-  const watch = await db.get(`SELECT came_back + ${leaseMs} > ${now} AS is_fresh FROM watch`);
+  // Waits for a beat that is writing it: its word is that the database came back just now.
+  const watch = await db.get(`SELECT came_back + ${leaseMs} > ${now} AS is_fresh FROM watch FOR SHARE`);
   if (watch?.is_fresh === true) return [];
   const dead = await db.all(`SELECT name FROM nodes WHERE until < ${now} ORDER BY name FOR UPDATE SKIP LOCKED`);
   const names = dead.map(({ name }) => String(name));

@@ -5,7 +5,7 @@ import { beatSeconds } from "../ledger.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgClient, PgLibrary } from "./pg-library.ts";
 
-/** queued: there may be more to claim. ordered: nodes have an order. Each wakes every node, so only what is rare is said so. */
+/** queued: there may be more to claim. ordered: nodes have an order. Each wakes every node, so only rare changes are notified. */
 export type Notice = "queued" | "ordered";
 
 /** Submissions of a burst wake each node once. */

@@ -41,7 +41,7 @@ export async function assertAdmitted(task: Task, { version, graders }: Checks): 
   if (isShared(task))
     throw new AlidadeError(
       "task_invalid",
-      "grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out",
+      `task ${task.task_id}: grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out`,
       {
         param: "grading",
       },
