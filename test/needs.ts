@@ -145,6 +145,7 @@ async function gccMissing(): Promise<string | null> {
   const { ok } = await run("gcc", ["--version"]);
   return ok ? null : "no gcc on the path";
 }
+
 async function opensslMissing(): Promise<string | null> {
   const { ok } = await run("openssl", ["version"]);
   return ok ? null : "no openssl on the path";

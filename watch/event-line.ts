@@ -11,7 +11,17 @@ export type EventLine = { level: LogLevel; event: string; message: string } & Re
 
 /** The line as it is written, with its time and without secrets. */
 export function textOfLine(line: EventLine, now: number = Date.now()): string {
-  return hideSecrets(JSON.stringify({ time: new Date(now).toISOString(), ...line })).toWellFormed();
+  const text = hideSecrets(JSON.stringify({ time: new Date(now).toISOString(), ...line })).toWellFormed();
+  return text.replace(acting, (character) =>
+    Array.from({ length: character.length }, (_, at) => unicodeEscape(character.charCodeAt(at))).join(""),
+  );
+}
+
+/** What acts on a terminal that shows the log, and that JSON leaves as it is. */
+const acting = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function unicodeEscape(code: number): string {
+  return `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
 export function lineOfCall({ session_id, spec, begun, tries, outcome }: EndedCall): EventLine {

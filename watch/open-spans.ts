@@ -35,11 +35,13 @@ export async function openSpans({ url, version, note }: OpenSpans): Promise<Watc
     maxQueueSize: mostSpans,
   });
   const resource = resourceOf(library, version);
+  let isToldOf = false;
   const send = (make: () => RecordedSpan[]): void => {
     try {
       for (const span of make()) processor.onEnd(toOtelSpan(span, resource, version));
     } catch (error) {
-      note(`a span is left out: ${messageOf(error)}`);
+      if (!isToldOf) note(`a span is left out: ${boundedText(messageOf(error))}; others of its kind are not told`);
+      isToldOf = true;
     }
   };
   return {

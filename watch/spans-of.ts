@@ -115,7 +115,7 @@ export function spansOfCall(call: EndedCall): RecordedSpan[] {
   return [root, ...call.tries.map((tried) => spanOfTry(tried, place))];
 }
 
-/** A session that Alidade opened for no rollout has a trace of its own, in which its calls stand side by side. */
+/** A session that a client opened has a trace of its own, in which its calls stand side by side. */
 function aroundCall({ session_id, spec }: EndedCall): { trace: string; parent: string | null } {
   const { rollout_id, attempt, sandboxed } = spec;
   if (!sandboxed || rollout_id === null) return { trace: traceId("session", session_id), parent: null };

@@ -20,8 +20,9 @@ export type DriftSummary = {
   calls: AttributedDrift[];
 };
 
-/** They are held until the run was read: 8 bytes each. */
+/** They are held until the run was read. A list of numbers with a null among them takes some 24 bytes each. */
 const mostLogprobs = 50_000_000;
+const mostCalls = 1_000_000;
 
 export class Drift {
   readonly #given: ReadonlyMap<string, TrainerLogprobs>;
@@ -36,16 +37,14 @@ export class Drift {
   /** Throws `config_invalid` where there is no such file or it is too long, and `store_error` naming a line that is none. */
   static async read(path: string, tolerance: number): Promise<Drift> {
     await access(path).catch((error: unknown) => {
-      throw new AlidadeError("config_invalid", `cannot read --trainer-logprobs: ${messageOf(error)}`, { param: "trainer_logprobs" });
+      throw invalid(`cannot read --trainer-logprobs: ${messageOf(error)}`);
     });
     const given = new Map<string, TrainerLogprobs>();
     let total = 0;
     for await (const one of readJsonLines(path, (value) => TrainerLogprobs.parse(value))) {
       total += one.logprobs.length;
-      if (total > mostLogprobs)
-        throw new AlidadeError("config_invalid", `${path} has more than ${mostLogprobs} logprobs: give a part of them`, {
-          param: "trainer_logprobs",
-        });
+      if (total > mostLogprobs || given.size >= mostCalls)
+        throw invalid(`${path} has more than ${mostLogprobs} logprobs or ${mostCalls} calls: give a part of them`);
       given.set(one.call_id, together(given.get(one.call_id), one));
     }
     return new Drift(given, tolerance);
@@ -72,11 +71,18 @@ export class Drift {
   }
 }
 
+function invalid(message: string): AlidadeError {
+  return new AlidadeError("config_invalid", message, { param: "trainer_logprobs" });
+}
+
 /** Rows of several lines may each have a part of a call. */
 function together(known: TrainerLogprobs | undefined, one: TrainerLogprobs): TrainerLogprobs {
   if (known === undefined) return one;
+  const versions = [known.policy_version, one.policy_version].filter((version) => version !== null);
+  if (new Set(versions).size > 1)
+    throw invalid(`--trainer-logprobs: call ${one.call_id} is told of two policy versions: ${versions.join(", ")}`);
   const longest = known.logprobs.length > one.logprobs.length ? known.logprobs : one.logprobs;
-  return { ...one, logprobs: longest.map((_, at) => one.logprobs[at] ?? known.logprobs[at] ?? null) };
+  return { ...one, policy_version: versions[0] ?? null, logprobs: longest.map((_, at) => one.logprobs[at] ?? known.logprobs[at] ?? null) };
 }
 
 function countOf(words: readonly (string | null)[]): Record<string, number> {

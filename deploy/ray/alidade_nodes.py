@@ -107,13 +107,26 @@ def start(arguments, only):
     machines = {re.sub(r"[^\w.-]", "-", node["NodeName"]): node["NodeID"] for node in alive}
     if not machines:
         sys.exit(f"no machine of this Ray cluster has the resource {only}")
+    if len(machines) < len(alive):
+        sys.exit("two machines of this cluster have one name: give each its own, ray start --node-name")
     actors = {name: machine_actor(name, place, arguments) for name, place in machines.items()}
     others = 0
     for name, actor in sorted(actors.items()):
-        known, state = ray.get(actor.describe.remote())
-        others += known != arguments
-        print(f"{name}: {state}{' with other arguments: stop it first' if known != arguments else ''}")
+        note = why_not(actor, arguments)
+        others += note is not None
+        print(f"{name}: {note or 'runs'}")
     sys.exit(1 if others else 0)
+
+
+def why_not(actor, arguments):
+    """Why the machine has no node that goes on with these arguments; None: it has one."""
+    try:
+        known, state = ray.get(actor.describe.remote())
+    except ray.exceptions.RayActorError:
+        return "it has just ended: call start again"
+    if state == "drains":
+        return "drains: call start again when it has ended"
+    return f"{state} with other arguments: stop it first" if known != arguments else None
 
 
 def machine_actor(name, place, arguments):
@@ -139,6 +152,9 @@ def status():
 
 
 def stop(names):
+    unknown = set(names) - set(ray.util.list_named_actors())
+    if unknown:
+        sys.exit(f"there is no node of {', '.join(sorted(unknown))}: status lists them")
     while here := [name for name in ray.util.list_named_actors() if not names or name in names]:
         for name in here:
             try:

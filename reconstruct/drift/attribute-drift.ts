@@ -39,7 +39,8 @@ function causeOf(call: CallDrift, controls: readonly CallDrift[]): Cause {
       ? { cause: "engine", why: `${differ} in an exact context` }
       : unknown(`${differ} in an exact context: too few to name the engine`);
   if (controls.length === 0) return unknown("no call of the same engine and weights has an exact context to compare with");
-  if (!isSpread(call) && (call.max?.at ?? 0) >= nearEdge) return unknown(`${differ}, and most not next to where its context parts`);
+  if (!isSpread(call) && (call.max?.at ?? 0) >= nearEdge)
+    return unknown(`${differ}, the largest at token ${call.max?.at}, not next to where its context parts`);
   const apart = controls.filter(isSpread).length;
   const control = `${apart} of ${controls.length} calls with an exact context differ as well`;
   if (apart * 2 >= controls.length) return { cause: "engine", why: control };

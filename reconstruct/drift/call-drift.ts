@@ -44,6 +44,7 @@ function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId
   const isLonger = told.logprobs.length > recorded.length;
   const not = whyNotComparable(call, nodes, {}) ?? (isLonger ? "more_logprobs_than_tokens" : null);
   const differences = not === null ? differencesOf(recorded, told.logprobs, 0) : [];
+  const drifted = driftedOf(differences, tolerance);
   const max = differences.reduce<CallDrift["max"]>((most, one) => (most === null || one.difference > most.difference ? one : most), null);
   return {
     rollout: trajectory.rollout_id ?? trajectory.session_id,
@@ -52,9 +53,10 @@ function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId
     compared: differences.length,
     mean: max && differences.reduce((sum, { difference }) => sum + difference, 0) / differences.length,
     max,
-    drifted: driftedOf(differences, tolerance),
+    drifted,
     not_comparable: not ?? (max === null ? "no_logprob" : null),
-    is_shifted: not === null && [-1, 1].some((by) => isAligned(differencesOf(recorded, told.logprobs, by), tolerance)),
+    // A move by one leaves out a token of an end, so a single one that drifts there would look moved.
+    is_shifted: drifted > 1 && [-1, 1].some((by) => isAligned(differencesOf(recorded, told.logprobs, by), tolerance)),
     other_weights: hasOtherWeights(call, told),
     sampled_by: JSON.stringify([call.engine_name ?? call.engine, call.engine_model, call.policy.start?.version ?? null]),
     parted: partedAt(call, byId),

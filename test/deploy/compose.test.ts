@@ -9,6 +9,7 @@ import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { Compose } from "../fakes/machine/compose.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { until } from "../fakes/machine/until.ts";
 import { drainedResults, submit } from "../fakes/processes/cluster-at.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
@@ -44,27 +45,20 @@ test("a node in a container makes rollouts in sandboxes beside it, and ends what
     });
     return { status: response.status, text: await response.text() };
   };
-  const nodes = async () => JSON.parse((await ask("GET", "/nodes").catch(() => null))?.text ?? '{"nodes":[]}').nodes as { name: string }[];
-  const waitFor = (isTrue: () => boolean | Promise<boolean>) => waitOr(isTrue, () => compose.run("logs"));
-  await waitFor(async () => (await nodes())[0]?.name === "node");
+  const nodes = async () =>
+    JSON.parse((await ask("GET", "/nodes").catch(() => null))?.text ?? "{}").nodes as { name: string }[] | undefined;
+  const waitFor = (isTrue: () => boolean | Promise<boolean>) =>
+    until(isTrue, { ms: 240_000, said: () => compose.run("logs", "--tail=200") });
+  await waitFor(async () => (await nodes())?.[0]?.name === "node");
   const set = await submit({ ask }, 6);
   await waitFor(() => engine.requests.some(({ tools }) => tools));
   const stopped = compose.run("stop", "node");
   await waitFor(async () => (await compose.run("logs", "node")).includes("alidade: stopping"));
   gate.resolve();
   await stopped;
-  assert.deepEqual(await nodes(), []);
+  assert.deepEqual(JSON.parse((await ask("GET", "/nodes")).text).nodes, []);
   const lines = await drainedResults({ ask }, set, 12);
   assert.ok(lines.every(({ result }) => result.attempt === 1));
 });
 
 const docker = (...args: string[]) => promisify(execFile)("docker", args);
-
-/** `said`: what is told where it was waited in vain, for minutes. */
-async function waitOr(isTrue: () => boolean | Promise<boolean>, said: () => Promise<string>): Promise<void> {
-  const deadline = Date.now() + 240_000;
-  while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(await said());
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}

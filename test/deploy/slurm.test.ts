@@ -18,7 +18,7 @@ const script = join(root, "deploy/slurm/alidade.sbatch");
 /** Two rollouts each. */
 const groups = 12;
 /** Six starts of the command line and two dozen rollouts, on a machine with other work. */
-const timeout = 300_000;
+const timeout = 600_000;
 
 test("a job's nodes join, are drained and come back when it is queued again, start anew after kill -9, and end by TERM", {
   timeout,

@@ -103,7 +103,7 @@ for (const [line, param, said] of [
   ["volumes: [{ type: bind, source: /, target: /host }]", "services.db.volumes.0", /host's files are not given/],
   ["build: { context: ../.. }", "services.db.build.context", /leaves the task's own folder/],
   ["build: { context: ., target: a }", "services.db.build", /target/],
-  ["command: '${HOME:?none}'", "services.db.command", /holds \$\{HOME:\?none\}: \$NAME, .* are read/],
+  [`command: '$\{HOME:?none}'`, "services.db.command", /holds \$\{HOME:\?none\}: \$NAME, .* are read/],
   ["command: $HOME", "services.db.command", /holds \$HOME.*--task-env HOME/],
   ["environment: [HOME]", "services.db.environment", /NAME=value/],
   ["depends_on: [nothing]", "services.db.depends_on.nothing", /is no service: there are db/],

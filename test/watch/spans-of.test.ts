@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SessionSpec } from "../../schema/session-spec.ts";
 import type { EndedCall } from "../../schema/watcher.ts";
+import { textOfLine } from "../../watch/event-line.ts";
 import { attributesOf } from "../../watch/recorded-span.ts";
 import { spansOfCall } from "../../watch/spans-of.ts";
 
@@ -68,6 +69,13 @@ const call = (spec: Partial<SessionSpec>, session_id: string, call_id: string): 
     engine_model: null,
     error: null,
   },
+});
+
+test("a line of the log holds nothing that acts on a terminal, and is the same JSON", () => {
+  const message = "a\u009b2Jb\u202ec\u2028d\u{e0001}e\u001bf";
+  const text = textOfLine({ level: "info", event: "note", message });
+  assert.match(text, /^[\x20-\x7e]*$/);
+  assert.equal(JSON.parse(text).message, message);
 });
 
 test("the calls of a rollout are of its trace in every process, and a client's own session has a trace of its own", () => {

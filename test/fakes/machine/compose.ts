@@ -50,7 +50,7 @@ export class Compose implements AsyncDisposable {
 
   async run(...args: string[]): Promise<string> {
     const [program = "", ...words] = [...this.#command, ...this.#files, "-p", this.#project, ...args];
-    const { stdout } = await run(program, words, { env: this.#env });
+    const { stdout } = await run(program, words, { env: this.#env, maxBuffer: 64 * 1024 * 1024 });
     return stdout;
   }
 

@@ -13,6 +13,7 @@ const objectStoreBytes = 80_000_000;
 /** On a machine with other work all of it is slow, and a machine that answers late is no dead one. */
 const patient = {
   RAY_enable_worker_prestart: "0",
+  RAY_memory_monitor_refresh_ms: "0",
   RAY_agent_register_timeout_ms: "300000",
   RAY_health_check_failure_threshold: "100",
   RAY_worker_register_timeout_seconds: "300",

@@ -26,7 +26,7 @@ export function harborPage(outcomes: Record<string, HarborOutcome>): string {
     ...tasks.map((name) => rowOf(name.includes(",") ? name : `${name}, solved`, outcomes[name])),
     ...harborProbes.map((probe) => rowOf(probe.does, outcomes[probe.name], reasonOf(probe))),
     "",
-    "The rows above the tests' time ask how reward files are read: ours are read out of Harbor's own trials there. Not asked: an agent that does not end in time, because that is a question of the clock; sidecars of compose files (refused here), and `network_mode`, whose sidecar Harbor pulls from a registry.",
+    "Of the three tasks the grading here is asserted by `test/docker/harbor.test.ts`, and this run measured the shared one. The rows above the tests' time ask how reward files are read: ours are read out of Harbor's own trials there. Not asked: an agent that does not end in time, because that is a question of the clock; services of compose files; and `network_mode`, whose sidecar Harbor pulls from a registry.",
     "",
   ].join("\n");
 }

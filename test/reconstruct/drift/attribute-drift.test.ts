@@ -58,6 +58,20 @@ test("alignment: numbers that fit when they are moved by one token, to either si
     assert.deepEqual(causesOf(attributed(chat(), moved)), ["alignment", "alignment"]);
 });
 
+test("alignment is not named for a single token at an end, which a move by one leaves out", () => {
+  const flat = chat({ logprobs: Array.from({ length: 14 }, () => -0.01) });
+  for (const end of [0, 13]) {
+    const calls = attributed(flat, (recorded) => recorded.map((logprob, at) => (at === end ? -9 : logprob)));
+    assert.deepEqual(
+      calls.map(({ drifted, is_shifted }) => [drifted, is_shifted]),
+      [
+        [1, false],
+        [1, false],
+      ],
+    );
+  }
+});
+
 test("policy: the call spans a weight update, or the trainer recomputed with other weights", () => {
   const [v1, v2] = [1, 2].map((step) => ({ version: `v${step}`, step }));
   assert.deepEqual(causesOf(attributed(chat({ policy: v1 ?? null, policy_end: v2 ?? null }), away)), ["policy", "policy"]);
