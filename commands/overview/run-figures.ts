@@ -8,7 +8,7 @@ import { entriesOf } from "./entries-of.ts";
 import { trajectoriesOf } from "./trajectories-of.ts";
 
 /** `steps`: the newest one that sampled it (null: unknown); none where nothing was sampled. */
-type SessionFacts = { figures: AttemptFigures; steps: (number | null)[] };
+type SessionFacts = { figures: AttemptFigures; steps: (number | null)[]; group_size: number | null };
 
 /** `isMeant`: the rollouts that are counted, each by its last attempt. What cannot be read is told. */
 export async function runFigures(folders: readonly string[], isMeant: (rollout: Entry) => boolean): Promise<StepTallies> {
@@ -25,8 +25,16 @@ async function addRun(tallies: StepTallies, folder: string, isMeant: (rollout: E
     const over = group.filter(({ rollout }) => isOver(rollout));
     const rows = over.map(({ members, rollout }) => toRow(rollout, members, facts));
     for (const row of rows) tallies.addRow(row);
-    if (over.length === group.length && over[0]?.rollout.group_id != null) tallies.addGroup(rows);
+    if (isWhole(group, over, facts)) tallies.addGroup(rows);
   }
+}
+
+type Rollout = { members: Entry[]; rollout: Entry };
+
+/** A run that was interrupted, or a part of it, has fewer rollouts of a group than the group has. */
+function isWhole(group: readonly Rollout[], over: readonly Rollout[], facts: ReadonlyMap<string, SessionFacts>): boolean {
+  const sizes = group.flatMap(({ members }) => members).map(({ session_id }) => facts.get(session_id ?? "")?.group_size ?? 0);
+  return over[0]?.rollout.group_id != null && over.length === group.length && over.length >= Math.max(...sizes);
 }
 
 /** One pass over the tokens: of each wanted session its figures, and into `tallies` when engines had calls of them. */
@@ -37,7 +45,7 @@ async function factsOf(folder: string, wanted: ReadonlySet<string | null>, talli
     if (!wanted.has(session_id)) continue;
     times.add(calls);
     const steps = fidelity.sampled_tokens === 0 ? [] : [sampledBy(calls).newest_step];
-    facts.set(session_id, { figures: attemptFigures(trajectory), steps });
+    facts.set(session_id, { figures: attemptFigures(trajectory), steps, group_size: trajectory.group.size });
   }
   for (const [step, busy] of times.byStep()) tallies.addBusy(step, busy);
   return facts;
@@ -51,7 +59,7 @@ function toRow(rollout: Entry, members: readonly Entry[], facts: ReadonlyMap<str
   const { reward, mask_reason, sampled_tokens, trainable_tokens } = rollout;
   const known = members.flatMap(({ session_id }) => facts.get(session_id ?? "") ?? []);
   return {
-    state: reward === null ? "failed" : "completed",
+    state: reward !== null ? "completed" : rollout.end === "cancelled" ? "cancelled" : "failed",
     reward,
     mask_reason,
     sampled_tokens: sampled_tokens ?? 0,

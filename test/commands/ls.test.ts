@@ -146,6 +146,7 @@ test("stats has a run's figures by policy step: each rollout by its last attempt
   );
   const { figures } = steps[1] as StepFigures;
   assert.equal(figures.pass_ratio.value, 1 / 3);
+  assert.equal(figures.no_variance_ratio.whole, 0, "no group is there whole");
   const { row_inflation } = goldenTrajectory().fidelity;
   assert.equal(figures.row_inflation.value, row_inflation);
   assert.deepEqual([figures.stale_ratio.value, typeof figures.stale_ratio.reason], [null, "string"]);

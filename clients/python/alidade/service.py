@@ -90,6 +90,9 @@ class Service:
             try:
                 return self._send(method, path, body, query, seconds, lines)
             except urllib.error.HTTPError as error:
+                if path == "/health" and error.code == 503 and error.headers.get_content_type() == "application/json":
+                    # Its answer: what is down, and why.
+                    return error
                 refusal = _refusal(error)
                 if refusal.status not in (502, 503) or time.monotonic() > until:
                     raise refusal from None
