@@ -221,12 +221,9 @@ export class EnginePool implements AsyncDisposable {
     const { slot } = lease;
     slot.inFlight.delete(lease);
     lease.thaw(Date.now());
-    const wasOpen = slot.breaker.isOpen;
-    if (failure === null || meansAlive(failure)) slot.breaker.close();
+    if (failure === null || meansAlive(failure)) this.#isWell(slot);
     else if (meansUnwell(failure) && slot.breaker.failed()) void this.#judge(lease, failure).catch(() => undefined);
     this.#freePlace(slot);
-    // Calls in line at another engine may go there again.
-    if (wasOpen && !slot.breaker.isOpen) this.changed();
   }
 
   /**
@@ -329,6 +326,13 @@ export class EnginePool implements AsyncDisposable {
     return lease;
   }
 
+  /** Calls in line at another engine may go there again. */
+  #isWell({ breaker }: EngineSlot): void {
+    const wasOpen = breaker.isOpen;
+    breaker.close();
+    if (wasOpen) this.changed();
+  }
+
   #freePlace(slot: EngineSlot): void {
     if (slot.places !== null) this.#line.fill(slot);
     this.#left.resolve();
@@ -356,8 +360,7 @@ export class EnginePool implements AsyncDisposable {
       await sleep(restMs, undefined, { signal, ref: false });
       if (!(await isWell())) continue;
       await this.#recheck(slot, signal);
-      slot.breaker.close();
-      this.changed();
+      this.#isWell(slot);
     }
   }
 
