@@ -16,8 +16,8 @@ import { readJson, tryJson } from "../schema/read-json.ts";
 import { Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
+import { readRows } from "./read-rows.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
-import { readRows } from "./swe/read-rows.ts";
 import { parseTask, taskError } from "./task-error.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 

@@ -23,10 +23,10 @@ import { folderBelow } from "../host-path.ts";
 import { loadEach } from "../load-each.ts";
 import { withNode } from "../node-environment.ts";
 import { installedPackages, packageSource } from "../npm-source.ts";
+import type { LocatedRow } from "../read-rows.ts";
 import { parseTask } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { Names, RequiredNames } from "./columns.ts";
-import type { LocatedRow } from "./read-rows.ts";
 
 const Published = z.strictObject({
   version: z.string().regex(/^\d+\.\d+\.\d+[\w.+-]*$/, "an exact version such as 1.2.3"),

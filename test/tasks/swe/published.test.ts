@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import type { AlidadeError } from "../../../errors.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
 import { loadTasks } from "../../../tasks/index.ts";
-import { readParquet } from "../../../tasks/swe/read-parquet.ts";
+import { readParquet } from "../../../tasks/read-parquet.ts";
 
 const patch = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-one\n+two\n";
 const test_patch =

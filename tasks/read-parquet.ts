@@ -2,8 +2,8 @@
 import { open } from "node:fs/promises";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { type Compressors, parquetReadObjects } from "hyparquet";
-import { messageOf } from "../../errors.ts";
-import { taskError } from "../task-error.ts";
+import { messageOf } from "../errors.ts";
+import { taskError } from "./task-error.ts";
 
 /** A page that says it is larger is no page of a table of tasks. */
 const largestPage = 512 * 1024 * 1024;

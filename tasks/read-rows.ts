@@ -1,12 +1,12 @@
 /** Rows of a file: one a line (.jsonl), a list (.json), or a table (.parquet). */
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { loadEach } from "../load-each.ts";
-import { parseTask, taskError } from "../task-error.ts";
-import type { LoadOptions } from "../task-format.ts";
+import { messageOf } from "../errors.ts";
+import { readJson } from "../schema/read-json.ts";
+import { loadEach } from "./load-each.ts";
 import { readParquet } from "./read-parquet.ts";
+import { parseTask, taskError } from "./task-error.ts";
+import type { LoadOptions } from "./task-format.ts";
 
 /** `where`: the file and the row, for errors. */
 export type LocatedRow = { value: unknown; where: string };
