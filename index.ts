@@ -72,16 +72,14 @@ export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.t
 /** Rollouts from `alidade service`: submitted, taken by cursor, through restarts and weight updates. */
 export {
   type AskedTask,
-  type ClientOptions,
   type Delivered,
   type DeliveredGroup,
   type DeliveredResult,
   type DeliveryOptions,
   type FromCursor,
   RolloutSet,
-  ServiceClient,
-  type WeightUpdate,
-} from "./service/client/index.ts";
+} from "./service/client/rollout-set.ts";
+export { type ClientOptions, ServiceClient, type WeightUpdate } from "./service/client/service-client.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";
 export type { TaskFormat } from "./tasks/task-format.ts";
@@ -129,7 +127,8 @@ export {
 // Configuration -------------------------------------------------------------------------------------------------------
 
 /** The run file's schema, and how file, environment and overrides come together. */
-export { Config, configSchema, loadConfig } from "./config.ts";
+export { Config, configSchema } from "./config.ts";
+export { loadConfig } from "./load-config.ts";
 
 // Records: zod schemas, and types of the same names -------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 /** `alidade audit`: checks that the recorded logprobs are the model's own, in the recorded context. */
 import type { Command } from "commander";
-import { loadConfig } from "../config.ts";
 import { type Engine, type EngineFacts, openGguf } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
+import { loadConfig } from "../load-config.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";

@@ -1,13 +1,13 @@
 /** `alidade check <tasks>`: may one train on them? What is found becomes an admission record, which `run --admitted-only` asks for. */
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { loadConfig } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import { checksVersion } from "../graders/admission/checks-version.ts";
 import type { Grader } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
+import { loadConfig } from "../load-config.ts";
 import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, RunFolder, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";

@@ -1,7 +1,8 @@
 /** `alidade config`: what a configuration comes to, and its manual. */
 import type { Command } from "commander";
 import { stringify } from "yaml";
-import { configSchema, loadConfig, scalarPaths } from "../config.ts";
+import { configSchema } from "../config.ts";
+import { loadConfig, scalarPaths } from "../load-config.ts";
 import { print } from "./command-line.ts";
 import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { terminal } from "./terminal.ts";

@@ -1,8 +1,9 @@
 /** `alidade doctor`: what an inference server gives, what it does not, what this machine has, and what to do about each gap. */
 import type { Command } from "commander";
-import { type Config, loadConfig } from "../config.ts";
+import type { Config } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
 import { type EngineFacts, engineRegistry } from "../engines/index.ts";
+import { loadConfig } from "../load-config.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { examineMachine } from "../sandboxes/examine-machine.ts";
 import { print, say, table } from "./command-line.ts";

@@ -1,10 +1,11 @@
 /** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now. Agents are not run again. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type Config, loadConfig } from "../config.ts";
+import type { Config } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
 import type { OpenSampler } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { withGrading } from "../graders/shared/place-to-grade.ts";
+import { loadConfig } from "../load-config.ts";
 import { RunFolder } from "../rollouts/index.ts";
 import { type Regraded, type Regrading, regrade as regradeRun } from "../rollouts/regrade.ts";
 import { openIndex } from "../rollouts/run-index.ts";

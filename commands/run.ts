@@ -1,8 +1,9 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { type Config, loadConfig, sessionOptionsOf } from "../config.ts";
+import { type Config, sessionOptionsOf } from "../config.ts";
 import { AlidadeError } from "../errors.ts";
+import { loadConfig } from "../load-config.ts";
 import { makeSlots, type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";

@@ -1,7 +1,8 @@
 /** `alidade serve`: the proxy for users who set its URL themselves, and for trainers over the control listener. */
 import { join } from "node:path";
 import type { Command } from "commander";
-import { loadConfig, sessionOptionsOf } from "../config.ts";
+import { sessionOptionsOf } from "../config.ts";
+import { loadConfig } from "../load-config.ts";
 import { HarnessProxy, readTlsFiles, strayRoutes } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { DiskStore } from "../store/index.ts";

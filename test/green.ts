@@ -51,7 +51,7 @@ const recording = [
 ];
 const rollouts = [
   ...recording,
-  ...["cli.ts", "config.ts", "index.ts"],
+  ...["cli.ts", "config.ts", "load-config.ts", "index.ts"],
   ...folders("practice graders tasks rollouts ledger blobs node service watch commands examples"),
 ];
 /** Our Python runs inside the trainers. */

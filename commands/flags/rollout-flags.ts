@@ -1,9 +1,10 @@
 /** Flags of the verbs that make rollouts, and the configuration that they come to. */
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
-import { type Config, loadConfig } from "../../config.ts";
+import type { Config } from "../../config.ts";
 import type { NamedGraderServer } from "../../graders/remote/grader-servers.ts";
 import { harnesses } from "../../harnesses/index.ts";
+import { loadConfig } from "../../load-config.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { toNumber } from "../command-line.ts";
 import { terminal } from "../terminal.ts";

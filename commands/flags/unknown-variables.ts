@@ -1,5 +1,6 @@
 /** Reports variables with our prefix that no option reads: a misspelt one (`ALIDADE_SAMPELS=8`) would be ignored silently. */
-import { Config, scalarPaths } from "../../config.ts";
+import { Config } from "../../config.ts";
+import { scalarPaths } from "../../load-config.ts";
 import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 

@@ -1,10 +1,11 @@
 /** A run that is over: its tasks as they are now, and sandboxes of the kind that it used, for what is made of its works again. */
 import { isAbsolute, resolve } from "node:path";
-import { type Config, loadConfig } from "../../config.ts";
+import type { Config } from "../../config.ts";
 import type { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { currentOwner } from "../../host/owner.ts";
+import { loadConfig } from "../../load-config.ts";
 import { prepareTasks, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import { engineAddresses } from "../../sandboxes/network/engine-addresses.ts";

@@ -11,7 +11,7 @@ import { liveProgress } from "../../commands/run/live-progress.ts";
 import { rolloutTable } from "../../commands/run/rollout-table.ts";
 import { executeRun } from "../../commands/run.ts";
 import { terminal } from "../../commands/terminal.ts";
-import { loadConfig } from "../../config.ts";
+import { loadConfig } from "../../load-config.ts";
 import { backendNames } from "../../sandboxes/index.ts";
 import { newId } from "../../schema/ids.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";

@@ -7,7 +7,8 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { configSchema, scalarPaths } from "../../config.ts";
+import { configSchema } from "../../config.ts";
+import { scalarPaths } from "../../load-config.ts";
 import { SessionOptions } from "../../schema/session-spec.ts";
 import { row } from "./markdown-row.ts";
 
