@@ -62,7 +62,8 @@ export interface Ledger extends AsyncDisposable {
   finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
   /** Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. */
   cutStragglers(): Promise<number>;
-  nodes(): Promise<NodeState[]>;
+  /** A signal that fires ends the question, where one can be ended; its reason is thrown. */
+  nodes(signal?: AbortSignal): Promise<NodeState[]>;
   /** Throws `not_found`. */
   drainNode(name: string): Promise<void>;
   /** Queues what nodes had that missed their lease; returns their names. */
@@ -81,13 +82,13 @@ export interface Ledger extends AsyncDisposable {
   readonly ordered: Waitable;
   /** Grows with each report of a node, with each order, and when a node comes or goes. */
   readonly answered: Waitable;
-  control(): Promise<ControlState>;
+  control(signal?: AbortSignal): Promise<ControlState>;
   /** One order at a time; `order` is its number. What `change` throws is thrown, and nothing is changed. */
   order(change: (state: ControlState, order: number) => Omit<ControlState, "order">): Promise<ControlState>;
   /** What this node has carried out. It is not heard where it has lost its lease. */
   report(lease: Lease, report: NodeReport): Promise<void>;
   /** All nodes that were not found dead. */
-  reports(): Promise<HeardNode[]>;
+  reports(signal?: AbortSignal): Promise<HeardNode[]>;
 }
 
 export type CancelOrder = { set: string; group?: string; rollout?: string };

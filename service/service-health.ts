@@ -9,6 +9,8 @@ import type { ServiceParts } from "./service-parts.ts";
 /** A monitor waits a few seconds for an answer; a ledger that takes longer does not answer. */
 const ledgerMs = 3_000;
 
+type HealthParts = Pick<ServiceParts, "ledger" | "engines" | "nodeFaults">;
+
 type ServiceState = {
   health: Health;
   fences: Awaited<ReturnType<ServiceControl["status"]>>;
@@ -16,26 +18,31 @@ type ServiceState = {
   nodes: NodeState[];
 };
 
-/** Never throws for the ledger's sake: what it does to the service is the answer. */
-export async function serviceHealth(parts: ServiceParts, control: ServiceControl, signal: AbortSignal): Promise<ServiceState> {
+/**
+ * Never throws for the ledger's sake: what it does to the service is the answer. Its questions end with the answer, or those of
+ * a monitor that asks again would fill the ledger's connections. Throws the signal's reason.
+ */
+export async function serviceHealth(parts: HealthParts, control: ServiceControl, signal: AbortSignal): Promise<ServiceState> {
   const engines = parts.engines?.() ?? [];
   const own = await ownFaults(parts, signal);
   try {
-    const [fences, nodes, reports] = await untilAborted(ofLedger(parts.ledger, control), AbortSignal.timeout(ledgerMs));
+    const within = AbortSignal.any([signal, AbortSignal.timeout(ledgerMs)]);
+    const [fences, nodes, reports] = await untilAborted(ofLedger(parts.ledger, control, within), within);
     const faults = [...faultsOfNodes(nodes), ...own, ...reports.flatMap(refusals), ...fences.map(faultOfFence)];
     return { health: healthOf(faults), fences, engines, nodes };
   } catch (error) {
+    signal.throwIfAborted();
     const reason = `the ledger does not answer: ${messageOf(error)}`;
     return { health: { status: "down", reason }, fences: [], engines, nodes: [] };
   }
 }
 
-function ofLedger(ledger: Ledger, control: ServiceControl) {
-  return Promise.all([control.status(), ledger.nodes(), ledger.reports()]);
+function ofLedger(ledger: Ledger, control: ServiceControl, signal: AbortSignal) {
+  return Promise.all([control.status(signal), ledger.nodes(signal), ledger.reports(signal)]);
 }
 
 /** The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by themselves. */
-async function ownFaults({ nodeFaults }: ServiceParts, signal: AbortSignal): Promise<Fault[]> {
+async function ownFaults({ nodeFaults }: HealthParts, signal: AbortSignal): Promise<Fault[]> {
   const faults = (await nodeFaults?.(signal)) ?? [];
   return faults.flatMap(({ status, reason }) =>
     status === "paused" || status === "alarm" ? [] : [{ status: "degraded" as const, reason }],

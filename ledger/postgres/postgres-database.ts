@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import { untilAborted } from "../../host/until-aborted.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
@@ -59,24 +60,29 @@ export class PostgresDatabase implements AsyncDisposable {
 
   /**
    * Each statement sees what is committed when it begins, and is committed by itself. It spares the server two questions, and
-   * holds no lock for the way between two machines. Throws as `transaction`.
+   * holds no lock for the way between two machines. Throws as `transaction`, and the signal's reason: the connection is closed
+   * then, because a statement cannot be taken back, and another one may use its place at once.
    */
-  statements<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
-    return this.#tried((client) => work(transactionOn(client)));
+  statements<T>(work: (db: Transaction) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    return this.#tried((client) => work(transactionOn(client)), signal);
   }
 
-  async #tried<T>(work: (client: PgPoolClient) => Promise<T>): Promise<T> {
+  async #tried<T>(work: (client: PgPoolClient) => Promise<T>, signal?: AbortSignal): Promise<T> {
     for (let tries = 1; ; tries++) {
+      signal?.throwIfAborted();
       try {
-        return await this.#once(work);
+        return await this.#once(work, signal);
       } catch (error) {
+        signal?.throwIfAborted();
         if (tries === mostTries || !undone.has(stateOf(error))) throw this.#asOurs(error);
       }
     }
   }
 
-  async #once<T>(work: (client: PgPoolClient) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+  async #once<T>(work: (client: PgPoolClient) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const client = await this.#client(signal);
+    const close = (): void => void client.end().catch(() => undefined);
+    signal?.addEventListener("abort", close, { once: true });
     let isUsable = false;
     try {
       const result = await work(client);
@@ -91,8 +97,22 @@ export class PostgresDatabase implements AsyncDisposable {
         );
       throw error;
     } finally {
-      client.release(!isUsable);
+      signal?.removeEventListener("abort", close);
+      client.release(!isUsable || signal?.aborted);
     }
+  }
+
+  /** A place that comes when its caller has gone is another's. */
+  async #client(signal?: AbortSignal): Promise<PgPoolClient> {
+    const coming = this.#pool.connect();
+    if (signal === undefined) return coming;
+    return untilAborted(coming, signal).catch((error: unknown) => {
+      void coming.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+      throw error;
+    });
   }
 
   #asOurs(error: unknown): AlidadeError {

@@ -200,8 +200,8 @@ export class PostgresLedger implements Ledger {
     }
   }
 
-  nodes() {
-    return this.#db.statements(nodes);
+  nodes(signal?: AbortSignal) {
+    return this.#db.statements(nodes, signal);
   }
 
   drainNode(name: string) {
@@ -233,8 +233,8 @@ export class PostgresLedger implements Ledger {
     return this.#telling("queued", (db) => keep(db, consumer, set, place), isNews);
   }
 
-  control() {
-    return this.#db.statements(controlOf);
+  control(signal?: AbortSignal) {
+    return this.#db.statements(controlOf, signal);
   }
 
   async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
@@ -259,8 +259,8 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements((db) => saveReport(db, lease, NodeReport.parse(report)));
   }
 
-  reports() {
-    return this.#db.statements(reports);
+  reports(signal?: AbortSignal) {
+    return this.#db.statements(reports, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -84,8 +84,8 @@ export class ServiceControl {
   }
 
   /** For `GET /health`. */
-  async status() {
-    const { fences } = await this.#ledger.control();
+  async status(signal: AbortSignal) {
+    const { fences } = await this.#ledger.control(signal);
     return fences.map(({ order, since, ...fence }) => ({ ...fence, seconds: (Date.now() - since) / 1000 }));
   }
 
