@@ -5,16 +5,13 @@
  * Claims are SQL of our own and no queue library: the order of claims, the fence and the result's row are one transaction over
  * the same rows, and a queue beside them would hold each state twice.
  */
-import { AlidadeError } from "../../errors.ts";
-import { newId } from "../../schema/ids.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
-import { type PostgresAddress, postgresAddress } from "./address.ts";
+import { postgresAddress } from "./address.ts";
 import { admit, noteStep, setsThatWait } from "./admit.ts";
-import { claimFunction } from "./claim-function.ts";
 import {
   beat,
   claim,
@@ -31,18 +28,19 @@ import {
   reports,
   saveReport,
 } from "./claims.ts";
-import { controlOf, fact, saveControl } from "./facts.ts";
+import { controlOf, saveControl } from "./facts.ts";
 import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { loadPg } from "./pg-library.ts";
 import { grant } from "./places.ts";
 import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-database.ts";
+import { prepare } from "./prepare.ts";
 import { keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
 import { cutOne } from "./stop-groups.ts";
 import { submit } from "./submit.ts";
-import { layout, lock, nextXid, tables } from "./tables.ts";
+import { lock } from "./tables.ts";
 
 /** Slots under one hold of the lock. A hundred nodes with a hundred free slots each wait for each other's turns otherwise, beyond a statement's time. */
 const mostAtOnce = 10;
@@ -299,27 +297,4 @@ export class PostgresLedger implements Ledger {
   #admitted(): Promise<void> {
     return this.#admit().catch(() => undefined);
   }
-}
-
-/** Returns the ledger's id. */
-async function prepare(db: Transaction, { schema, text }: PostgresAddress): Promise<string> {
-  const refuse = (why: string) => new AlidadeError("store_error", `${text}, schema ${schema}: ${why}`);
-  await db.run("SELECT pg_advisory_xact_lock(hashtextextended('alidade/' || $1::text, 0))", schema);
-  // A role that may not make a schema may use one that is there.
-  const there = await db.get("SELECT to_regclass($1) IS NOT NULL AS is_there", `${schema}.facts`);
-  if (there?.is_there !== true) await makeTables(db, schema);
-  const found = await fact(db, "layout", layout);
-  if (found !== layout) throw refuse(`it is a ledger of layout ${found}, and this version reads ${layout}: name another schema`);
-  const last = await db.get(`SELECT max(xid) >= ${nextXid} AS is_ahead FROM results`);
-  if (last?.is_ahead === true)
-    throw refuse(
-      "its results count the transactions of another server, from which it was copied as text: new ones would come before the cursors of trainers. Copy the whole cluster (pg_basebackup), or name another schema",
-    );
-  return fact(db, "id", newId("run").slice(0, 11));
-}
-
-async function makeTables(db: Transaction, schema: string): Promise<void> {
-  await db.run(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
-  for (const statement of tables.split(";")) if (statement.trim() !== "") await db.run(statement);
-  await db.run(claimFunction);
 }
