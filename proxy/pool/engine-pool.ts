@@ -205,13 +205,14 @@ export class EnginePool implements AsyncDisposable {
   async enter(wish: Wish, options: EnterOptions): Promise<EngineLease> {
     const { signal, onPause, avoid } = options;
     const choose = (): EngineSlot => this.#chooseOpen(wish, avoid);
+    const mayTake = (slot: EngineSlot): boolean => this.#isFor(slot, wish);
     const take = (slot: EngineSlot): EngineLease => this.#lease(slot, wish, options);
     const arrived = Date.now();
     for (;;) {
       signal.throwIfAborted();
       const slot = choose();
       if (slot.hasRoom) return take(slot);
-      const lease = await this.#line.wait({ signal, onPause, choose, take }, slot, arrived);
+      const lease = await this.#line.wait({ signal, onPause, choose, mayTake, take }, slot, arrived);
       if (lease !== null) return lease;
     }
   }
@@ -302,6 +303,14 @@ export class EnginePool implements AsyncDisposable {
 
   #candidates(wish: Wish): EngineSlot[] {
     return candidates(this.slots, this.#routes, wish);
+  }
+
+  #isFor(slot: EngineSlot, wish: Wish): boolean {
+    try {
+      return this.#candidates(wish).includes(slot);
+    } catch {
+      return false;
+    }
   }
 
   #chooseOpen(wish: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {

@@ -15,6 +15,8 @@ export type WaitingCall = {
   onPause: (from: number) => (to: number) => void;
   /** The engine that it would go to now. Throws where there is none any more. */
   choose: () => EngineSlot;
+  /** Whether the engine is one of those for it, busy or not. A no holds until the engines change. */
+  mayTake: (slot: EngineSlot) => boolean;
   /** Takes the place. */
   take: (slot: EngineSlot) => EngineLease;
 };
@@ -23,13 +25,18 @@ type PlaceInLine = {
   call: WaitingCall;
   slot: EngineSlot;
   arrived: number;
+  /** Engines that are none for it. A place at one of them is not offered to it again. */
+  notFor: Set<EngineSlot>;
   /** null: the engines have changed, so it looks again; undefined: it waits. */
   given: EngineLease | null | undefined;
   wake: () => void;
 };
 
 export class WaitingLine {
+  /** Those that were given nothing yet, in the order of their arrival. */
   readonly #places = new Set<PlaceInLine>();
+  /** The same by engine, so that a place is filled without a look at the lines of all others. */
+  readonly #lines = new Map<EngineSlot, Set<PlaceInLine>>();
   readonly #patienceMs: number;
 
   /** `patienceSeconds`: so long a call waits where nothing moves, because the gate is shut or this process has no place there at all. */
@@ -45,16 +52,14 @@ export class WaitingLine {
   /** The place that it was given, or null where the engines have changed. Throws `engine_paused`, and the signal's reason. */
   async wait(call: WaitingCall, slot: EngineSlot, arrived: number): Promise<EngineLease | null> {
     const { promise, resolve: wake } = Promise.withResolvers<void>();
-    const place: PlaceInLine = { call, slot, arrived, given: undefined, wake };
+    const place: PlaceInLine = { call, slot, arrived, notFor: new Set(), given: undefined, wake };
     const goOn = call.onPause(Date.now());
-    this.#places.add(place);
-    slot.waiting += 1;
+    this.#enter(place);
     try {
       while (place.given === undefined) await this.#untilWoken(place, promise);
       return place.given;
     } finally {
-      this.#places.delete(place);
-      slot.waiting -= 1;
+      this.#leave(place);
       goOn(Date.now());
     }
   }
@@ -64,23 +69,40 @@ export class WaitingLine {
     while (slot.hasRoom) {
       const next = this.#nextFor(slot);
       if (next === undefined) return;
-      give(next, next.call.take(slot));
+      this.#give(next, next.call.take(slot));
     }
   }
 
   /** After a change of the engines each call looks anew where it goes. */
   lookAgain(slots: readonly EngineSlot[]): void {
     for (const slot of slots) this.fill(slot);
-    for (const place of this.#places) if (place.given === undefined) give(place, null);
+    for (const place of this.#places) this.#give(place, null);
   }
 
   #nextFor(slot: EngineSlot): PlaceInLine | undefined {
-    return this.#first((place) => place.slot === slot && mayGo(place.call, slot)) ?? this.#first(({ call }) => mayGo(call, slot));
+    return firstFor(slot, this.#lines.get(slot) ?? []) ?? firstFor(slot, this.#places);
   }
 
-  #first(fits: (place: PlaceInLine) => boolean): PlaceInLine | undefined {
-    for (const place of this.#places) if (place.given === undefined && !place.call.signal.aborted && fits(place)) return place;
-    return undefined;
+  #enter(place: PlaceInLine): void {
+    const line = this.#lines.get(place.slot) ?? new Set();
+    this.#lines.set(place.slot, line.add(place));
+    this.#places.add(place);
+    place.slot.waiting += 1;
+  }
+
+  #leave(place: PlaceInLine): void {
+    if (!this.#places.delete(place)) return;
+    const line = this.#lines.get(place.slot);
+    line?.delete(place);
+    if (line?.size === 0) this.#lines.delete(place.slot);
+    place.slot.waiting -= 1;
+  }
+
+  /** Out of the line at once: it wakes a moment later, and until then the next place is another call's. */
+  #give(place: PlaceInLine, lease: EngineLease | null): void {
+    this.#leave(place);
+    place.given = lease;
+    place.wake();
   }
 
   /** A limit counts from the moment at which nothing moved any more; a line that moves has none. */
@@ -109,12 +131,17 @@ export class WaitingLine {
   }
 }
 
-function give(place: PlaceInLine, lease: EngineLease | null): void {
-  place.given = lease;
-  place.wake();
+function firstFor(slot: EngineSlot, places: Iterable<PlaceInLine>): PlaceInLine | undefined {
+  for (const place of places) if (!place.call.signal.aborted && mayGo(place, slot)) return place;
+  return undefined;
 }
 
-function mayGo(call: WaitingCall, slot: EngineSlot): boolean {
+function mayGo({ call, notFor }: PlaceInLine, slot: EngineSlot): boolean {
+  if (notFor.has(slot)) return false;
+  if (!call.mayTake(slot)) {
+    notFor.add(slot);
+    return false;
+  }
   try {
     return call.choose() === slot;
   } catch {
