@@ -200,6 +200,31 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual(keysOf(await ledger.claim(lease, 4)), ["train", "train", "eval"]);
   });
 
+  test(`${name}: what an evaluation had in slots of its own counts in its share of the others`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 6 });
+    const { set_id: own } = await ledger.putSet("eval", spec({ purpose: "eval", samples: 6 }));
+    await ledger.submit(set, [part("train")]);
+    await ledger.submit(own, [part("eval")]);
+    const keysOf = (claims: Claim[]) => claims.map(({ group_key }) => group_key);
+    assert.deepEqual(keysOf(await ledger.claim(lease, 2, "evaluations")), ["eval", "eval"]);
+    assert.deepEqual(keysOf(await ledger.claim(lease, 2)), ["train", "train"]);
+    assert.deepEqual(keysOf(await ledger.claim(lease, 4)).toSorted(), ["eval", "eval", "train", "train"], "each has half of all slots");
+  });
+
+  test(`${name}: a set that joins begins where those of its priority are, however little a set of a lower one has had`, async (t) => {
+    const { ledger, lease } = await fresh(t);
+    const keysOf = (claims: Claim[]) => claims.map(({ group_key }) => group_key);
+    const made = async (key: string, priority: number) => {
+      const { set_id } = await ledger.putSet(key, spec({ samples: 20, priority }));
+      await ledger.submit(set_id, [part(key)]);
+    };
+    await made("late", 0);
+    await made("first", 1);
+    assert.deepEqual(new Set(keysOf(await ledger.claim(lease, 8))), new Set(["first"]));
+    await made("second", 1);
+    assert.deepEqual(keysOf(await ledger.claim(lease, 4)).toSorted(), ["first", "first", "second", "second"]);
+  });
+
   test(`${name}: a set that is pinned to the policy in force keeps that policy, whatever is in force later`, async (t) => {
     const { ledger, lease } = await fresh(t);
     const pinned = spec({ pinned_policy: "in_force" });
