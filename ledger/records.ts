@@ -34,6 +34,13 @@ const SetFields = z.strictObject({
   priority: z.number().int().min(-1000).max(1000).default(0).describe("sets of a higher one are claimed first"),
   weight: z.number().min(0.001).max(1000).default(1).describe("share of the slots among sets of one priority"),
   labels: z.record(z.string().max(200), z.string().max(2_000)).default({}).describe("the trainer's own words, given back as they are"),
+  webhook: z
+    .string()
+    .max(2_000)
+    .optional()
+    .describe(
+      "http(s) address that is told when the set has more whole groups: a hint, signed as the service's own. Its operator must allow it; who may read the set sees it, so put no secret into it",
+    ),
   max_version_lag: z
     .number()
     .int()

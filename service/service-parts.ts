@@ -20,6 +20,8 @@ export type ServiceParts = {
   nodeFaults: ((signal: AbortSignal) => Promise<Fault[]>) | null;
   /** Is told of each set that is asked for. */
   watcher?: Pick<Watcher, "set"> | undefined;
+  /** Which webhooks sets may name; null: none. */
+  setWebhooks: { mayBePrivate: boolean } | null;
   /** For the addresses that bridges of Polar's give; null: its routes are not served. */
   polar: Callbacks | null;
 };

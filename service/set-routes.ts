@@ -5,6 +5,7 @@ import { GroupPart, SetSpec, type SetState } from "../ledger/index.ts";
 import { nothing } from "../proxy/control/route.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
+import { refusedAddress } from "./webhooks/post-signed.ts";
 
 const GivenTask = z
   .union([z.string().min(1).max(1_000), z.record(z.string(), z.unknown())])
@@ -14,7 +15,7 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({ ledger, taskOf, checkHarness, watcher }: ServiceParts): ServiceRoute[] {
+export function setRoutes({ ledger, taskOf, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
   return [
     defineRoute({
       method: "put",
@@ -26,6 +27,7 @@ export function setRoutes({ ledger, taskOf, checkHarness, watcher }: ServicePart
         const key = param("key");
         if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
         if (body.harness !== null) checkHarness(body.harness);
+        if (body.webhook !== undefined) assertMayTell(body.webhook, setWebhooks);
         const begun = Date.now();
         const state = await ledger.putSet(key, body);
         const { harness, purpose } = state.spec;
@@ -129,6 +131,15 @@ export function setRoutes({ ledger, taskOf, checkHarness, watcher }: ServicePart
       },
     }),
   ];
+}
+
+/** Throws `request_invalid` for a webhook that is never told. */
+function assertMayTell(webhook: string, allowed: ServiceParts["setWebhooks"]): void {
+  const refuse = (why: string) => new AlidadeError("request_invalid", `webhook ${why}`, { param: "webhook" });
+  if (allowed === null)
+    throw refuse("is given, and this service tells no webhooks of sets: --allow-set-webhooks of its operator allows them");
+  const refusal = refusedAddress(webhook, allowed.mayBePrivate);
+  if (refusal !== null) throw refuse(refusal);
 }
 
 /** One bad line refuses them all, so it is named. */

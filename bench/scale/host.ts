@@ -56,6 +56,7 @@ async function serve(): Promise<string> {
     nodeFaults: null,
     taskOf: inlineTask,
     checkHarness: () => undefined,
+    setWebhooks: null,
     polar: null,
   };
   const roles = ["submit", "read", "control"] as const;

@@ -27,7 +27,7 @@ import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
 import { ownBlobs } from "./shared-blobs.ts";
-import { addWebhookFlags, type WebhookFlags, webhookOf } from "./webhook-flags.ts";
+import { addWebhookFlags, type WebhookFlags, webhooksOf } from "./webhook-flags.ts";
 
 type ServiceFlags = RolloutFlags &
   TaskChoiceFlags &
@@ -77,10 +77,10 @@ export function service(program: Command): void {
 async function serveRollouts(config: Config, given: ServiceFlags, stops: StopSignals): Promise<void> {
   assertMayListen(given.host, tokensOf(given.tokenEnv));
   const flags = { ...given, tls: await readTlsFiles(config.tls) };
-  const webhook = webhookOf(flags);
-  const hints: OpenHints = (ledger, note) => webhook && new GroupHints(ledger, webhook, note);
+  const webhooks = webhooksOf(flags);
+  const hints: OpenHints = (ledger, note) => webhooks && new GroupHints(ledger, webhooks, note);
   await using watching = await openWatching(config);
-  const open = { hints, watching };
+  const open = { hints, setWebhooks: webhooks?.sets ?? null, watching };
   await (flags.ledger === undefined
     ? serveWithNode(config, flags, open, stops)
     : serveAlone(config, flags, flags.ledger, open, stops.drain));
@@ -89,13 +89,13 @@ async function serveRollouts(config: Config, given: ServiceFlags, stops: StopSig
 /** null: no webhook is to be told. */
 type OpenHints = (ledger: Ledger, note: (text: string) => void) => GroupHints | null;
 
-type ServiceWatch = { hints: OpenHints; watching: Watching };
+type ServiceWatch = { hints: OpenHints; setWebhooks: ServiceParts["setWebhooks"]; watching: Watching };
 
 /** All parts in one process. */
 async function serveWithNode(
   config: Config,
   flags: Listening,
-  { hints: openHints, watching }: ServiceWatch,
+  { hints: openHints, setWebhooks, watching }: ServiceWatch,
   { drain: signal, cancel }: StopSignals,
 ): Promise<void> {
   const { onProgress, note } = nodeProgress(flags, config);
@@ -117,7 +117,7 @@ async function serveWithNode(
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar, watcher: watching.watcher };
+  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, cancel, signal);
@@ -128,7 +128,7 @@ async function serveAlone(
   config: Config,
   flags: Listening,
   url: string,
-  { hints: openHints, watching }: ServiceWatch,
+  { hints: openHints, setWebhooks, watching }: ServiceWatch,
   signal: AbortSignal,
 ): Promise<void> {
   const { note } = nodeProgress(flags, config);
@@ -138,7 +138,17 @@ async function serveAlone(
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines: null, nodeFaults: null, polar, watcher: watching.watcher };
+  const parts = {
+    ledger,
+    blobs,
+    taskOf,
+    checkHarness: harnessNamed,
+    engines: null,
+    nodeFaults: null,
+    polar,
+    setWebhooks,
+    watcher: watching.watcher,
+  };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);

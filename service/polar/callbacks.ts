@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { Ledger } from "../../ledger/index.ts";
-import { postSigned, refusedAddress } from "../post-signed.ts";
+import { postSigned, refusedAddress } from "../webhooks/post-signed.ts";
 
 type Callback = { url: string; answer: () => Promise<string> };
 

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import type { Claim } from "../../ledger/index.ts";
+import type { Claim, SetSpec } from "../../ledger/index.ts";
 import { GroupHints } from "../../service/index.ts";
 import { until } from "../fakes/machine/until.ts";
 import { cli } from "../fakes/processes/cli.ts";
@@ -30,9 +30,9 @@ async function receiverAt(t: TestContext, status: () => number = () => 204) {
 }
 
 /** A set with two groups of one, and what a hint of it says. */
-async function setAt(t: TestContext) {
-  const service = await serviceAt(t);
-  const set = (await service.call("PUT", "/sets/a", { samples: 1 })).body.set_id as string;
+async function setAt(t: TestContext, webhook?: string) {
+  const service = await serviceAt(t, { setWebhooks: { mayBePrivate: true } });
+  const set = (await service.call("PUT", "/sets/a", { samples: 1, webhook })).body.set_id as string;
   await service.call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"));
   const finish = async () => {
     for (const claim of (await service.ledger.claim(service.lease, 1)) as Claim[]) await service.ledger.finish(claim, attemptResult());
@@ -49,7 +49,12 @@ test("a webhook is told of whole groups, signed, and again after it failed", asy
   const { told, url } = await receiverAt(t, () => status);
   const { ledger, finish, hint } = await setAt(t);
   const notes: string[] = [];
-  await using _hints = new GroupHints(ledger, { url, secret: "s3cret", mayBePrivate: true }, (text) => notes.push(text), 1);
+  await using _hints = new GroupHints(
+    ledger,
+    { service: { url, secret: "s3cret", mayBePrivate: true }, sets: null },
+    (text) => notes.push(text),
+    1,
+  );
   await finish();
   await until(() => told.length >= 2);
   status = 302;
@@ -77,7 +82,7 @@ test("a webhook that never answers holds up no result, and ends with the service
   const { ledger, call, set, finish } = await setAt(t);
   const asked = once(silent, "request");
   {
-    await using _hints = new GroupHints(ledger, { url, secret: "s", mayBePrivate: true }, () => undefined, 1);
+    await using _hints = new GroupHints(ledger, { service: { url, secret: "s", mayBePrivate: true }, sets: null }, () => undefined, 1);
     await finish();
     await asked;
     await finish();
@@ -85,11 +90,95 @@ test("a webhook that never answers holds up no result, and ends with the service
   }
 });
 
+test("the webhook of a set is told of that set alone, beside the service's own, and one that hangs delays no other", async (t) => {
+  const [own, other] = [await receiverAt(t), await receiverAt(t)];
+  const silent = createServer(() => undefined).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.closeAllConnections());
+  t.after(() => silent.close());
+  const { ledger, call, lease, hint } = await setAt(t, `${own.url}?key=word`);
+  const how = { secret: "s3cret", mayBePrivate: true };
+  const notes: string[] = [];
+  const hanging = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const b = (await call("PUT", "/sets/b", { samples: 1, webhook: hanging })).body.set_id as string;
+  await call("POST", `/sets/${b}/groups`, serviceGroups("g"));
+  const asked = once(silent, "request");
+  {
+    const service = { url: other.url, ...how };
+    await using _hints = new GroupHints(ledger, { service, sets: how }, (text) => notes.push(text), 1);
+    const claims = await ledger.claim(lease, 9);
+    for (const claim of claims) if (claim.set_id === b) await ledger.finish(claim, attemptResult());
+    await asked;
+    for (const claim of claims) if (claim.set_id !== b) await ledger.finish(claim, attemptResult());
+    await until(() => own.told.length > 0 && other.told.length > 1);
+  }
+  assert.deepEqual(new Set(own.told.map(({ body }) => JSON.parse(body).key)), new Set(["a"]));
+  assert.deepEqual(new Set(other.told.map(({ body }) => JSON.parse(body).key)), new Set(["a", "b"]));
+  const [{ body, timestamp, signature } = { body: "", timestamp: "", signature: "" }] = own.told;
+  assert.equal(signature, `sha256=${createHmac("sha256", "s3cret").update(`${timestamp}.${body}`).digest("hex")}`);
+  assert.equal(JSON.parse(await hint(1)).set, JSON.parse(body).set);
+
+  const told = own.told.length;
+  {
+    await using _hints = new GroupHints(ledger, { service: { url: other.url, ...how }, sets: null }, (text) => notes.push(text), 1);
+    const before = other.told.length;
+    await call("PUT", "/sets/c", { samples: 1, webhook: own.url });
+    const c = (await ledger.sets()).find(({ key }) => key === "c")?.set_id as string;
+    await call("POST", `/sets/${c}/groups`, serviceGroups("g"));
+    for (const claim of await ledger.claim(lease, 9)) await ledger.finish(claim, attemptResult());
+    await until(() => other.told.length > before);
+  }
+  assert.equal(own.told.length, told, "without the operator's word sets are told nothing");
+});
+
+test("a set's webhook that fails is told again some times, and given up until there are more groups", async (t) => {
+  const { told, url } = await receiverAt(t, () => 500);
+  const { ledger, finish, hint } = await setAt(t, `${url}?key=word`);
+  const notes: string[] = [];
+  await using _hints = new GroupHints(ledger, { service: null, sets: { secret: "s", mayBePrivate: true } }, (text) => notes.push(text), 1);
+  await finish();
+  await until(() => told.length === 8);
+  await ledger.putSet("other", (await ledger.sets())[0]?.spec as SetSpec);
+  await finish();
+  const last = await hint(2);
+  await until(() => told.length === 16);
+  assert.deepEqual([told[7]?.body === last, told[8]?.body], [false, last]);
+  assert.equal(notes.length, 1);
+  assert.match(notes[0] ?? "", /^the webhook http:\/\/127\.0\.0\.1:\d+\/hook was not told: it answers 500/, "without what may be a key");
+});
+
+test("a set may name a webhook where the operator allows it, at a public address", async (t) => {
+  const refused = async (setWebhooks: { mayBePrivate: boolean } | null, webhook: string, why: RegExp) => {
+    const { call } = await serviceAt(t, { setWebhooks });
+    const { status, body } = await call("PUT", "/sets/a", { webhook });
+    assert.deepEqual([status, body.error?.param], [400, "webhook"], webhook);
+    assert.match(body.error.message, why);
+    assert.doesNotMatch(body.error.message, /me:pass/);
+    assert.deepEqual((await call("GET", "/sets")).body.sets, []);
+  };
+  await refused(null, "https://trainer.example/x", /--allow-set-webhooks/);
+  const open = { mayBePrivate: false };
+  await refused(open, "http://169.254.169.254/latest", /which is no public address/);
+  await refused(open, "http://localhost:8700/sets", /which is no public address/);
+  await refused(open, "http://[::ffff:10.0.0.1]/", /which is no public address/);
+  await refused(open, "https://me:pass@trainer.example/x", /no http\(s\) address without a password/);
+  await refused(open, "file:///etc/passwd", /no http\(s\) address/);
+  const { call } = await serviceAt(t, { setWebhooks: open });
+  assert.equal((await call("PUT", "/sets/a", { webhook: "https://trainer.example/x" })).status, 200);
+  const { code, stderr } = await cli(["service", "--engine", "http://127.0.0.1:1", "--harness", "pi", "--allow-set-webhooks"]);
+  assert.deepEqual([code, /--webhook-secret-env is not given/.test(stderr)], [2, true], stderr);
+});
+
 test("a webhook at a private address is told nothing unless the operator allows it", async (t) => {
   const { told, url } = await receiverAt(t);
   const { ledger, finish } = await setAt(t);
   const notes: string[] = [];
-  await using _hints = new GroupHints(ledger, { url, secret: "s", mayBePrivate: false }, (text) => notes.push(text), 1);
+  await using _hints = new GroupHints(
+    ledger,
+    { service: { url, secret: "s", mayBePrivate: false }, sets: null },
+    (text) => notes.push(text),
+    1,
+  );
   await finish();
   await until(() => notes.length > 0);
   assert.match(notes[0] ?? "", /not an address of the public internet \(--allow-private-webhook/);

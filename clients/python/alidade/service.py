@@ -43,7 +43,7 @@ class Service:
 
     def set(self, key, **spec):
         """The set of that key, made where it is not there yet. `spec`: harness, samples, retries, purpose, sampling, budgets,
-        priority, weight, labels; max_version_lag with groups_per_step, on_stale, group_versions; over_provision, early_stop,
+        priority, weight, labels, webhook; max_version_lag with groups_per_step, on_stale, group_versions; over_provision, early_stop,
         straggler_cut, allocation; pinned_policy, seed (with purpose="eval"). The same key with another spec is refused (409)."""
         return RolloutSet(self, self.request("PUT", "/sets/" + _quoted(key), spec))
 

@@ -24,7 +24,8 @@ export async function serviceAt(
     path = join(scratch, `${places++}.sqlite`),
     weights = "default",
     tls,
-  }: { path?: string; weights?: string; tls?: TlsPair | undefined } = {},
+    setWebhooks = null,
+  }: { path?: string; weights?: string; tls?: TlsPair | undefined; setWebhooks?: { mayBePrivate: boolean } | null } = {},
 ) {
   const scope = new AsyncDisposableStack();
   t.after(() => scope.disposeAsync());
@@ -52,6 +53,7 @@ export async function serviceAt(
     nodeFaults: (signal: AbortSignal) => faultsOfMachine({ proxy }, signal),
     taskOf: (given: unknown) => inlineTask(given),
     checkHarness: (name: string) => void harnessNamed(name),
+    setWebhooks,
     polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),
   };
   const listener = scope.use(new ServiceListener(parts, tokens, "test", tls));

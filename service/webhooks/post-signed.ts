@@ -4,11 +4,11 @@ import { lookup } from "node:dns/promises";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, isIPv6 } from "node:net";
-import { AlidadeError, messageOf } from "../errors.ts";
-import { untilAborted } from "../host/until-aborted.ts";
-import { publicInternet } from "../sandboxes/network/public-internet.ts";
-import { checkedAddresses, type Network } from "../wire/network.ts";
-import { isPublicAddress } from "../wire/public-address.ts";
+import { AlidadeError, messageOf } from "../../errors.ts";
+import { untilAborted } from "../../host/until-aborted.ts";
+import { publicInternet } from "../../sandboxes/network/public-internet.ts";
+import { checkedAddresses, type Network } from "../../wire/network.ts";
+import { isPublicAddress } from "../../wire/public-address.ts";
 
 export type Webhook = {
   url: string;
@@ -50,7 +50,8 @@ export async function postSigned({ url, secret, mayBePrivate }: Webhook, body: s
   } catch (error) {
     signal.throwIfAborted();
     const why = within.aborted ? `it does not answer within ${answerMs / 1000} s` : messageOf(error);
-    throw new AlidadeError("not_found", `the webhook ${url} was not told: ${why}`, { cause: error });
+    const { origin, pathname } = new URL(url);
+    throw new AlidadeError("not_found", `the webhook ${origin}${pathname} was not told: ${why}`, { cause: error });
   }
 }
 

@@ -1,0 +1,103 @@
+/** The hints of one receiver: one request is under way at a time, and a failure delays no other receiver. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { messageOf } from "../../errors.ts";
+import type { Limiter } from "../../host/limiter.ts";
+import type { Ledger, SetState } from "../../ledger/index.ts";
+import { postSigned, type Webhook } from "./post-signed.ts";
+
+/** After failures the pause doubles up to this. */
+export const longestPauseMs = 60_000;
+const groupsAtOnce = 50;
+
+type HintState = { whole: number; cursor: string | null };
+
+export type HintLineParts = {
+  ledger: Ledger;
+  webhook: Webhook;
+  /** Hears of the first failure in a row. */
+  note: (text: string) => void;
+  pauseMs: number;
+  /** Requests to all receivers share them. */
+  places: Limiter;
+  /** After so many failures in a row a hint is given up; the next one is that of more groups. */
+  tries: number;
+  signal: AbortSignal;
+};
+
+export class HintLine {
+  readonly #parts: HintLineParts;
+  /** By the set. */
+  readonly #told = new Map<string, HintState>();
+  /** Set -> its key: those with groups that the receiver does not know of. */
+  readonly #waiting = new Map<string, string>();
+  #work: Promise<void> | null = null;
+  #isFailing = false;
+
+  constructor(parts: HintLineParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when nothing of it runs; after its signal has fired nothing begins. */
+  get ended(): Promise<void> {
+    return this.#work ?? Promise.resolve();
+  }
+
+  /** A set that was over before this process began is not told again. */
+  look({ set_id, key, groups, is_over }: SetState, isFirst: boolean): void {
+    const told = this.#told.get(set_id) ?? { whole: is_over && isFirst ? groups.whole : 0, cursor: null };
+    this.#told.set(set_id, told);
+    if (groups.whole <= told.whole) return;
+    this.#waiting.set(set_id, key);
+    this.#work ??= this.#tellAll();
+  }
+
+  async #tellAll(): Promise<void> {
+    for (const [set, key] of this.#waiting) {
+      await this.#tell(set, key);
+      if (this.#parts.signal.aborted) break;
+    }
+    this.#work = null;
+  }
+
+  /** Until it is told, or given up. A set that changes meanwhile is told again. */
+  async #tell(set: string, key: string): Promise<void> {
+    const { signal, note, pauseMs, tries } = this.#parts;
+    let pause = pauseMs;
+    for (let turn = 1; !signal.aborted; turn += 1) {
+      try {
+        this.#waiting.delete(set);
+        await this.#post(set, key, turn >= tries);
+        this.#isFailing = false;
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!this.#isFailing) note(`${messageOf(error)}; it is tried again, ever more seldom`);
+        this.#isFailing = true;
+        if (turn >= tries) return;
+        pause = Math.min(pause * 2, longestPauseMs);
+        await sleep(pause, undefined, { signal, ref: false }).catch(() => undefined);
+      }
+    }
+  }
+
+  async #post(set: string, key: string, isLast: boolean): Promise<void> {
+    const { webhook, places, signal } = this.#parts;
+    const told = this.#told.get(set) ?? { whole: 0, cursor: null };
+    const now = await this.#readOn(set, told);
+    if (now.whole === told.whole) return;
+    if (isLast) this.#told.set(set, now);
+    const body = JSON.stringify({ set, key, whole_groups: now.whole, cursor: now.cursor });
+    await places.run(signal, () => postSigned(webhook, body, signal));
+    this.#told.set(set, now);
+  }
+
+  async #readOn(set: string, { whole, cursor }: HintState): Promise<HintState> {
+    for (const now = { whole, cursor }; ; ) {
+      this.#parts.signal.throwIfAborted();
+      const page = await this.#parts.ledger.wholeGroups(set, now.cursor, groupsAtOnce);
+      now.whole += page.length;
+      now.cursor = page.at(-1)?.cursor ?? now.cursor;
+      if (page.length < groupsAtOnce) return now;
+    }
+  }
+}
