@@ -5,8 +5,11 @@
 export interface Blobs {
   /** A folder, or a URL, as a person knows it. */
   readonly place: string;
-  /** Resolves when the bytes would survive a crash. The same key is written once only. Throws `store_full`, `store_error`. */
-  put(key: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * Resolves when the bytes would survive a crash. The same key is written once only. Throws `store_full`, `store_error`, and the
+   * signal's reason where it waits for a server that is away.
+   */
+  put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
   /** null: it is not there. Throws `store_error` where it cannot be read. */
   get(key: string): Promise<Buffer | null>;
 }

@@ -3,6 +3,8 @@ import { AlidadeError } from "../errors.ts";
 /** A key is ours, made of ids; anything else could lead out of its place. */
 const safeKey = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+){0,3}(?:\.[a-z]+){1,2}$/;
 
+export const isBlobKey = (word: string): boolean => safeKey.test(word);
+
 export function assertKey(key: string): void {
-  if (!safeKey.test(key)) throw new AlidadeError("internal", `"${key}" is no key of a blob`);
+  if (!isBlobKey(key)) throw new AlidadeError("internal", `"${key}" is no key of a blob`);
 }

@@ -5,15 +5,17 @@ import { AlidadeError } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
 import { FolderBlobs } from "./folder-blobs.ts";
 import { S3Blobs } from "./s3-blobs.ts";
+import { ServiceBlobs } from "./service-blobs.ts";
 
-/** A path, `file://` with one, or `s3://bucket/prefix`. Throws `config_invalid`. */
+/** A path, `file://` with one, `s3://bucket/prefix`, or the address of a service. Throws `config_invalid`. */
 export function openBlobs(word: string, env: Record<string, string | undefined>): Blobs {
   if (word.startsWith("s3://")) return new S3Blobs(word, env);
+  if (/^https?:\/\//i.test(word)) return new ServiceBlobs(word, env);
   if (word.startsWith("file://")) return new FolderBlobs(fileURLToPath(word));
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word))
     throw new AlidadeError(
       "config_invalid",
-      `--trajectories is ${word}: give s3://bucket/prefix, or a folder that the service and all nodes share`,
+      `--trajectories is ${word}: give a folder that the service and all nodes share, s3://bucket/prefix, or (at a node) the service's address`,
       {
         param: "trajectories",
       },

@@ -5,14 +5,18 @@ import { zstdCompress, zstdDecompress } from "node:zlib";
 import { AlidadeError } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
 
+const suffix = ".json.zst";
+/** What a person can compare by eye. The whole hash stands in the ledger. */
+const hashDigits = 16;
+
 /** Where it lies, what its bytes hash to, and how many they are. */
 export type PackedBlob = { key: string; sha256: string; bytes: number };
 
-export async function putPacked(blobs: Blobs, name: string, record: unknown): Promise<PackedBlob> {
+export async function putPacked(blobs: Blobs, name: string, record: unknown, signal?: AbortSignal): Promise<PackedBlob> {
   const packed = await promisify(zstdCompress)(JSON.stringify(record));
   const sha256 = hash("sha256", packed);
-  const key = `${name}-${sha256.slice(0, 16)}.json.zst`;
-  await blobs.put(key, packed);
+  const key = `${name}-${sha256.slice(0, hashDigits)}${suffix}`;
+  await blobs.put(key, packed, signal);
   return { key, sha256, bytes: packed.length };
 }
 
@@ -22,4 +26,9 @@ export async function getPacked(blobs: Blobs, { key, sha256 }: PackedBlob): Prom
   if (packed === null) throw new AlidadeError("store_error", `${blobs.place} has no ${key}`);
   if (hash("sha256", packed) !== sha256) throw new AlidadeError("store_error", `the blob ${key} is damaged: its hash is another one`);
   return (await promisify(zstdDecompress)(packed)).toString("utf8");
+}
+
+/** The bytes are those that the key was made of. */
+export function isPackedAs(key: string, bytes: Uint8Array): boolean {
+  return key.endsWith(`-${hash("sha256", bytes).slice(0, hashDigits)}${suffix}`);
 }

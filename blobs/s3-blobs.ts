@@ -4,17 +4,11 @@
  * https://docs.aws.amazon.com/sdkref/latest/guide/environment-variables.html
  */
 import { hash } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AwsClient } from "aws4fetch";
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError } from "../errors.ts";
+import { askAgain, readTries, writeTries } from "./ask-again.ts";
 import type { Blobs } from "./blobs.ts";
 import { assertKey } from "./keys.ts";
-
-/** A request of some megabytes takes seconds on a slow way; one that takes this long is dead. */
-const requestMs = 60_000;
-/** A finished rollout waits for it: a server that was started again answers within these. */
-const tries = 5;
-const firstPauseMs = 250;
 
 export class S3Blobs implements Blobs {
   readonly place: string;
@@ -38,10 +32,10 @@ export class S3Blobs implements Blobs {
     });
   }
 
-  async put(key: string, bytes: Uint8Array): Promise<void> {
+  async put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void> {
     // The server refuses a body that is another one than was signed.
     const headers = { "x-amz-content-sha256": hash("sha256", bytes), "content-type": "application/octet-stream" };
-    const response = await this.#ask("write", key, { method: "PUT", headers, body: Buffer.from(bytes) });
+    const response = await this.#ask("write", key, { method: "PUT", headers, body: Buffer.from(bytes) }, signal);
     if (!response.ok) throw await this.#refusal("write", key, response);
     await response.body?.cancel();
   }
@@ -54,32 +48,18 @@ export class S3Blobs implements Blobs {
     throw refusal;
   }
 
-  /** Asked again where the server is away or says that it is busy. */
-  async #ask(verb: "read" | "write", key: string, init: RequestInit): Promise<Response> {
+  #ask(verb: "read" | "write", key: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     assertKey(key);
-    for (let turn = 1; ; turn += 1) {
-      const answer = await this.#client
-        .fetch(`${this.#base}/${key}`, { ...init, redirect: "error", signal: AbortSignal.timeout(requestMs) })
-        .catch((error: unknown) => this.#failure(verb, key, messageOf((error as Error).cause ?? error), error));
-      const isAway = answer instanceof AlidadeError || answer.status >= 500 || answer.status === 429;
-      if (isAway && turn < tries) {
-        await sleep(firstPauseMs * 2 ** (turn - 1));
-        continue;
-      }
-      if (answer instanceof AlidadeError) throw answer;
-      return answer;
-    }
+    const send = (signal: AbortSignal) => this.#client.fetch(`${this.#base}/${key}`, { ...init, redirect: "error", signal });
+    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" ? writeTries : readTries, send, stop);
   }
 
   async #refusal(verb: "read" | "write", key: string, response: Response): Promise<AlidadeError> {
     const text = await response.text().catch(() => "");
     const code = /<Code>([^<]*)<\/Code>/.exec(text)?.[1] ?? "";
     const message = /<Message>([^<]*)<\/Message>/.exec(text)?.[1] ?? "";
-    return this.#failure(verb, key, [`HTTP ${response.status}`, code, message].filter(Boolean).join(" "));
-  }
-
-  #failure(verb: "read" | "write", key: string, why: string, cause?: unknown): AlidadeError {
-    return new AlidadeError("store_error", `cannot ${verb} ${this.place}/${key}: ${why.slice(0, 500)}`, { cause });
+    const why = [`HTTP ${response.status}`, code, message].filter(Boolean).join(" ").slice(0, 500);
+    return new AlidadeError("store_error", `cannot ${verb} ${this.place}/${key}: ${why}`);
   }
 }
 

@@ -75,25 +75,25 @@ export class Attempts {
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
-    const rollouts = rolloutsOn({ ...setup, slots, folder: this.#folderOf(claim, keep) });
+    const rollouts = rolloutsOn({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) });
     return rollouts.submit(plan, signal);
   }
 
   /** What broke it would break the next one at once. */
   rest(claim: Claim, code: ErrorCode, signal: AbortSignal): Promise<void> {
     const next = { rollout_id: claim.rollout_id, attempt: claim.attempt + 1 };
-    const setup = { ...this.#node.setup, folder: this.#folderOf(claim, () => undefined) };
+    const setup = { ...this.#node.setup, folder: this.#folderOf(claim, () => undefined, signal) };
     return beforeNextAttempt(setup, next, { code, failures: claim.failures + 1 }, signal);
   }
 
   /** The trajectory is a blob before the ledger hears of it. */
-  #folderOf({ set_id, rollout_id, attempt }: Claim, keep: (payload: Payload) => void): RunSetup["folder"] {
+  #folderOf({ set_id, rollout_id, attempt }: Claim, keep: (payload: Payload) => void, signal: AbortSignal): RunSetup["folder"] {
     const { blobs, setup } = this.#node;
     return {
       ...setup.folder,
       blobs: setup.folder.blobs,
       record: (record) => setup.folder.record(record),
-      keep: async (trajectory) => keep(await putPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, trajectory)),
+      keep: async (trajectory) => keep(await putPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, trajectory, signal)),
     };
   }
 

@@ -3,7 +3,7 @@ import { timingSafeEqual } from "node:crypto";
 import { AlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
 
-/** What each may do stands beside the routes. submit: sets, rollouts, cancels; read: states and results; control: weights and nodes; node: for what starts and ends nodes (Slurm, Ray, Kubernetes), which may drain one. */
+/** What each may do stands beside the routes. submit: sets, rollouts, cancels; read: states and results; control: weights and nodes; node: for nodes that send their trajectories, and for what starts and ends nodes (Slurm, Ray, Kubernetes), which may drain one. */
 export const roles = ["submit", "read", "control", "node"] as const;
 export type AccessRole = (typeof roles)[number];
 

@@ -9,17 +9,11 @@ import { answerError, answerRoute } from "../proxy/control/route.ts";
 import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
 import type { TlsPair } from "../proxy/http/tls-files.ts";
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
-import { driftRoute } from "./drift-route.ts";
-import { figureRoute } from "./figure-route.ts";
-import { metricsRoute } from "./metrics-route.ts";
-import { operatorRoutes } from "./operator-routes.ts";
 import { polarRoutes } from "./polar/polar-routes.ts";
 import { PolarTasks } from "./polar/polar-tasks.ts";
-import { resultRoutes } from "./result-routes.ts";
 import type { ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
-import { setRoutes } from "./set-routes.ts";
-import { SetTallies } from "./set-tallies.ts";
+import { serviceRoutes } from "./service-routes.ts";
 
 export class ServiceListener implements AsyncDisposable {
   readonly routes: readonly ServiceRoute[];
@@ -32,9 +26,7 @@ export class ServiceListener implements AsyncDisposable {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
     const polar = parts.polar === null ? [] : polarRoutes(new PolarTasks(parts, parts.polar), parts);
-    const tallies = new SetTallies(parts.ledger);
-    const looks = [figureRoute(parts, tallies), driftRoute(parts), metricsRoute(parts, tallies)];
-    this.routes = [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), ...looks, ...polar];
+    this.routes = [...serviceRoutes(parts), ...polar];
     this.#tls = tls;
     this.#server = serverOf(
       { headersTimeout: 30_000, requestTimeout: 60_000 },

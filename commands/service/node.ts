@@ -28,7 +28,7 @@ export function node(program: Command): void {
     .requiredOption("--join <url>", "the service's ledger: postgres://user@host/database (password by PGPASSWORD or ~/.pgpass)")
     .requiredOption(
       "--trajectories <place>",
-      "the service's place of trajectories: a folder on a disk that both see, or s3://bucket/prefix",
+      "the service's place of trajectories: a folder on a disk that both see, or s3://bucket/prefix; or the service's address (its token in ALIDADE_SERVICE_TOKEN), to which they are sent",
     )
     .option("--name <name>", "its name in the ledger, unlike that of any other node (default: the host's, and a hash of <out>)")
     .option("--drain-seconds <number>", "after SIGTERM: what still runs then is given back to the ledger", toNumber, 300)

@@ -10,6 +10,12 @@ const mark = "ledger.id";
 
 /** For the service. Throws `config_invalid` for the place of another ledger. */
 export async function ownBlobs(word: string, ledger: string): Promise<Blobs> {
+  if (/^https?:/i.test(word))
+    throw new AlidadeError(
+      "config_invalid",
+      `--trajectories is ${word}: a service keeps them itself, so give a folder or s3://bucket/prefix; nodes may name the service's address`,
+      { param: "trajectories" },
+    );
   const blobs = openBlobs(word, terminal().env);
   if ((await blobs.get(mark)) === null) await blobs.put(mark, Buffer.from(ledger));
   return joined(blobs, ledger);

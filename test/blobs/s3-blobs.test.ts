@@ -52,6 +52,6 @@ test("an address that is none, and a variable that is missing, are refused befor
   assert.match(refused("s3://", keys), /is no s3:\/\/bucket\/prefix/);
   assert.match(refused("s3://bucket", { AWS_ACCESS_KEY_ID: "x" }), /needs AWS_SECRET_ACCESS_KEY, which is not set/);
   assert.match(refused("s3://bucket", { ...keys, AWS_ENDPOINT_URL_S3: "localhost:9000" }), /AWS_ENDPOINT_URL_S3 is localhost:9000/);
-  assert.match(refused("gs://bucket", keys), /gs:\/\/bucket: give s3:\/\/bucket\/prefix/);
+  assert.match(refused("gs://bucket", keys), /gs:\/\/bucket: give a folder .* s3:\/\/bucket\/prefix/);
   assert.equal(refused("s3://bucket/prefix", keys), "taken");
 });

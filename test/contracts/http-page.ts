@@ -11,16 +11,10 @@ import { sessionRoutes } from "../../proxy/control/control-sessions.ts";
 import type { Controlled } from "../../proxy/control/controlled.ts";
 import { schemaOf } from "../../proxy/control/openapi.ts";
 import type { ListenerRoute } from "../../proxy/control/route.ts";
-import { driftRoute } from "../../service/drift-route.ts";
-import { figureRoute } from "../../service/figure-route.ts";
-import { metricsRoute } from "../../service/metrics-route.ts";
-import { operatorRoutes } from "../../service/operator-routes.ts";
 import { polarRoutes } from "../../service/polar/polar-routes.ts";
 import type { PolarTasks } from "../../service/polar/polar-tasks.ts";
-import { resultRoutes } from "../../service/result-routes.ts";
 import type { ServiceParts } from "../../service/service-parts.ts";
-import { setRoutes } from "../../service/set-routes.ts";
-import { SetTallies } from "../../service/set-tallies.ts";
+import { serviceRoutes } from "../../service/service-routes.ts";
 import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/http.md", import.meta.url));
@@ -42,7 +36,6 @@ type JsonSchema = {
 export function httpPage(): string {
   // Routes are data: what they would work on is touched by their handlers alone.
   const [proxy, parts] = [{} as Controlled, {} as ServiceParts];
-  const tallies = new SetTallies(parts.ledger);
   return [
     "# HTTP routes",
     "",
@@ -59,14 +52,7 @@ export function httpPage(): string {
     "",
     "Of `alidade service`: see [the rollout service](service.md). Each token has roles.",
     "",
-    ...[
-      ...setRoutes(parts),
-      ...resultRoutes(parts),
-      ...operatorRoutes(parts),
-      figureRoute(parts, tallies),
-      driftRoute(parts),
-      metricsRoute(parts, tallies),
-    ].flatMap(section),
+    ...serviceRoutes(parts).flatMap(section),
     "## The routes of Polar",
     "",
     "Of `alidade service --polar`: see [bridges of Polar](service.md#bridges-of-polar).",

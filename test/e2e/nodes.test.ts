@@ -28,7 +28,8 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   const at = await clusterOf(t, "killed");
   const set = await submit(at, 6);
   const { lines, read } = reader(at, set);
-  let [first, second] = await Promise.all([at.node("one"), at.node("two")]);
+  // The second one shares no disk with the service.
+  let [first, second] = await Promise.all([at.node("one"), at.farNode("two")]);
   await at.service.until(() => at.engine.requests.length >= 3);
   await first.kill("SIGKILL");
   const works = join(at.place, "one/node/blobs");
@@ -40,7 +41,7 @@ test("a node and Postgres are killed with -9 in the middle, and each rollout has
   await at.postgres.startServer();
   await at.service.until(async () => (await read()) >= 6);
   await second.kill("SIGKILL");
-  second = await at.node("two");
+  second = await at.farNode("two");
   await at.service.until(async () => (await read()) >= 12);
   assert.equal(await read(), 12);
   assert.equal(new Set(lines.map(({ result }) => result.rollout_id)).size, 12, "none is doubled");
@@ -69,7 +70,7 @@ test("a node without the service's folder is refused, and one that is told to en
   const at = await clusterOf(t, "drained", (request) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) }));
   for (const [folder, reason] of [
     [join(at.place, "elsewhere"), /elsewhere: it is not the place of a service/],
-    ["gs://bucket", /gs:\/\/bucket: give s3:\/\/bucket\/prefix, or a folder/],
+    ["gs://bucket", /gs:\/\/bucket: give a folder .* s3:\/\/bucket\/prefix, or/],
   ] as const) {
     const args = ["--trajectories", folder, "-c", join(at.place, "run.yaml"), "-o", join(at.place, "refused")];
     const { code, stderr } = await cli(["node", "--join", at.ledger, ...args]);

@@ -52,6 +52,8 @@ const mayOpen = {
   "GET /sets/:id/figures": "read",
   "GET /sets/:id/results": "read",
   "GET /metrics": "read",
+  "PUT /blobs/:set/:rollout/:name": "node",
+  "GET /blobs/ledger.id": "node",
   "GET /health": "read node",
   "GET /nodes": "read node",
   "POST /nodes/:name/drain": "control node",

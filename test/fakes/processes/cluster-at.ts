@@ -16,7 +16,10 @@ export type ClusterLine = {
 
 export type Cluster = Awaited<ReturnType<typeof clusterAt>>;
 
-/** In a folder `place` that is made; `callsAtOnce`: of the engine, over all nodes. `node` starts one in a folder of its own, below it. */
+/**
+ * In a folder `place` that is made; `callsAtOnce`: of the engine, over all nodes. `node` starts one in a folder of its own, below it;
+ * `farNode` one that sends its trajectories to the service.
+ */
 export async function clusterAt(
   t: TestContext,
   place: string,
@@ -29,16 +32,19 @@ export async function clusterAt(
   const engine = await ScriptedEngine.start(reply);
   t.after(() => engine[Symbol.asyncDispose]());
   await writeFile(join(place, "run.yaml"), runFile({ engine: engine.url, tasks: [join(place, "fix-slug")], callsAtOnce }));
-  const start = async (args: string[]): Promise<RunningCli> => {
-    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place });
+  const start = async (args: string[], env?: Record<string, string>): Promise<RunningCli> => {
+    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place, ...(env && { env }) });
     t.after(() => running[Symbol.asyncDispose]());
     await running.until(() => running.stdout.includes("\n"));
     return running;
   };
   const ledger = postgres.url(basename(place));
   const service = await start(["service", "-p", "0", "--ledger", ledger, "--trajectories", "shared"]);
-  const node = (folder: string) => start(["node", "--join", ledger, "--trajectories", "shared", "-o", folder, "--concurrency", "2"]);
   const { url, token } = JSON.parse(await readFile(join(place, "runs/service/service.json"), "utf8")) as { url: string; token: string };
+  const joined = (folder: string, trajectories: string, env?: Record<string, string>) =>
+    start(["node", "--join", ledger, "--trajectories", trajectories, "-o", folder, "--concurrency", "2"], env);
+  const node = (folder: string) => joined(folder, "shared");
+  const farNode = (folder: string) => joined(folder, url, { ALIDADE_SERVICE_TOKEN: token });
   const ask = async (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> => {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     const response = await fetch(url + path, {
@@ -48,7 +54,7 @@ export async function clusterAt(
     });
     return { status: response.status, text: await response.text() };
   };
-  return { place, engine, postgres, ledger, service, node, ask };
+  return { place, engine, postgres, ledger, service, node, farNode, ask };
 }
 
 /** A set with so many groups of two. */

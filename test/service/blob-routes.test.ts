@@ -1,0 +1,86 @@
+/** Trajectories that nodes send to the service, where both share no disk. */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
+import { serviceAt } from "../fakes/proxies/service-at.ts";
+
+const at = (url: string, token: string) => openBlobs(url, { ALIDADE_SERVICE_TOKEN: token });
+const record = { ids: [1, 2, 3], text: "ü".repeat(100_000) };
+
+test("a record that a node sends lies in the service's own place, whole, and may be sent twice", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const sent = await putPacked(at(`${url}/`, "node"), "set1/roll1/1", record);
+  assert.deepEqual(await putPacked(at(url, "node"), "set1/roll1/1", record), sent);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, sent)), record);
+});
+
+test("a node reads which ledger the place belongs to, and no trajectory of others", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const remote = at(url, "node");
+  assert.equal(await remote.get("ledger.id"), null);
+  await blobs.put("ledger.id", Buffer.from("ledger7"));
+  assert.equal((await remote.get("ledger.id"))?.toString(), "ledger7");
+  const { key } = await putPacked(remote, "set1/roll1/1", record);
+  assert.equal(await remote.get(key), null);
+});
+
+test("bytes that are not those of their name, a name that leads elsewhere and a token without the role are refused", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const kept = await putPacked(blobs, "set1/roll1/1", record);
+  const put = async (path: string, token = "node") => {
+    const answer = await fetch(`${url}/blobs/${path}`, { method: "PUT", headers: { authorization: `Bearer ${token}` }, body: "other" });
+    return [answer.status, ((await answer.json()) as { error: { code: string } }).error.code];
+  };
+  assert.deepEqual(await put(kept.key), [400, "request_invalid"]);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, kept)), record);
+  assert.deepEqual(await put("a/b/..%2f..%2fc.json.zst"), [400, "request_invalid"]);
+  assert.deepEqual(await put("a/%2e%2e/c.json.zst"), [404, "not_found"]);
+  assert.deepEqual(await put("ledger.id"), [404, "not_found"]);
+  for (const token of ["submit", "read", "control"]) {
+    assert.deepEqual(await put(kept.key, token), [403, "unauthorized"]);
+    await assert.rejects(at(url, token).get("ledger.id"), { code: "config_invalid", message: /--trajectories: .*has not the role node/ });
+  }
+});
+
+test("a service that is away is waited for, until the node is stopped", async () => {
+  const { url, answers, close } = await brokenService([503, 429, 201]);
+  const sent = await putPacked(at(url, "node"), "set1/roll1/1", record);
+  assert.deepEqual(answers, []);
+  assert.ok(sent.bytes > 0);
+  close();
+  const stop = new AbortController();
+  const waiting = putPacked(at(url, "node"), "set1/roll1/2", record, stop.signal);
+  stop.abort(new Error("the node was stopped"));
+  await assert.rejects(waiting, /stopped|aborted/);
+});
+
+test("an address that is none, one with a password, and a token that is not there are named before anything is sent", () => {
+  const refused = (url: string, env: Record<string, string>) => {
+    try {
+      openBlobs(url, env);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "taken";
+  };
+  assert.match(refused("http://", { ALIDADE_SERVICE_TOKEN: "x" }), /is no address of a service: give http\(s\):\/\/host:port/);
+  const withPassword = refused("http://me:secret@host:1", { ALIDADE_SERVICE_TOKEN: "x" });
+  assert.match(withPassword, /http:\/\/…@host:1 is no address/);
+  assert.match(refused("https://host:8700", {}), /needs ALIDADE_SERVICE_TOKEN, which is not set: put a token with the role node into it/);
+  assert.equal(refused("https://host:8700", { ALIDADE_SERVICE_TOKEN: "x" }), "taken");
+});
+
+/** Answers with these statuses, one a request. */
+async function brokenService(answers: number[]) {
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => response.writeHead(answers.shift() ?? 500).end("{}"));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const close = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, answers, close };
+}
