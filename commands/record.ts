@@ -112,7 +112,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       { ...terminal().env, ...usualVariables(proxy.url, key), ...(configured ? { HOME: home, ...configured.env } : {}) },
       signal,
     );
-    await proxy.pool.recheck(signal);
+    await proxy.pool.watch.recheck(signal);
     await session.seal(`the program ended with exit code ${exitCode}`);
     const trajectory = await proxy.trajectory(session.id, {
       status: "recorded",

@@ -213,7 +213,7 @@ export async function executeRun(options: {
     options.drain,
   );
   // Reports weights that changed during the run, because its rollouts carry the name of the first ones.
-  await proxy.pool.recheck(options.signal);
+  await proxy.pool.watch.recheck(options.signal);
   watching.watcher?.set({ set_id: runId, key: null, harness: harness.name, purpose: config.purpose, begun, ended: Date.now() });
   return records;
 }

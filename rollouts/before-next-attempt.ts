@@ -34,7 +34,7 @@ export async function beforeNextAttempt(
   for (let waited = 0; ; next = Math.min(2 * next, longestPauseMs)) {
     await pause(next, signal).catch(() => undefined);
     const began = performance.now();
-    if (signal.aborted || !isAway || (await proxy.pool.answers(signal))) return;
+    if (signal.aborted || !isAway || (await proxy.pool.watch.answers(signal))) return;
     // A generator that hangs takes its time to be found.
     waited += next + performance.now() - began;
     if (waited < mostMinutes * 60_000) continue;

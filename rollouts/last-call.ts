@@ -39,7 +39,7 @@ export async function failedTurn(
   const { error, served } = lastFailure;
   if (error.code === "engine_unreachable" && tookNoConnection.test(error.message)) return toFailedTurn(error, true, null);
   if (!engineCodes.has(error.code)) return toFailedTurn(error, beyondCalls.has(error.code), null);
-  const state = served === null ? null : await pool.stateOf(served.slot, served.model, signal);
+  const state = served === null ? null : await pool.watch.stateOf(served.slot, served.model, signal);
   return toFailedTurn(error, state === null || state === "fails" || state === "busy", state);
 }
 

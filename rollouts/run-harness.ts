@@ -90,7 +90,7 @@ const mostlyEngine = 0.5;
 /** Whether the engine that the session called last is slow for us as well. */
 async function isSlow({ proxy }: RunSetup, { session }: PreparedRollout, signal: AbortSignal): Promise<boolean> {
   const served = session.running.lastServer();
-  return served ? (await proxy.pool.stateOf(served.slot, served.model, signal)) !== "answers" : false;
+  return served ? (await proxy.pool.watch.stateOf(served.slot, served.model, signal)) !== "answers" : false;
 }
 
 /**

@@ -1,22 +1,19 @@
 /**
  * The engines behind one proxy: they come and go, calls wait at their gates and take places at them (choose-engine.ts
- * says at which), and those that fail are left alone until they answer again. How many calls an engine gets at once is
- * limited only where its operator says so: what is too much for it, it says itself (429, 503).
+ * says at which), and those that fail are left alone until they answer again (engine-watch.ts). How many calls an engine
+ * gets at once is limited only where its operator says so: what is too much for it, it says itself (429, 503).
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EngineFacts } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
-import { Deadline } from "../../host/deadline.ts";
 import { untilAborted } from "../../host/until-aborted.ts";
 import { isPinned, type SessionOptions } from "../../schema/session-spec.ts";
 import { assertModelOf } from "./assert-served.ts";
-import { askCanary, type EngineState } from "./canary.ts";
 import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { conflict } from "./conflict.ts";
-import { isAlive } from "./engine-health.ts";
 import { EngineLease, type LeaseEvents } from "./engine-lease.ts";
-import { assertTrainable, EngineSlot, type EngineSpec, type RunningCall } from "./engine-slot.ts";
-import { assertAgree, checkPolicy, wordOf } from "./engine-word.ts";
+import { assertTrainable, EngineSlot, type EngineSpec } from "./engine-slot.ts";
+import { EngineWatch } from "./engine-watch.ts";
+import { assertAgree } from "./engine-word.ts";
 import { isOfPolicy, ownModel, type Placed, type Wish } from "./own-model.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineRoute } from "./routes.ts";
@@ -39,14 +36,12 @@ export type EnginePoolOptions = {
 
 /** Longer than most weight updates, shorter than what SDKs wait for an answer without a stream (600 s). */
 const defaultPauseWaitSeconds = 300;
-/** A restart of an engine takes seconds at the least; asking sooner finds it down again. */
-const restMs = 1_000;
 
 export class EnginePool implements AsyncDisposable {
   readonly slots: EngineSlot[] = [];
   readonly pauseWaitSeconds: number;
+  readonly watch: EngineWatch;
   readonly #routes: readonly EngineRoute[];
-  readonly #onError: EnginePoolOptions["onError"];
   readonly #closing = new AbortController();
   /** A gate, a policy or the list of engines changed. */
   #changed = Promise.withResolvers<void>();
@@ -60,7 +55,15 @@ export class EnginePool implements AsyncDisposable {
     this.#routes = options.routes ?? [];
     this.pauseWaitSeconds = options.pauseWaitSeconds ?? defaultPauseWaitSeconds;
     this.#line = new WaitingLine(this.pauseWaitSeconds);
-    this.#onError = options.onError;
+    this.watch = new EngineWatch({
+      slots: this.slots,
+      patienceSeconds: this.pauseWaitSeconds,
+      closing: this.#closing.signal,
+      onError: options.onError,
+      changed: () => this.changed(),
+      nextChange: () => this.#changed.promise,
+      freePlace: (slot) => this.#freePlace(slot),
+    });
   }
 
   /** Calls that wait at a shut gate. */
@@ -222,65 +225,8 @@ export class EnginePool implements AsyncDisposable {
     const { slot } = lease;
     slot.inFlight.delete(lease);
     lease.thaw(Date.now());
-    if (failure === null || meansAlive(failure)) this.#isWell(slot);
-    else if (meansUnwell(failure) && slot.breaker.failed()) void this.#judge(lease, failure).catch(() => undefined);
+    this.watch.callEnded(lease, failure);
     this.#freePlace(slot);
-  }
-
-  /**
-   * The engine's state, by a probe of our own once its gate is open. A gate that stays closed for as long as a call would
-   * wait means busy; a removed engine fails. Throws the signal's reason.
-   */
-  async stateOf(slot: EngineSlot, model: string, signal: AbortSignal): Promise<EngineState> {
-    using patience = new Deadline(this.pauseWaitSeconds * 1000);
-    const limit = AbortSignal.any([signal, patience.signal]);
-    for (;;) {
-      while (slot.gate !== null && !limit.aborted) await untilAborted(this.#changed.promise, limit).catch(() => undefined);
-      signal.throwIfAborted();
-      if (slot.gate !== null) return "busy";
-      if (!this.slots.includes(slot)) return "fails";
-      const fenced = new AbortController();
-      // A fence waits for it, or cancels it, as for any call.
-      const running: RunningCall = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
-      slot.inFlight.add(running);
-      try {
-        return await askCanary(slot.engine, model, AbortSignal.any([signal, fenced.signal]));
-      } catch (error) {
-        if (!fenced.signal.aborted) throw error;
-      } finally {
-        slot.inFlight.delete(running);
-        this.#freePlace(slot);
-      }
-    }
-  }
-
-  /**
-   * True when an engine that accepts calls samples a token now; an idle engine shows nothing otherwise. Concurrent callers
-   * share one probe per engine. False also when the signal fires.
-   */
-  async answers(signal: AbortSignal): Promise<boolean> {
-    const known = new AbortController();
-    const either = AbortSignal.any([signal, known.signal]);
-    const open = this.slots.filter((slot) => !slot.isDraining);
-    const samples = open.map(async (slot) => {
-      if (!(await slot.question.join(either, (within) => this.#samples(slot, within)))) throw new Error(`${slot.name} does not sample`);
-      return true;
-    });
-    try {
-      return await Promise.any(samples);
-    } catch {
-      return false;
-    } finally {
-      known.abort();
-    }
-  }
-
-  /**
-   * Asks each engine again what it calls its weights. Where that is another word than before, and not the policy's, the
-   * engine was restarted or loaded other weights, and they were not named here: from now on its policy is unknown (null).
-   */
-  async recheck(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.slots.map((slot) => this.#recheck(slot, signal)));
   }
 
   /** Resolves when nothing runs on the engine. Rejects with the signal's reason. */
@@ -335,56 +281,10 @@ export class EnginePool implements AsyncDisposable {
     return lease;
   }
 
-  /** Calls in line at another engine may go there again. */
-  #isWell({ breaker }: EngineSlot): void {
-    const wasOpen = breaker.isOpen;
-    breaker.close();
-    if (wasOpen) this.changed();
-  }
-
   #freePlace(slot: EngineSlot): void {
     if (slot.places !== null) this.#line.fill(slot);
     this.#left.resolve();
     this.#left = Promise.withResolvers();
-  }
-
-  /** First the server's health route, which costs nothing; then a canary, because a server may answer while its generator hangs. */
-  async #samples(slot: EngineSlot, signal: AbortSignal): Promise<boolean> {
-    if (!(await isAlive(slot.engine.baseUrl, signal))) return false;
-    await this.#recheck(slot, signal);
-    const [model] = slot.facts.models;
-    if (model === undefined) return true;
-    const state = await this.stateOf(slot, model, signal);
-    return state === "answers" || state === "slow";
-  }
-
-  /** Probes an engine after failed calls and, while the probe fails, repeats it; no call waits for this. */
-  async #judge({ slot, model }: EngineLease, failure: AlidadeError): Promise<void> {
-    const signal = this.#closing.signal;
-    const isWell = async (): Promise<boolean> => (await this.stateOf(slot, model, signal)) !== "fails";
-    if (!slot.breaker.checked(await isWell())) return;
-    this.changed();
-    this.#onError(failure, `engine "${slot.name}" is left alone until it answers again`);
-    while (slot.breaker.isOpen && this.slots.includes(slot)) {
-      await sleep(restMs, undefined, { signal, ref: false });
-      if (!(await isWell())) continue;
-      await this.#recheck(slot, signal);
-      this.#isWell(slot);
-    }
-  }
-
-  async #recheck(slot: EngineSlot, signal: AbortSignal): Promise<void> {
-    const word = await wordOf(slot.engine, signal);
-    // Behind a fence its trainer is at work, and names what it has loaded when it is done.
-    if (word === null || word === slot.word || slot.gate !== null) return;
-    const { word: before, policy } = slot;
-    slot.word = word;
-    if (policy === null || before === null || checkPolicy(slot, word) === "agrees") return;
-    slot.nameWeights({ policy: null, word });
-    this.changed();
-    const what = `it said "${before}" and says "${word}" now, and policy "${policy.version}" was not named anew`;
-    const todo = "name its weights with PUT /policy, or start again once they are loaded";
-    this.#onError(conflict(`${what}: its calls have no policy from here on; ${todo}`), `engine "${slot.name}" serves other weights`);
   }
 
   async #close(slot: EngineSlot): Promise<void> {
@@ -399,17 +299,6 @@ export class EnginePool implements AsyncDisposable {
 
 /** An engine gives up a cancelled request in well under a second; this only bounds one that hangs. */
 const cancelledWithinMs = 10_000;
-
-/** The engine refused this request and is well. A budget that was spent meanwhile says nothing of it. */
-function meansAlive(failure: AlidadeError): boolean {
-  if (failure.code === "budget_spent") return false;
-  return failure.owner !== "infrastructure" || failure.status === 429;
-}
-
-/** No connection, a 5xx, or a stream that broke off; not what we cancelled ourselves. */
-function meansUnwell(failure: AlidadeError): boolean {
-  return failure.code === "engine_unreachable" || failure.code === "engine_error";
-}
 
 function assertUnfenced({ name, gate }: EngineSlot): void {
   if (gate) throw conflict(`engine "${name}" is paused for a weight update: resume fence ${gate.fence} first`);

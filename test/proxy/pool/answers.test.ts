@@ -30,7 +30,7 @@ test("fifty rollouts that wait for an engine ask it one question", async () => {
   );
   await using _ = at;
   const stop = new AbortController();
-  const asked = Array.from({ length: waiters }, () => at.proxy.pool.answers(stop.signal));
+  const asked = Array.from({ length: waiters }, () => at.proxy.pool.watch.answers(stop.signal));
   await until(() => canaries.length === 2);
   gate.resolve();
   assert.deepEqual(await Promise.all(asked), Array(waiters).fill(true));
@@ -40,7 +40,7 @@ test("fifty rollouts that wait for an engine ask it one question", async () => {
 test("one engine that samples is enough, while another one hangs", async () => {
   const { at } = await twoEngines(new Map([["a", new Promise(() => undefined)]]));
   await using _ = at;
-  assert.equal(await at.proxy.pool.answers(new AbortController().signal), true);
+  assert.equal(await at.proxy.pool.watch.answers(new AbortController().signal), true);
   await until(() => at.proxy.pool.named("a").inFlight.size === 0);
 });
 
@@ -54,7 +54,7 @@ test("engines whose generators hang behind a well /health do not answer", { time
   );
   await using _ = at;
   for (const { engine } of at.proxy.pool.slots) assert.equal((await fetch(`${engine.baseUrl}/health`)).status, 200);
-  assert.equal(await at.proxy.pool.answers(new AbortController().signal), false);
+  assert.equal(await at.proxy.pool.watch.answers(new AbortController().signal), false);
 });
 
 test("a run that is stopped waits for no engine", async () => {
@@ -67,7 +67,7 @@ test("a run that is stopped waits for no engine", async () => {
   );
   await using _ = at;
   const stop = new AbortController();
-  const asked = at.proxy.pool.answers(stop.signal);
+  const asked = at.proxy.pool.watch.answers(stop.signal);
   await until(() => canaries.length === 2);
   stop.abort(new Error("Ctrl-C"));
   assert.equal(await asked, false);
