@@ -1,9 +1,8 @@
 /** One running container as a sandbox. */
 import { posix } from "node:path";
 import type { Duplex } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, messageOf } from "../../errors.ts";
 import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
@@ -11,19 +10,16 @@ import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import type { RunningServices } from "../services/service-container.ts";
-import { isNotFound, pauseContainer } from "./client.ts";
+import { pauseContainer } from "./client.ts";
 import { commandEnv, commandUserId, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
+import { ContainerHealth } from "./container-health.ts";
 import { killAgentAndKeeper, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
 import { engineTraits } from "./engine-traits.ts";
-import { type Command, type Finished, runCommand } from "./exec.ts";
+import { type Command, runCommand } from "./exec.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./layer/container-layer.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
-import { Watchdog } from "./watchdog.ts";
-
-/** One of these is the container's own count of processes that the out-of-memory killer ended (cgroup v2, v1). */
-const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
 
 /** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
 const ownCommandMs = 15_000;
@@ -32,8 +28,6 @@ const freezeRoundMs = 2_000;
 const freezeRounds = 15;
 /** A crowd of processes that start others may need a second try; all of them can be ended instead. */
 const pauseTries = 3;
-/** How often the engine is asked, 100 ms apart, where its first answer may be too early. */
-const looks = 10;
 
 export type ContainerFacts = {
   docker: Docker;
@@ -70,7 +64,7 @@ export class DockerSandbox implements Sandbox {
   readonly #imageBytes: number;
   readonly #origin: string;
   readonly #layerBytes: number;
-  readonly #watchdog: Watchdog | null;
+  readonly #health: ContainerHealth;
   /** `uid:gid` of the agent. */
   readonly #user: string;
   /** `uid:gid` of the container's own process, which the agent can neither signal nor trace. */
@@ -82,7 +76,6 @@ export class DockerSandbox implements Sandbox {
   #commands = 0;
   /** Commands that have not ended, those included that the engine is only about to start. */
   readonly #running = new Set<Promise<unknown>>();
-  #outOfMemoryKills = 0;
   #services: RunningServices | null = null;
   #disposing: Promise<void> | null = null;
 
@@ -100,7 +93,9 @@ export class DockerSandbox implements Sandbox {
     this.#layerBytes = spec.limits.disk_mb * 1024 * 1024;
     this.#user = `${userId(spec)}:${userId(spec)}`;
     this.#keeper = `${keeperId(spec)}:${keeperId(spec)}`;
-    this.#watchdog = facts.disk_limit === "watchdog" ? new Watchdog(this.#container, spec.limits.disk_mb) : null;
+    this.#health = new ContainerHealth(this.#container, spec.limits, facts.disk_limit === "watchdog", (argv) =>
+      this.#own(argv, this.#keeper),
+    );
     this.#doorKind = door;
     this.#layer = layer;
     this.#onEnd = onEnd;
@@ -147,7 +142,7 @@ export class DockerSandbox implements Sandbox {
       signal: options.signal,
       kill: () => killTree(this.#own, user, mark),
     });
-    return { ...finished, out_of_memory: await this.#checkAfter(finished, argv) };
+    return { ...finished, out_of_memory: await this.#health.checkAfter(finished, argv) };
   }
 
   async writeFiles(files: TreeFile[], folder = this.#spec.workdir): Promise<void> {
@@ -163,7 +158,7 @@ export class DockerSandbox implements Sandbox {
     }
     if (files.length === 0) return;
     await putFiles(this.#container, place ?? "/", target, files, userId(this.#spec));
-    await this.#checkRunning(`files were written below ${folder}`);
+    await this.#health.checkRunning(`files were written below ${folder}`);
   }
 
   async readFiles(folder: string, bounds: FileBounds = {}): Promise<TreeFile[]> {
@@ -174,7 +169,7 @@ export class DockerSandbox implements Sandbox {
       return await getFiles(this.#container, inside, bounds, { skip, disk: this.#diskOf(inside), mayBeCut });
     } finally {
       // Throws for a container that is gone, whatever was found in it or not.
-      await this.#checkRunning(`files were read below ${folder}`);
+      await this.#health.checkRunning(`files were read below ${folder}`);
     }
   }
 
@@ -201,12 +196,12 @@ export class DockerSandbox implements Sandbox {
     } finally {
       if (isLive) await this.#container.unpause();
     }
-    await this.#checkRunning("its work was taken out");
+    await this.#health.checkRunning("its work was taken out");
   }
 
   async putEntries(entries: AsyncIterable<LayerEntry>): Promise<void> {
     await putLayer(this.#container, entries, userId(this.#spec));
-    await this.#checkRunning("a work was put into it");
+    await this.#health.checkRunning("a work was put into it");
   }
 
   /** Bytes that a folder can hold: what the image has, and what was written since. */
@@ -300,7 +295,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #dispose(): Promise<void> {
-    this.#watchdog?.stop();
+    this.#health.stop();
     await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
     const { holdsNetworks } = await engineTraits(this.#docker);
     const services = Promise.resolve(this.#services?.[Symbol.asyncDispose]());
@@ -318,83 +313,6 @@ export class DockerSandbox implements Sandbox {
     const isOurs = await removeContainer(this.#container);
     // Else volumes remain only when another process removed the container first.
     if (!isOurs || keepsVolumes) await removeVolumes(this.#docker, [`${labels.sandbox}=${this.#name}`]);
-  }
-
-  /** What else a command's end means; says whether the out-of-memory killer was at work in it. */
-  async #checkAfter(finished: Finished, argv: string[]): Promise<boolean> {
-    const command = `"${argv.join(" ").slice(0, 200)}"`;
-    await this.#watchdog?.look(); // a short command writes much between two looks
-    await this.#checkRunning(`${command} ran in it`);
-    if (finished.exit_code === 0) return false;
-    const kills = await this.#outOfMemoryKillsSeen(`${command} ran in it`);
-    if (finished.exit_code !== null || finished.timed_out) return kills > 0;
-    await this.#stillRunning(`${command} ran in it`);
-    throw new AlidadeError(
-      "sandbox_error",
-      `The container engine lost the command ${command}: it may have restarted, or the connection to it ended.`,
-    );
-  }
-
-  /** Asked again where no process could be started for the question: the agent's may have reached the limit of pids. */
-  async #outOfMemoryKillsSeen(what: string): Promise<number> {
-    for (let look = 1; ; look += 1) {
-      try {
-        return await this.#newOutOfMemoryKills();
-      } catch (error) {
-        await this.#checkRunning(what);
-        if (look === looks) throw error;
-        await sleep(100);
-      }
-    }
-  }
-
-  /** A container that is killed ends its commands a moment before the engine says that it is not running. */
-  async #stillRunning(what: string): Promise<void> {
-    for (let look = 0; look < looks; look += 1) {
-      await this.#checkRunning(what);
-      await sleep(100);
-    }
-  }
-
-  /**
-   * Throws `sandbox_died` or `sandbox_out_of_memory` when the container is gone. Asked after files were moved too: the
-   * engine reads and writes a stopped container without a word, and its memory file systems are then empty new ones.
-   */
-  async #checkRunning(what: string): Promise<void> {
-    const state = await this.#container.inspect().then(
-      ({ State }) => State,
-      (error: unknown) => {
-        if (isNotFound(error)) return null;
-        throw asAlidadeError(error, "sandbox_error", `The container engine was not reached when ${what}: `);
-      },
-    );
-    if (state?.Running && !this.#watchdog?.barked) return;
-    if (this.#watchdog?.barked) {
-      throw new AlidadeError(
-        "sandbox_disk_full",
-        `The sandbox wrote more than limits.disk_mb (${this.#spec.limits.disk_mb}) and was ended while ${what}.`,
-      );
-    }
-    if (state?.OOMKilled) {
-      const limit = `limits.memory_mb is ${this.#spec.limits.memory_mb}`;
-      throw new AlidadeError("sandbox_out_of_memory", `The sandbox ran out of memory and ended while ${what} (${limit}).`);
-    }
-    const how = state === null ? "it was removed" : `exit code ${state.ExitCode}`;
-    throw new AlidadeError("sandbox_died", `The sandbox's container ended while ${what} (${how}).`);
-  }
-
-  /** A process that was killed for memory leaves no other trace than the kernel's own count. */
-  async #newOutOfMemoryKills(): Promise<number> {
-    // As the keeper: a process of the agent's may be killing all of its user's.
-    const { stdout, exit_code } = await this.#own(readOutOfMemory, this.#keeper);
-    const match = /^oom_kill (\d+)$/m.exec(stdout);
-    // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
-    if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");
-    if (match === null) return 0;
-    const total = Number(match[1]);
-    const fresh = total - this.#outOfMemoryKills;
-    this.#outOfMemoryKills = total;
-    return fresh;
   }
 
   /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
