@@ -32,6 +32,8 @@ export {
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
+export { assertOwnFolder } from "./postgres/server/cluster.ts";
+export { OwnPostgres, type PostgresPlace, rootFolder } from "./postgres/server/own-postgres.ts";
 export { AttemptFigures, AttemptResult, GroupPart, type GroupVersions, type OnStale, PayloadRef, ResultRow, SetSpec } from "./records.ts";
 export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";

@@ -13,6 +13,7 @@ const verbs = [
   "run",
   "service",
   "node",
+  "postgres",
   "status",
   "results",
   "doctor",

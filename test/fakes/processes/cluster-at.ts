@@ -4,7 +4,6 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { TestContext } from "node:test";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
-import type { Postgres } from "../machine/postgres.ts";
 import { runFile, solve, writeTask } from "../rollouts/small-task.ts";
 import { type RunningCli, startCli } from "./cli.ts";
 
@@ -16,14 +15,17 @@ export type ClusterLine = {
 
 export type Cluster = Awaited<ReturnType<typeof clusterAt>>;
 
+/** `env`: what service and nodes are given to reach it. */
+export type LedgerPlace = { url(schema: string): string; env?: Record<string, string> };
+
 /**
  * In a folder `place` that is made; `callsAtOnce`: of the engine, over all nodes. `node` starts one in a folder of its own, below it;
  * `farNode` one that sends its trajectories to the service.
  */
-export async function clusterAt(
+export async function clusterAt<P extends LedgerPlace>(
   t: TestContext,
   place: string,
-  postgres: Postgres,
+  postgres: P,
   reply: (request: WireRequest) => ScriptedReply = solve,
   callsAtOnce?: number,
 ) {
@@ -33,7 +35,7 @@ export async function clusterAt(
   t.after(() => engine[Symbol.asyncDispose]());
   await writeFile(join(place, "run.yaml"), runFile({ engine: engine.url, tasks: [join(place, "fix-slug")], callsAtOnce }));
   const start = async (args: string[], env?: Record<string, string>): Promise<RunningCli> => {
-    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place, ...(env && { env }) });
+    const running = startCli([...args, "-c", "run.yaml", "--json"], { cwd: place, env: { ...postgres.env, ...env } });
     t.after(() => running[Symbol.asyncDispose]());
     await running.until(() => running.stdout.includes("\n"));
     return running;
