@@ -13,8 +13,8 @@ import { promisify } from "node:util";
 import { temporaryLayers } from "../files/layer.ts";
 import { takeWork } from "../graders/work.ts";
 import { currentOwner } from "../host/owner.ts";
-import { ensureBaseImage } from "../sandboxes/docker/base-image.ts";
 import { docker } from "../sandboxes/docker.ts";
+import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import { Task } from "../schema/task.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { hashTree } from "../../files/file-tree.ts";
-import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { writeTree } from "../../tasks/made/write-tree.ts";
 import type { SweImage } from "./row.ts";

@@ -6,10 +6,10 @@
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
-import { hasImage } from "../docker/base-image.ts";
 import { dockerClient, forgetUnreachable, isNotFound } from "../docker/client.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
 import { type ImageOrder, imageNameOf } from "../images/environment-image.ts";
+import { hasImage } from "../images/has-image.ts";
 import { copyImage } from "./copy-image.ts";
 import { connectEngine, type EngineAddress, endConnections, hello } from "./engine-connection.ts";
 

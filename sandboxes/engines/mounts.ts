@@ -15,9 +15,9 @@ import { engineWork, isNotFound, perEngine, statusOf } from "../docker/client.ts
 import { belongingsOf, emptyFile, labels } from "../docker/container.ts";
 import { putArchive } from "../docker/container-files.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
-import { unstarted } from "../docker/image.ts";
 import { pathStat } from "../docker/path-stat.ts";
 import { noteUse } from "../images/image-uses.ts";
+import { unstarted } from "../images/unstarted.ts";
 import { fillFrom, hashFolder, wholeSince } from "./folder-archive.ts";
 
 export type FoldersInside = {

@@ -5,12 +5,13 @@ import { SharedWork } from "../../host/shared-work.ts";
 import type { Build } from "../../schema/environment/build.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Environment } from "../../schema/task.ts";
-import { baseImage, ensureBaseImage, hasImage } from "../docker/base-image.ts";
 import { perEngine } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
-import { readContext } from "./build-context.ts";
-import { buildImage } from "./build-image.ts";
-import { imagesOf } from "./dockerfile.ts";
+import { baseImage, ensureBaseImage } from "./build/base-image.ts";
+import { readContext } from "./build/build-context.ts";
+import { buildImage } from "./build/build-image.ts";
+import { imagesOf } from "./build/dockerfile.ts";
+import { hasImage } from "./has-image.ts";
 import { noteUse } from "./image-uses.ts";
 import { pullImage } from "./pull-image.ts";
 

@@ -1,6 +1,6 @@
 /** The images and volumes of an engine that Alidade made, pulled or used, with what keeps them. */
 import type Docker from "dockerode";
-import { baseImage } from "../docker/base-image.ts";
+import { baseImage } from "./build/base-image.ts";
 import { type ImageUse, liveUse, usesOf } from "./image-uses.ts";
 import { listMounts } from "./list-mounts.ts";
 

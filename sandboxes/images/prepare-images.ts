@@ -4,9 +4,9 @@ import { type AlidadeError, asAlidadeError } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
 import { hashOf } from "../../schema/ids.ts";
 import type { Environment } from "../../schema/task.ts";
-import { imageFacts } from "../docker/image.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { environmentImage, readBuilds } from "./environment-image.ts";
+import { imageFacts } from "./image-facts.ts";
 import { noteUse } from "./image-uses.ts";
 
 /** One of these for each environment. */

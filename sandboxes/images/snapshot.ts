@@ -13,8 +13,8 @@ import { engineWork, isNotFound } from "../docker/client.ts";
 import type { MemoryPlace } from "../docker/container.ts";
 import { assertNotCut, putArchive } from "../docker/container-files.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
-import { unstarted } from "../docker/image.ts";
 import { noteUse } from "./image-uses.ts";
+import { unstarted } from "./unstarted.ts";
 
 const repository = "alidade/snapshot";
 /** The image that the first of a line of snapshots was made from: what it starts is started again. */

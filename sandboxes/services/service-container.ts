@@ -9,13 +9,13 @@ import type { Service } from "../../schema/environment/services.ts";
 import { demultiplex } from "../docker/attached-stream.ts";
 import { boundedHost, type MemoryPlace, volume } from "../docker/container.ts";
 import { runCommand } from "../docker/exec.ts";
-import { type ImageFacts, imageFacts, ownPasswd } from "../docker/image.ts";
 import { pathStat } from "../docker/path-stat.ts";
 import { makeFolder, startContainer } from "../docker/start-container.ts";
 import { Watchdog } from "../docker/watchdog.ts";
 import { mountsAt } from "../engines/mounts.ts";
 import { type ImageStart, type ReadyCheck, type ReadyWords, readyCheck } from "../healthcheck.ts";
 import { environmentImage } from "../images/environment-image.ts";
+import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
 import type { ExecResult, SandboxFacts, ServiceFacts } from "../sandbox.ts";
 
 /** What the services of one sandbox share. */

@@ -1,5 +1,5 @@
 import { AlidadeError } from "../../errors.ts";
-import { readContext } from "../../sandboxes/images/build-context.ts";
+import { readContext } from "../../sandboxes/images/build/build-context.ts";
 import type { Build } from "../../schema/environment/build.ts";
 import { taskError } from "../task-error.ts";
 

@@ -1,8 +1,8 @@
 /** Harbor's environments as ours: image or build, workdir, user, network, healthcheck. */
 import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { LastStage } from "../../sandboxes/images/dockerfile.ts";
-import { lastStageOf } from "../../sandboxes/images/dockerfile.ts";
+import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";
+import { lastStageOf } from "../../sandboxes/images/build/dockerfile.ts";
 import { imageStart } from "../../sandboxes/images/image-start.ts";
 import { NetworkAccess } from "../../schema/network.ts";
 import { Environment, type Limits } from "../../schema/task.ts";

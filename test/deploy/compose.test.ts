@@ -5,7 +5,7 @@ import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { Compose } from "../fakes/machine/compose.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureBaseImage } from "../../sandboxes/docker/base-image.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
+import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { need } from "../needs.ts";
 import { canListen } from "../quiet-port.ts";

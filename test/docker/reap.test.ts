@@ -6,7 +6,7 @@ import { stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
-import { baseImage } from "../../sandboxes/docker/base-image.ts";
+import { baseImage } from "../../sandboxes/images/build/base-image.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";

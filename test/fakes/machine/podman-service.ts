@@ -7,10 +7,10 @@ import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
-import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
 import { dockerClient } from "../../../sandboxes/docker/client.ts";
 import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
 import { connectEngine, hello } from "../../../sandboxes/engines/engine-connection.ts";
+import { baseImage, ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
 import { until } from "./until.ts";
 
 /** What its defaults ask for is more than the root of a small virtual machine may have; `runc` knows all versions of control groups. */

@@ -7,10 +7,10 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
 import { dockerClient } from "../../../sandboxes/docker/client.ts";
 import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
 import { connectEngine, type EngineAddress, hello } from "../../../sandboxes/engines/engine-connection.ts";
+import { baseImage, ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
 import { quietPort } from "../../quiet-port.ts";
 import { makeCertificates } from "./certificates.ts";
 

@@ -9,7 +9,7 @@ import { withGrading } from "../../../graders/shared/place-to-grade.ts";
 import { taskOfStep } from "../../../graders/steps.ts";
 import { Limiter } from "../../../host/limiter.ts";
 import { currentOwner } from "../../../host/owner.ts";
-import { ensureBaseImage } from "../../../sandboxes/docker/base-image.ts";
+import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
 import type { Sandbox } from "../../../sandboxes/sandbox.ts";
 import { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { test } from "node:test";
 import type Docker from "dockerode";
-import { bootstrap } from "../../../sandboxes/docker/bootstrap.ts";
+import { bootstrap } from "../../../../sandboxes/images/build/bootstrap.ts";
 
 test("a bootstrap that is aborted leaves no torn image", { timeout: 60_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-images-"));

@@ -6,12 +6,12 @@ import { createHash } from "node:crypto";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { SharedWork } from "../../host/shared-work.ts";
-import { hasImage } from "./base-image.ts";
-import { engineWork, isNotFound, perEngine } from "./client.ts";
-import { securityOptions, ulimits } from "./container.ts";
-import { unstarted } from "./image.ts";
-import { pathStat } from "./path-stat.ts";
-import { profileFor } from "./profile-for.ts";
+import { engineWork, isNotFound, perEngine } from "../docker/client.ts";
+import { securityOptions, ulimits } from "../docker/container.ts";
+import { pathStat } from "../docker/path-stat.ts";
+import { profileFor } from "../docker/profile-for.ts";
+import { hasImage } from "./has-image.ts";
+import { unstarted } from "./unstarted.ts";
 
 export type OwnedImage = {
   /** To make containers from. */

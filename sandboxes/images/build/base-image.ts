@@ -6,14 +6,13 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
-import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
-import { SharedWork } from "../../host/shared-work.ts";
-
-import { engineEvents } from "../images/engine-events.ts";
-
-import type { PrepareOptions } from "../sandbox.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../../../errors.ts";
+import { SharedWork } from "../../../host/shared-work.ts";
+import { dockerClient, perEngine } from "../../docker/client.ts";
+import type { PrepareOptions } from "../../sandbox.ts";
+import { engineEvents } from "../engine-events.ts";
+import { hasImage } from "../has-image.ts";
 import { bootstrap, debianSources } from "./bootstrap.ts";
-import { dockerClient, isNotFound, perEngine } from "./client.ts";
 
 /** libstdc++6 is what the Node binaries of the packs need beside glibc. */
 const packages = [
@@ -53,16 +52,6 @@ export async function ensureBaseImage({ signal, progress = () => {} }: PrepareOp
   if (await hasImage(docker, baseImage)) return baseImage;
   await building(docker).join(signal, (stop) => build(docker, stop, progress));
   return baseImage;
-}
-
-export async function hasImage(docker: Docker, image: string): Promise<boolean> {
-  try {
-    await docker.getImage(image).inspect();
-    return true;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw asAlidadeError(error, "sandbox_unavailable", `Asking the Docker engine for image ${image}: `);
-  }
 }
 
 async function build(docker: Docker, signal: AbortSignal, progress: (line: string) => void): Promise<void> {

@@ -5,10 +5,10 @@ import { lstat, open, readdir, readFile, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type Pack, pack } from "tar-stream";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { deepestFolder, longestPath, mostEntries } from "../../files/file-collector.ts";
-import { insidePath } from "../../files/file-tree.ts";
-import type { Build } from "../../schema/environment/build.ts";
+import { AlidadeError, messageOf } from "../../../errors.ts";
+import { deepestFolder, longestPath, mostEntries } from "../../../files/file-collector.ts";
+import { insidePath } from "../../../files/file-tree.ts";
+import type { Build } from "../../../schema/environment/build.ts";
 import { IgnoreFile } from "./ignore-file.ts";
 
 type ContextEntry = {

@@ -1,5 +1,4 @@
 /** What we must know of an image before and after running it; read from its files, without starting anything of it. */
-import { randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
@@ -9,15 +8,13 @@ import { extract } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { cached } from "../../host/cache-folder.ts";
-import { currentOwner, hostId } from "../../host/owner.ts";
 import { Healthcheck } from "../../schema/environment/healthcheck.ts";
 import { readJson } from "../../schema/read-json.ts";
-import { Limits } from "../../schema/task.ts";
+import { isNotFound, statusOf } from "../docker/client.ts";
+import { agentId, etcFiles, home, hostname } from "../docker/container.ts";
+import { engineTraits } from "../docker/engine-traits.ts";
 import { type ReadyCheck, readyCheck } from "../healthcheck.ts";
-import { engineWork, isNotFound, statusOf } from "./client.ts";
-import { agentId, etcFiles, home, hostname, sandboxLabels } from "./container.ts";
-import { engineTraits } from "./engine-traits.ts";
-import { makeContainer } from "./make-container.ts";
+import { unstarted } from "./unstarted.ts";
 
 export type ImageFacts = {
   /** The engine's content id (`sha256:…`): the same id is the same image. */
@@ -153,36 +150,6 @@ function dpkgPackages(status: string): string[] {
     if (field("Status")?.endsWith(" installed")) packages.push(`${field("Package")} ${field("Version")}`);
   }
   return packages.sort();
-}
-
-/** A container of the image that is not started, to read files from. */
-export async function unstarted(
-  docker: Docker,
-  image: string,
-  more: Docker.ContainerCreateOptions = {},
-): Promise<AsyncDisposable & { container: Docker.Container }> {
-  const name = `alidade-look-${randomBytes(6).toString("hex")}`;
-  // Labelled like a sandbox, so that the reaper finds one that was left behind.
-  const limits = Limits.parse({});
-  const ownLabels = sandboxLabels({ run_id: "look", owner: await currentOwner(), limits }, await hostId());
-  const container = await makeContainer(docker, {
-    Labels: ownLabels,
-    name,
-    Image: image,
-    Entrypoint: ["true"],
-    Cmd: [],
-    NetworkDisabled: true,
-    HostConfig: { NetworkMode: "none" },
-    ...more,
-  });
-  return {
-    container,
-    [Symbol.asyncDispose]: async () => {
-      await engineWork(docker)
-        .run(undefined, () => container.remove({ force: true, v: true }))
-        .catch(() => {});
-    },
-  };
 }
 
 /** One file's content; null when it is not there. Links are followed a few times: `/etc` is full of them. */

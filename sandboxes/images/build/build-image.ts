@@ -1,12 +1,12 @@
 /** Builds an image from a context, with BuildKit where the engine has it, else with the classic builder. */
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { Build } from "../../schema/environment/build.ts";
-import { type EngineTraits, engineTraits } from "../docker/engine-traits.ts";
-import type { PrepareOptions } from "../sandbox.ts";
+import { AlidadeError, messageOf } from "../../../errors.ts";
+import type { Build } from "../../../schema/environment/build.ts";
+import { type EngineTraits, engineTraits } from "../../docker/engine-traits.ts";
+import type { PrepareOptions } from "../../sandbox.ts";
+import { engineEvents, textOf } from "../engine-events.ts";
 import { type BuildContext, packContext } from "./build-context.ts";
 import { beyondClassic, heredocsOf, syntaxOf } from "./dockerfile.ts";
-import { engineEvents, textOf } from "./engine-events.ts";
 import { OutputTail } from "./output-tail.ts";
 
 type Builder = EngineTraits["builder"];

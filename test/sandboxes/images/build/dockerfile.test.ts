@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { statusLines } from "../../../sandboxes/images/buildkit-status.ts";
-import { beyondClassic, heredocsOf, imagesOf, syntaxOf } from "../../../sandboxes/images/dockerfile.ts";
-import { parseImageName } from "../../../sandboxes/images/image-name.ts";
-import { OutputTail } from "../../../sandboxes/images/output-tail.ts";
+import { statusLines } from "../../../../sandboxes/images/build/buildkit-status.ts";
+import { beyondClassic, heredocsOf, imagesOf, syntaxOf } from "../../../../sandboxes/images/build/dockerfile.ts";
+import { OutputTail } from "../../../../sandboxes/images/build/output-tail.ts";
+import { parseImageName } from "../../../../sandboxes/images/image-name.ts";
 
 test("the images of a Dockerfile are those of FROM and COPY --from, with its arguments, without its stages", () => {
   const text = `# syntax=docker/dockerfile:1

@@ -5,8 +5,8 @@ import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { extract } from "tar-stream";
-import { packContext, readContext } from "../../../sandboxes/images/build-context.ts";
-import { IgnoreFile } from "../../../sandboxes/images/ignore-file.ts";
+import { packContext, readContext } from "../../../../sandboxes/images/build/build-context.ts";
+import { IgnoreFile } from "../../../../sandboxes/images/build/ignore-file.ts";
 
 async function contextOf(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-context-"));

@@ -1,0 +1,14 @@
+import type Docker from "dockerode";
+import { asAlidadeError } from "../../errors.ts";
+import { isNotFound } from "../docker/client.ts";
+
+/** Throws `sandbox_unavailable` for an engine that does not answer. */
+export async function hasImage(docker: Docker, image: string): Promise<boolean> {
+  try {
+    await docker.getImage(image).inspect();
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw asAlidadeError(error, "sandbox_unavailable", `Asking the Docker engine for image ${image}: `);
+  }
+}
