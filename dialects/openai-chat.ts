@@ -3,10 +3,10 @@ import { mintToolCallId } from "../schema/ids.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
 import { modelBody, modelsBody } from "./models-body.ts";
 import { choices } from "./openai/choices.ts";
+import { openaiError } from "./openai/error.ts";
 import { labelsOfChat } from "./openai-chat/labels.ts";
 import { parseChat } from "./openai-chat/parse.ts";
 import { ChatWriter } from "./openai-chat/writer.ts";
-import { openaiError } from "./openai-error.ts";
 
 export const openaiChat: Dialect = {
   name: "openai-chat",

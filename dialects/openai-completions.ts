@@ -5,9 +5,9 @@
 import { mintToolCallId } from "../schema/ids.ts";
 import { type Dialect, toEvents } from "./dialect.ts";
 import { choices } from "./openai/choices.ts";
+import { openaiError } from "./openai/error.ts";
 import { parseCompletion } from "./openai-completions/parse.ts";
 import { CompletionWriter } from "./openai-completions/writer.ts";
-import { openaiError } from "./openai-error.ts";
 import { callLabels } from "./request-labels.ts";
 
 export const openaiCompletions: Dialect = {

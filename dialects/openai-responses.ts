@@ -1,6 +1,6 @@
 /** OpenAI Responses: Codex's only dialect. Sent whole, or continued from what the session's record keeps. */
 import type { Dialect } from "./dialect.ts";
-import { openaiError } from "./openai-error.ts";
+import { openaiError } from "./openai/error.ts";
 import { answerOf } from "./openai-responses/answer.ts";
 import { asCompaction, asNoCompaction } from "./openai-responses/compaction.ts";
 import { labelsOfResponses } from "./openai-responses/labels.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { ContentPart, Message, ToolCallPart } from "../../schema/message.ts";
 import { checked, isObject } from "../edge.ts";
-import { parseContent, textParts } from "../openai-content.ts";
+import { parseContent, textParts } from "../openai/content.ts";
 
 const WireMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),

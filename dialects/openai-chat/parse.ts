@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { Alternatives } from "../openai/logprobs.ts";
-import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
+import { parseSampling, samplingFields, samplingKeys } from "../openai/sampling.ts";
 import { parseMessages } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
 

@@ -1,9 +1,9 @@
 /** Tools and tool choice of a chat completions request. */
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
-import { customTool } from "../custom-tool.ts";
 import { checked, invalid, isObject } from "../edge.ts";
-import { functionTool } from "../function-tool.ts";
+import { customTool } from "../openai/custom-tool.ts";
+import { functionTool } from "../openai/function-tool.ts";
 
 // Made once: making a schema costs more than any use of it.
 const ToolList = z.array(z.looseObject({})).nullish();

@@ -2,12 +2,12 @@
 import type { AlidadeError } from "../../errors.ts";
 import { GrowingText } from "../../wire/growing-text.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
-import { customInput } from "../custom-tool.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
+import { customInput } from "../openai/custom-tool.ts";
+import { openaiErrorBody } from "../openai/error.ts";
 import { type ShownToken, shownToken } from "../openai/logprobs.ts";
-import { openaiErrorBody } from "../openai-error.ts";
-import { openaiUsage } from "../openai-usage.ts";
+import { openaiUsage } from "../openai/usage.ts";
 import { choiceIndex } from "../several-samples.ts";
 
 /** Builds the stream's chunks, and the same answer as one body: they cannot differ. */

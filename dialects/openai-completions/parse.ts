@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { NeutralRequest, Prompt } from "../../schema/message.ts";
 import { checked, invalid, isObject, rest } from "../edge.ts";
 import { Alternatives } from "../openai/logprobs.ts";
-import { parseSampling, samplingFields, samplingKeys } from "../openai-sampling.ts";
+import { parseSampling, samplingFields, samplingKeys } from "../openai/sampling.ts";
 
 const Body = z.looseObject({
   ...samplingFields,

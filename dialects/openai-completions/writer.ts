@@ -4,8 +4,8 @@ import type { SampledToken } from "../../schema/sampled-token.ts";
 import { type AnswerableFinish, answerable } from "../answerable.ts";
 import type { AnswerContext, SseFrame, StreamWriter, TurnEvent } from "../dialect.ts";
 import { isObject } from "../edge.ts";
-import { openaiErrorBody } from "../openai-error.ts";
-import { openaiUsage } from "../openai-usage.ts";
+import { openaiErrorBody } from "../openai/error.ts";
+import { openaiUsage } from "../openai/usage.ts";
 import { choiceIndex } from "../several-samples.ts";
 import { toLogprobs } from "./logprobs.ts";
 

@@ -1,8 +1,8 @@
 /** A tool call as the item that its tool wants: function, freeform, built in, or in a namespace. */
 import type { JsonObject } from "../../schema/message.ts";
-import { customInput } from "../custom-tool.ts";
 import type { AnswerContext } from "../dialect.ts";
 import { isObject } from "../edge.ts";
+import { customInput } from "../openai/custom-tool.ts";
 import { builtinCall } from "./builtin-tools.ts";
 import type { ItemKind } from "./item-id.ts";
 

@@ -7,7 +7,7 @@ import type { Message, Part } from "../../schema/message.ts";
 import { carrierOf, fromCarrier } from "../carrier.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { checked } from "../edge.ts";
-import { parseContent, textParts } from "../openai-content.ts";
+import { parseContent, textParts } from "../openai/content.ts";
 import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";

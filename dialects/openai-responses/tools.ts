@@ -1,9 +1,9 @@
 /** Tools and tool choice of a Responses request. */
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
-import { customTool } from "../custom-tool.ts";
 import { checked, invalid, isObject } from "../edge.ts";
-import { functionTool } from "../function-tool.ts";
+import { customTool } from "../openai/custom-tool.ts";
+import { functionTool } from "../openai/function-tool.ts";
 import { builtinTool, builtinTools } from "./builtin-tools.ts";
 
 type NamespacedTool = { namespace: string; name: string };

@@ -2,9 +2,9 @@
  * Freeform tools: their input is text in no schema (Codex's `apply_patch`). Templates and engines know functions only,
  * so the model is shown a function with one string, `input`, and the string goes out again in the dialect's own form.
  */
-import type { Tool } from "../schema/message.ts";
-import { readJson } from "../schema/read-json.ts";
-import { isObject } from "./edge.ts";
+import type { Tool } from "../../schema/message.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { isObject } from "../edge.ts";
 
 export function customTool(name: string, description: string | undefined, format: unknown): Tool {
   const grammar = isObject(format) && isObject(format.grammar) ? format.grammar : format;

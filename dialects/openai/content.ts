@@ -1,8 +1,7 @@
 /** Content of OpenAI's two conversation APIs: a string, or a list of parts. The part types differ in name only. */
-
 import { z } from "zod";
-import type { ContentPart } from "../schema/message.ts";
-import { AnyText, checked, invalid } from "./edge.ts";
+import type { ContentPart } from "../../schema/message.ts";
+import { AnyText, checked, invalid } from "../edge.ts";
 
 /** Throws `request_invalid` naming the part; `at` is the path of the content in the body. */
 export function parseContent(content: unknown, at: string): ContentPart[] {

@@ -1,5 +1,5 @@
 /** Token counts as both of OpenAI's completions write them. */
-import type { Usage } from "../schema/message.ts";
+import type { Usage } from "../../schema/message.ts";
 
 /** Null where the engine did not count: these APIs allow that it is left out. */
 export function openaiUsage(usage: Usage): Record<string, unknown> | null {

@@ -1,8 +1,8 @@
 /** A function as OpenAI's APIs declare it: nested under `function` in chat, flat in Responses. */
 import { z } from "zod";
-import type { Tool } from "../schema/message.ts";
-import { toolSchema } from "../wire/tool-schema.ts";
-import { checked } from "./edge.ts";
+import type { Tool } from "../../schema/message.ts";
+import { toolSchema } from "../../wire/tool-schema.ts";
+import { checked } from "../edge.ts";
 
 const FunctionTool = z.looseObject({
   name: z.string().min(1),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { tokensOfText } from "../../dialects/openai-responses/text-tokens.ts";
+import { tokensOfText } from "../../../dialects/openai-responses/text-tokens.ts";
 
 /** A token's text; null for a part of a character. */
 const find = (text: string, ...tokens: (string | null)[]) => {

@@ -1,7 +1,7 @@
 /** The error shape that OpenAI's APIs share. */
-import type { AlidadeError, ErrorCode } from "../errors.ts";
-import type { HttpAnswer } from "./dialect.ts";
-import { errorHeaders } from "./error-answer.ts";
+import type { AlidadeError, ErrorCode } from "../../errors.ts";
+import type { HttpAnswer } from "../dialect.ts";
+import { errorHeaders } from "../error-answer.ts";
 
 /** The codes that clients know by OpenAI's name; ours go out as they are. */
 const codes: Partial<Record<ErrorCode, string>> = { model_unknown: "model_not_found", unauthorized: "invalid_api_key" };

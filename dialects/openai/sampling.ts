@@ -1,8 +1,8 @@
 /** What chat and legacy completions share: parameters of sampling, under OpenAI's names and vLLM's. */
 import { z } from "zod";
-import type { Sampling } from "../schema/message.ts";
-import { present } from "./edge.ts";
-import { engineFields, engineKeys, parseEngineSampling } from "./engine-sampling.ts";
+import type { Sampling } from "../../schema/message.ts";
+import { present } from "../edge.ts";
+import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
 
 /** Their types, for the schema of a body. */
 export const samplingFields = {
