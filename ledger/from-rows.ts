@@ -29,9 +29,10 @@ export function toClaim(row: DatabaseRow): Claim {
   };
 }
 
-/** A row of an earlier version has no figures. */
+/** A row of an earlier version has no figures, or fewer. */
 export function toResult({ entry }: DatabaseRow): ResultRow {
-  return { figures: null, ...(readJson(String(entry)) as Partial<ResultRow>) } as ResultRow;
+  const { figures, ...row } = readJson(String(entry)) as ResultRow;
+  return { ...row, figures: figures ? { ...figures, engine_spans: figures.engine_spans ?? null } : null };
 }
 
 export function toWholeGroup(set: string, { key, number, size }: DatabaseRow, cursor: string, rows: ResultRow[]): WholeGroup {

@@ -34,7 +34,18 @@ export {
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
 export { assertOwnFolder } from "./postgres/server/cluster.ts";
 export { OwnPostgres, type PostgresPlace, rootFolder } from "./postgres/server/own-postgres.ts";
-export { AttemptFigures, AttemptResult, GroupPart, type GroupVersions, type OnStale, PayloadRef, ResultRow, SetSpec } from "./records.ts";
+export {
+  AttemptFigures,
+  AttemptResult,
+  EngineSpans,
+  GroupPart,
+  type GroupVersions,
+  mostEngineSpans,
+  type OnStale,
+  PayloadRef,
+  ResultRow,
+  SetSpec,
+} from "./records.ts";
 export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

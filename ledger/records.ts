@@ -186,6 +186,21 @@ export type PayloadRef = z.infer<typeof PayloadRef>;
 const policyStep = z.number().int().nullable();
 const count = z.number().int().nonnegative();
 
+/** In the row of an attempt: about five kilobytes. One with more has a trajectory of many megabytes. */
+export const mostEngineSpans = 500;
+
+/** When engines had calls of an attempt, each of them by policy step. */
+export const EngineSpans = z.array(
+  z.strictObject({
+    engine: z.string(),
+    step: z.number().int(),
+    times: z
+      .array(z.number())
+      .describe("by turns milliseconds until the engine has a call (the first in Unix time) and milliseconds in which it has one or more"),
+  }),
+);
+export type EngineSpans = z.infer<typeof EngineSpans>;
+
 /** What figures by policy step are made of (rollouts/figures): counts, so that attempts add up. */
 export const AttemptFigures = z.strictObject({
   data_source: z.string().nullable().describe("of its task"),
@@ -195,6 +210,9 @@ export const AttemptFigures = z.strictObject({
   tree_tokens: count.describe("the same, each token of the tree once"),
   prompt_tokens: count.describe("of the policy's calls whose engine says how many of them were in its prefix cache"),
   cached_tokens: count.describe("those of them that were"),
+  engine_spans: EngineSpans.nullable().describe(
+    `when each engine had calls of the policy, by its step; null: an earlier version wrote the row, or they are more than ${mostEngineSpans} spans`,
+  ),
 });
 export type AttemptFigures = z.infer<typeof AttemptFigures>;
 

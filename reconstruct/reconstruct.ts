@@ -227,6 +227,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
       finished: finished?.time ?? null,
       answered: call.answered?.time ?? null,
     },
+    ...(finished?.pauses && { pauses: finished.pauses }),
   };
 }
 

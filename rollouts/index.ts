@@ -3,7 +3,6 @@ export { admittedTasks, assertAdmitted, assertContainers } from "./accepted/admi
 export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, type Tally, tallyOf } from "./attempt-tally.ts";
 export { attemptFigures } from "./figures/attempt-figures.ts";
-export { EngineTimes } from "./figures/engine-times.ts";
 export { type Evaluation, EvaluationTally } from "./figures/evaluation-tally.ts";
 export { type Figure, type StepFigures, stepFigures } from "./figures/step-figures.ts";
 export { newestOf, StepTallies } from "./figures/step-tallies.ts";

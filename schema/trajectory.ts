@@ -15,6 +15,7 @@ import {
   EngineFingerprints,
   ErrorRecord,
   LogprobSemantics,
+  Pause,
   PolicyCheck,
   Restored,
   Time,
@@ -106,6 +107,8 @@ export const CallRecord = z.strictObject({
   replayed_from: z.string().nullable().default(null),
   error: ErrorRecord.nullable(),
   times: z.strictObject({ begun: Time, first_token: Time.nullable(), finished: Time.nullable(), answered: Time.nullable() }),
+  /** When it waited for an engine, or stood still at one. Absent: never. */
+  pauses: z.array(Pause).optional(),
 });
 export type CallRecord = z.infer<typeof CallRecord>;
 

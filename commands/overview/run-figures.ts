@@ -1,7 +1,7 @@
 /** Figures of a recorded run by policy step, folded as the service folds its ledger's rows (rollouts/figures). */
 import type { AttemptFigures } from "../../ledger/index.ts";
 import { sampledBy } from "../../node/attempt-result.ts";
-import { attemptFigures, EngineTimes, newestOf, StepTallies, type TalliedRow } from "../../rollouts/index.ts";
+import { attemptFigures, newestOf, StepTallies, type TalliedRow } from "../../rollouts/index.ts";
 import { say } from "../command-line.ts";
 import { asOne, type Entry, membersOf } from "./entries.ts";
 import { entriesOf } from "./entries-of.ts";
@@ -12,7 +12,7 @@ type SessionFacts = { figures: AttemptFigures; steps: (number | null)[]; group_s
 
 /** `isMeant`: the rollouts that are counted, each by its last attempt. What cannot be read is told. */
 export async function runFigures(folders: readonly string[], isMeant: (rollout: Entry) => boolean): Promise<StepTallies> {
-  const tallies = new StepTallies();
+  const tallies = new StepTallies(Number.POSITIVE_INFINITY);
   for (const folder of folders) await addRun(tallies, folder, isMeant);
   return tallies;
 }
@@ -20,7 +20,7 @@ export async function runFigures(folders: readonly string[], isMeant: (rollout: 
 async function addRun(tallies: StepTallies, folder: string, isMeant: (rollout: Entry) => boolean): Promise<void> {
   const rollouts = membersOf(await entriesOf(folder)).map((members) => ({ members, rollout: asOne(members) }));
   const meant = rollouts.filter(({ rollout }) => isMeant(rollout));
-  const facts = await factsOf(folder, new Set(meant.flatMap(({ members }) => members.map(({ session_id }) => session_id))), tallies);
+  const facts = await factsOf(folder, new Set(meant.flatMap(({ members }) => members.map(({ session_id }) => session_id))));
   for (const group of Map.groupBy(meant, ({ rollout }) => groupOf(rollout)).values()) {
     const over = group.filter(({ rollout }) => isOver(rollout));
     const rows = over.map(({ members, rollout }) => toRow(rollout, members, facts));
@@ -37,29 +37,28 @@ function isWhole(group: readonly Rollout[], over: readonly Rollout[], facts: Rea
   return over[0]?.rollout.group_id != null && over.length === group.length && over.length >= Math.max(...sizes);
 }
 
-/** One pass over the tokens: of each wanted session its figures, and into `tallies` when engines had calls of them. */
-async function factsOf(folder: string, wanted: ReadonlySet<string | null>, tallies: StepTallies): Promise<Map<string, SessionFacts>> {
-  const [facts, times] = [new Map<string, SessionFacts>(), new EngineTimes()];
+/** One pass over the tokens: of each wanted session its figures. */
+async function factsOf(folder: string, wanted: ReadonlySet<string | null>): Promise<Map<string, SessionFacts>> {
+  const facts = new Map<string, SessionFacts>();
   for await (const trajectory of trajectoriesOf(folder, (message) => say(`alidade: ${message}`))) {
     const { session_id, calls, fidelity } = trajectory;
     if (!wanted.has(session_id)) continue;
-    times.add(calls);
     const steps = fidelity.sampled_tokens === 0 ? [] : [sampledBy(calls).newest_step];
-    facts.set(session_id, { figures: attemptFigures(trajectory), steps, group_size: trajectory.group.size });
+    facts.set(session_id, { figures: attemptFigures(trajectory, Number.POSITIVE_INFINITY), steps, group_size: trajectory.group.size });
   }
-  for (const [step, busy] of times.byStep()) tallies.addBusy(step, busy);
   return facts;
 }
 
 const isOver = ({ state }: Entry): boolean => state === "done" || state === "recorded";
 const groupOf = ({ task_id, group_id }: Entry): string => JSON.stringify([task_id, group_id]);
 
-/** A run has no step in force beside what sampled, so nothing in it has a lag. */
+/** As a service's row of it: one that was cancelled has no figures. A run has no step in force beside what sampled, so nothing in it has a lag. */
 function toRow(rollout: Entry, members: readonly Entry[], facts: ReadonlyMap<string, SessionFacts>): TalliedRow {
   const { reward, mask_reason, sampled_tokens, trainable_tokens } = rollout;
   const known = members.flatMap(({ session_id }) => facts.get(session_id ?? "") ?? []);
+  const state = reward !== null ? "completed" : rollout.end === "cancelled" ? "cancelled" : "failed";
   return {
-    state: reward !== null ? "completed" : rollout.end === "cancelled" ? "cancelled" : "failed",
+    state,
     reward,
     mask_reason,
     sampled_tokens: sampled_tokens ?? 0,
@@ -67,7 +66,8 @@ function toRow(rollout: Entry, members: readonly Entry[], facts: ReadonlyMap<str
     stale: null,
     policy_step: null,
     newest_step: newestOf(known.flatMap(({ steps }) => steps)),
-    figures: known.map(({ figures }) => figures).reduce<AttemptFigures | null>(together, null),
+    policies: rollout.policies,
+    figures: state === "cancelled" ? null : known.map(({ figures }) => figures).reduce<AttemptFigures | null>(together, null),
   };
 }
 
@@ -83,5 +83,6 @@ function together(sum: AttemptFigures | null, one: AttemptFigures): AttemptFigur
     tree_tokens: sum.tree_tokens + one.tree_tokens,
     prompt_tokens: sum.prompt_tokens + one.prompt_tokens,
     cached_tokens: sum.cached_tokens + one.cached_tokens,
+    engine_spans: sum.engine_spans && one.engine_spans && [...sum.engine_spans, ...one.engine_spans],
   };
 }

@@ -2,8 +2,10 @@
 import type { AttemptFigures } from "../../ledger/index.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
+import { engineSpans } from "./engine-spans.ts";
 
-export function attemptFigures(trajectory: Trajectory): AttemptFigures {
+/** `mostSpans`: more spans of calls at engines are left out; as many as a result row holds where it is not given. */
+export function attemptFigures(trajectory: Trajectory, mostSpans?: number): AttemptFigures {
   const { row_tokens, tree_tokens } = selectRows(trajectory).tokens;
   const prompts = trajectory.calls.flatMap(({ usage, other_policy }) => {
     const { prompt_tokens = null, cached_tokens = null } = usage ?? {};
@@ -17,5 +19,6 @@ export function attemptFigures(trajectory: Trajectory): AttemptFigures {
     tree_tokens,
     prompt_tokens: prompts.reduce((sum, prompt) => sum + prompt.prompt_tokens, 0),
     cached_tokens: prompts.reduce((sum, prompt) => sum + prompt.cached_tokens, 0),
+    engine_spans: engineSpans(trajectory.calls, mostSpans),
   };
 }

@@ -1,4 +1,6 @@
 /** The figures of a policy step: what each one is, and what it is made of. Prints, gauges and docs/figures.md follow this table. */
+import { mostEngineSpans } from "../../ledger/index.ts";
+import type { EngineTime } from "./engine-times.ts";
 import type { ResultTally } from "./tally.ts";
 import { passReward } from "./tally.ts";
 
@@ -18,7 +20,9 @@ export type StepFigures = {
   sources_left_out: number;
 };
 
-type FigureMeaning = { name: string; what: string; unknown: string; of(tally: ResultTally): [part: number, whole: number] };
+type FigureMeaning = { name: string; what: string; unknown: string; of(tally: StepCounts): [part: number, whole: number] };
+
+type StepCounts = ResultTally & EngineTime;
 
 export const stepFigures = [
   {
@@ -78,12 +82,12 @@ export const stepFigures = [
   {
     name: "engine_busy_ratio",
     what: "time in which an engine has a call of the step / time from the step's first call at any engine to its last end, over all engines",
-    unknown: "no times of calls with a known step are there: a ledger keeps none, and `alidade stats --figures` reads those of a run",
+    unknown: `the times of the step's calls are not all known: an earlier version wrote a result, a rollout has more than ${mostEngineSpans} spans, a result came very late, or no call has a known step`,
     of: (tally) => [tally.busy_ms, tally.engine_ms],
   },
 ] as const satisfies readonly FigureMeaning[];
 
-export function figuresOf(tally: ResultTally): StepFigures["figures"] {
+export function figuresOf(tally: StepCounts): StepFigures["figures"] {
   return Object.fromEntries(stepFigures.map(({ name, unknown, of }) => [name, toFigure(of(tally), unknown)])) as StepFigures["figures"];
 }
 

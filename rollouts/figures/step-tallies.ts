@@ -1,9 +1,13 @@
 /** Results by the policy step that sampled them, and all of them together. */
+import { type EngineTime, EngineTimes } from "./engine-times.ts";
 import { figuresOf, type StepFigures, toFigure } from "./step-figures.ts";
 import { addGroup, addRow, emptyTally, passReward, type ResultTally, type TalliedRow } from "./tally.ts";
 
 /** Data sources are the users' own words: so many are kept apart in a step. */
 const mostSources = 100;
+
+/** In a set: a megabyte. Where engines have calls all the time a step has a few spans, and its results come within a few steps. */
+const mostSpansKept = 50_000;
 
 type SourceRewards = { passed: number; measured: number };
 type StepTally = { tally: ResultTally; sources: Map<string | null, SourceRewards>; leftOut: number };
@@ -11,25 +15,24 @@ type StepTally = { tally: ResultTally; sources: Map<string | null, SourceRewards
 export class StepTallies {
   readonly total: ResultTally = emptyTally();
   readonly #steps = new Map<number | null, StepTally>();
+  readonly #times: EngineTimes;
+
+  /** `mostSpans`: spans of calls at engines that are kept, so that further results add up with them. */
+  constructor(mostSpans = mostSpansKept) {
+    this.#times = new EngineTimes(mostSpans);
+  }
 
   addRow(row: TalliedRow): void {
     const step = this.#stepAt(stepOf(row));
     for (const tally of [this.total, step.tally]) addRow(tally, row);
     addToSource(step, row);
+    this.#addTimes(row);
   }
 
   /** A whole group, which counts at the newest step of its rows. */
   addGroup(rows: readonly TalliedRow[]): void {
     const newest = newestOf(rows.map(stepOf));
     for (const tally of [this.total, this.#stepAt(newest).tally]) addGroup(tally, rows);
-  }
-
-  /** Milliseconds in which engines had calls of the step, of those in which they could have had some. */
-  addBusy(step: number, { busy_ms, engine_ms }: Pick<ResultTally, "busy_ms" | "engine_ms">): void {
-    for (const tally of [this.total, this.#stepAt(step).tally]) {
-      tally.busy_ms += busy_ms;
-      tally.engine_ms += engine_ms;
-    }
   }
 
   get size(): number {
@@ -40,7 +43,16 @@ export class StepTallies {
   latest(most: number): StepFigures[] {
     const known = [...this.#steps.keys()].filter((step) => step !== null).toSorted((one, other) => one - other);
     const shown = [...(this.#steps.has(null) ? [null] : []), ...known.slice(-most)];
-    return shown.map((step) => toStepFigures(step, this.#stepAt(step)));
+    return shown.map((step) => toStepFigures(step, this.#stepAt(step), this.#times.of(step)));
+  }
+
+  /** A call counts at its own step, which may be an older one than the rollout's. */
+  #addTimes({ figures, policies, newest_step }: TalliedRow): void {
+    if (figures === null) return;
+    if (figures.engine_spans === null)
+      for (const step of [newest_step, ...policies.map((policy) => policy.step)]) if (step !== null) this.#times.miss(step);
+    for (const { step } of figures.engine_spans ?? []) this.#stepAt(step);
+    this.#times.add(figures.engine_spans ?? []);
   }
 
   #stepAt(step: number | null): StepTally {
@@ -71,12 +83,12 @@ function addToSource(step: StepTally, { reward, figures }: TalliedRow): void {
   }
 }
 
-function toStepFigures(policy_step: number | null, { tally, sources, leftOut }: StepTally): StepFigures {
+function toStepFigures(policy_step: number | null, { tally, sources, leftOut }: StepTally, time: EngineTime): StepFigures {
   const apart = [...sources].toSorted(([, one], [, other]) => other.measured - one.measured);
   return {
     policy_step,
     results: tally.results,
-    figures: figuresOf(tally),
+    figures: figuresOf({ ...tally, ...time }),
     // A source that is listed has a reward.
     pass_by_source: apart.map(([data_source, { passed, measured }]) => ({ data_source, ...toFigure([passed, measured], "") })),
     sources_left_out: leftOut,

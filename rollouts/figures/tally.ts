@@ -29,16 +29,22 @@ const counts = [
   "tree_tokens",
   "prompt_tokens",
   "cached_tokens",
-  // Milliseconds that engines could have sampled, and in which they had a call.
-  "engine_ms",
-  "busy_ms",
 ] as const;
 
 export type ResultTally = Record<(typeof counts)[number], number>;
 
 export type TalliedRow = Pick<
   ResultRow,
-  "state" | "reward" | "mask_reason" | "sampled_tokens" | "trainable_tokens" | "stale" | "figures" | "newest_step" | "policy_step"
+  | "state"
+  | "reward"
+  | "mask_reason"
+  | "sampled_tokens"
+  | "trainable_tokens"
+  | "stale"
+  | "figures"
+  | "newest_step"
+  | "policy_step"
+  | "policies"
 >;
 
 /** As `alidade stats` has it where --pass is not given. */

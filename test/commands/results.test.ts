@@ -104,12 +104,18 @@ test("--follow prints results as they come, each once, while the service is star
 
 test("status prints figures by policy step, why some are unknown, and pass ratios by data source", async (t) => {
   const { out, service } = await setAt(t);
-  const counted = { row_tokens: 3, tree_tokens: 2, prompt_tokens: 0, cached_tokens: 0 };
+  const counted = {
+    row_tokens: 3,
+    tree_tokens: 2,
+    prompt_tokens: 0,
+    cached_tokens: 0,
+    engine_spans: [{ engine: "e", step: 7, times: [5_000, 300, 100, 600] }],
+  };
   const figures = { data_source: "math\u001b[2J", is_cut: false, edges: {}, ...counted };
   await finish(service.ledger, service.lease, { newest_step: 7, figures });
   const { code, stdout } = await cli(["status", "-o", out, "--figures"]);
   assert.equal(code, 0, stdout);
-  assert.match(stdout, /figures of the set first\nstep +results +pass +no variance .*\n─.*\n7 +1 +1 +– +0 +0 +0 +– +– +1\.5 +– +–\n/);
+  assert.match(stdout, /figures of the set first\nstep +results +pass +no variance .*\n─.*\n7 +1 +1 +– +0 +0 +0 +– +– +1\.5 +– +0\.9\n/);
   assert.match(stdout, /cache_hit_ratio is unknown: no engine tells/);
   assert.match(stdout, /\n7 +math\\x1b\[2J +1 +1$/m);
   const { figures: json } = JSON.parse((await cli(["status", "-o", out, "--figures", "1", "--json"])).stdout);

@@ -244,18 +244,26 @@ for (const { name, needs, searches, place } of drivers) {
   });
 
   test(`${name}: what figures are made of comes back with the row, and a row of an earlier version has none`, async (t) => {
-    const { ledger, set, lease } = await fresh(t, { samples: 2 });
+    const { ledger, set, lease } = await fresh(t, { samples: 3 });
     await ledger.submit(set, [part("g")]);
-    const counted = { row_tokens: 9, tree_tokens: 6, prompt_tokens: 5, cached_tokens: 0 };
+    const counted = {
+      row_tokens: 9,
+      tree_tokens: 6,
+      prompt_tokens: 5,
+      cached_tokens: 0,
+      engine_spans: [{ engine: "a", step: 3, times: [1_000, 20] }],
+    };
     const figures = { data_source: "s", is_cut: true, edges: { root: 1, exact: 2 }, ...counted };
     const { figures: _, ...older } = attemptResult();
-    const [one, other] = await ledger.claim(lease, 2);
+    const [one, other, third] = await ledger.claim(lease, 3);
+    const { engine_spans: _spans, ...before } = figures;
+    await ledger.finish(third as Claim, attemptResult({ figures: before as typeof figures }));
     await ledger.finish(one as Claim, attemptResult({ figures }));
     await ledger.finish(other as Claim, older as ReturnType<typeof attemptResult>);
     const [{ rows } = { rows: [] }] = await ledger.wholeGroups(set, null, 9);
     assert.deepEqual(
       rows.map((row) => row.figures),
-      [figures, null],
+      [figures, null, { ...figures, engine_spans: null }],
     );
   });
 

@@ -43,6 +43,10 @@ export type CallOptions = {
   weights?: WeightSpan[];
   tokenizer?: string;
   replayed_from?: string;
+  /** Which of several engines. */
+  engine?: string;
+  /** In ms, as `begin`. */
+  pauses?: { from: number; to: number }[];
 };
 
 export const endOfTurn = 2;
@@ -154,7 +158,7 @@ export class LogBuilder {
         call_id,
         try: 1,
         engine: "e",
-        engine_name: null,
+        engine_name: options.engine ?? null,
         policy,
         role_mapping: {},
         fingerprints: options.tokenizer === undefined ? null : { template: null, tokenizer: options.tokenizer },
@@ -183,6 +187,7 @@ export class LogBuilder {
         ...(options.tokens_before_hold !== undefined && { tokens_before_hold: options.tokens_before_hold }),
         ...(options.weights && { weights: options.weights }),
         ...(options.replayed_from !== undefined && { replayed_from: options.replayed_from }),
+        ...(options.pauses && { pauses: options.pauses }),
         error: options.error ?? null,
       },
     );

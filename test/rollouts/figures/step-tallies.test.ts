@@ -4,12 +4,12 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import type { AttemptFigures } from "../../../ledger/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import { attemptFigures, EngineTimes, StepTallies, stepFigures, type TalliedRow } from "../../../rollouts/index.ts";
+import { attemptFigures, StepTallies, stepFigures, type TalliedRow } from "../../../rollouts/index.ts";
 import { attemptResult } from "../../fakes/records/attempt-result.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 const figures = (more: Partial<AttemptFigures> = {}): AttemptFigures => ({
-  ...{ data_source: null, is_cut: false, edges: {}, row_tokens: 0, tree_tokens: 0, prompt_tokens: 0, cached_tokens: 0 },
+  ...{ data_source: null, is_cut: false, edges: {}, row_tokens: 0, tree_tokens: 0, prompt_tokens: 0, cached_tokens: 0, engine_spans: [] },
   ...more,
 });
 const row = (step: number | null, more: Partial<TalliedRow> = {}): TalliedRow => ({
@@ -67,21 +67,6 @@ test("pass ratios by data source are the users' own words: those of hostile name
   const [{ pass_by_source, sources_left_out } = { pass_by_source: [], sources_left_out: 0 }] = tallies.latest(1);
   assert.deepEqual([pass_by_source.length, sources_left_out], [100, 2]);
   assert.deepEqual(pass_by_source[0], { data_source: "__proto__", value: 0.5, part: 1, whole: 2, reason: null });
-});
-
-test("an engine is busy while it has a call of the step, however many at once", () => {
-  const log = new LogBuilder();
-  const policy = { version: "v1", step: 1 };
-  for (const [begin, finish] of [
-    [0, 400],
-    [100, 200],
-    [600, 1000],
-  ] as const)
-    log.call({ messages: [user(`at ${begin}`)], says: assistant("ok"), policy, begin, finish });
-  log.call({ messages: [user("no step")], says: assistant("ok"), policy: null, begin: 5_000, finish: 6_000 });
-  const times = new EngineTimes();
-  times.add(reconstruct(log.entries).calls);
-  assert.deepEqual(times.byStep(), [[1, { busy_ms: 800, engine_ms: 1000 }]]);
 });
 
 test("an attempt's figures are counted from its trajectory", () => {
