@@ -5,7 +5,7 @@ import type { HeardNode, NodeReport } from "./control-state.ts";
 import type { DatabaseRow } from "./database-row.ts";
 import type { EnginePlaces, NodePlaces } from "./engine-places.ts";
 import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
-import type { ResultRow, SetSpec } from "./records.ts";
+import type { EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 import { groupId } from "./result-row.ts";
 
 export function specOf({ spec }: DatabaseRow): SetSpec {
@@ -27,6 +27,10 @@ export function toClaim(row: DatabaseRow): Claim {
     task_hash: String(row.task_hash),
     failures: Number(row.failures),
   };
+}
+
+export function earlierOf({ earlier }: DatabaseRow): EarlierAttempt[] {
+  return earlier == null ? [] : (readJson(String(earlier)) as EarlierAttempt[]);
 }
 
 /** A row of an earlier version has no figures, or fewer. */

@@ -19,6 +19,7 @@ export {
   type CancelOrder,
   type Claim,
   type ClaimedSets,
+  elsewhereSeconds,
   type KeptPlace,
   type Lease,
   type Ledger,
@@ -37,6 +38,7 @@ export { OwnPostgres, type PostgresPlace, rootFolder } from "./postgres/server/o
 export {
   AttemptFigures,
   AttemptResult,
+  type EarlierAttempt,
   EngineSpans,
   GroupPart,
   type GroupVersions,

@@ -56,8 +56,11 @@ export interface Ledger extends AsyncDisposable {
   grantPlaces(lease: Lease, uses: readonly EngineUse[]): Promise<EnginePlaces[]>;
   /** At most `free` attempts, which are the node's from now on; none where it drains or has lost its lease. */
   claim(lease: Lease, free: number, from?: ClaimedSets): Promise<Claim[]>;
-  /** Queues the rollout for its next attempt. `failed`: the attempt counts against the retries. */
-  release(claim: AttemptName, failed: boolean): Promise<"queued" | "fenced">;
+  /**
+   * Queues the rollout for its next attempt. `broken`: the code of the infrastructure's failure, which counts against the retries, and
+   * another node takes the rollout where there is one; null: the node gives it back.
+   */
+  release(claim: AttemptName, broken: string | null): Promise<"queued" | "fenced">;
   /** In one transaction: the attempt is still the current one, the result row, the group's count. */
   finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
   /** Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. */
@@ -167,6 +170,9 @@ export type WholeGroup = { cursor: string; group_key: string; group_id: string; 
 /** A node that missed six beats is dead. A shorter lease would take a busy machine for one. */
 export const leaseSeconds = 30;
 export const beatSeconds = 5;
+
+/** So long a rollout waits for another node than the one that broke it. One that has room would have taken it by then. */
+export const elsewhereSeconds = 30;
 
 /** An agent that takes its node down with it must not do so for ever. Real machines do not die ten times under one rollout. */
 export const mostLost = 10;

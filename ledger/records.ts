@@ -238,6 +238,14 @@ export const AttemptResult = z.strictObject({
 });
 export type AttemptResult = z.infer<typeof AttemptResult>;
 
+/** An attempt before the last one, and what ended it. */
+export const EarlierAttempt = z.strictObject({
+  attempt: z.number().int(),
+  node: z.string().describe("the name of the node that made it"),
+  code: z.string().describe("what the infrastructure did to it, as an error's code; node_lost: its node died"),
+});
+export type EarlierAttempt = z.infer<typeof EarlierAttempt>;
+
 /** How a submitted rollout ended. There is exactly one for each. */
 export const ResultRow = AttemptResult.extend({
   state: z.enum(["completed", "failed", "cancelled"]),
@@ -248,6 +256,7 @@ export const ResultRow = AttemptResult.extend({
   index: z.number().int().describe("place in the group, from 0"),
   rollout_id: z.string(),
   attempt: z.number().int().describe("0: it was cancelled before the first one began"),
+  earlier: z.array(EarlierAttempt).describe("attempts that were begun again after a failure of the infrastructure, in order"),
   task_id: z.string(),
   task_hash: z.string(),
   finished: z.number().describe("Unix milliseconds"),

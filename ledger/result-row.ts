@@ -1,7 +1,7 @@
 /** The one row of a rollout, and the result of an attempt that gave none. */
 import { lagAt } from "./admission.ts";
 import { biasesOf } from "./group-tools.ts";
-import type { AttemptResult, ResultRow, SetSpec } from "./records.ts";
+import type { AttemptResult, EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 
 /** A rollout that is over, with what its group says of it. */
 export type EndedRollout = {
@@ -10,6 +10,7 @@ export type EndedRollout = {
   group_key: string;
   sample_index: number;
   attempt: number;
+  earlier: EarlierAttempt[];
   /** The group's number in its set. */
   number: number;
   size: number;
@@ -35,6 +36,7 @@ export function toResultRow(
     index: rollout.sample_index,
     rollout_id: rollout.id,
     attempt: rollout.attempt,
+    earlier: rollout.earlier.filter(({ attempt }) => attempt < rollout.attempt),
     task_id: rollout.task_id,
     task_hash: rollout.task_hash,
     finished: now,
@@ -75,6 +77,9 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     payload: null,
   };
 }
+
+/** Stands for the code of an attempt whose node died. */
+export const nodeLost = "node_lost";
 
 /** The end of a rollout under which too many nodes died. */
 export function nodesDied(times: number): AttemptResult {

@@ -7,6 +7,7 @@ import { AlidadeError, type ErrorCode, messageOf } from "../errors.ts";
 import { type AttemptResult, beatSeconds, Changes, type Claim, type ClaimedSets, type Lease, type Ledger } from "../ledger/index.ts";
 import type { Controlled } from "../proxy/control/controlled.ts";
 import { type Fault, timeText } from "../proxy/control/health.ts";
+import { BrokenStreak } from "./broken-streak.ts";
 import { ControlFollower } from "./control-follower.ts";
 import { EngineGrants } from "./engine-grants.ts";
 import { LeaseGuard } from "./lease-guard.ts";
@@ -39,6 +40,7 @@ export class ClaimLoop {
   readonly #drained: AbortSignal;
   readonly #running = new Map<string, { claim: Claim; slot: ClaimedSets; stop: AbortController }>();
   readonly #ended = new Changes();
+  readonly #streak = new BrokenStreak();
   readonly #over = new AbortController();
   readonly #follower: ControlFollower;
   readonly #guard: LeaseGuard;
@@ -83,6 +85,7 @@ export class ClaimLoop {
     const draining = "the node is draining: it ends what it has begun and claims nothing more";
     return [
       ...(away === null ? [] : [{ status: "down" as const, reason: away }]),
+      ...this.#streak.faults(),
       ...(this.#drained.aborted || this.#isDraining ? [{ status: "draining" as const, reason: draining }] : []),
     ];
   }
@@ -91,6 +94,9 @@ export class ClaimLoop {
   async #claimOnce(): Promise<void> {
     const { ledger } = this.#node;
     const [seen, ended] = [ledger.claimable.version, this.#ended.version];
+    if (this.#streak.isOn && this.#running.size === 0)
+      await sleep(this.#streak.pauseMs, undefined, { signal: this.#drained }).catch(() => undefined);
+    if (this.#drained.aborted) return;
     try {
       const lease = await this.#joined();
       // Evaluations take their own slots first, and then their share of the others.
@@ -111,9 +117,10 @@ export class ClaimLoop {
 
   async #claimFor(slot: ClaimedSets, lease: Lease): Promise<void> {
     const { ledger, atOnce } = this.#node;
-    const taken = [...this.#running.values()].filter((one) => one.slot === slot).length;
     if (atOnce[slot] === 0) return;
-    const claims = await ledger.claim(lease, atOnce[slot] - taken, slot);
+    const taken = [...this.#running.values()].filter((one) => one.slot === slot).length;
+    const free = this.#streak.isOn ? Number(this.#running.size === 0) : atOnce[slot] - taken;
+    const claims = await ledger.claim(lease, free, slot);
     // It may answer without a question to the ledger where there is nothing to claim.
     if (claims.length > 0) this.#away = null;
     for (const claim of claims) void this.#work(claim, slot);
@@ -199,17 +206,26 @@ export class ClaimLoop {
     const { ledger, attempt, rest } = this.#node;
     const end = await attempt(claim, signal, slot);
     if (stopped.aborted) return;
+    this.#noteEnd(end.broken);
     if (this.#signal.aborted && end.broken === "cancelled") {
-      await this.#written(() => ledger.release(claim, false));
+      await this.#written(() => ledger.release(claim, null));
       return;
     }
     if (end.broken !== null && claim.failures < claim.spec.retries) {
       await rest(claim, end.broken, AbortSignal.any([signal, this.#drained]));
-      if (!stopped.aborted) await this.#written(() => ledger.release(claim, !this.#signal.aborted));
+      if (!stopped.aborted) await this.#written(() => ledger.release(claim, this.#signal.aborted ? null : end.broken));
       return;
     }
     if ((await this.#written(() => ledger.finish(claim, end.result))) === "fenced")
       this.#node.note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
+  }
+
+  #noteEnd(broken: ErrorCode | null): void {
+    const wasOn = this.#streak.isOn;
+    this.#streak.ended(broken);
+    if (wasOn === this.#streak.isOn) return;
+    const [fault] = this.#streak.faults();
+    this.#node.note(fault === undefined ? "attempts are no longer broken here" : `ALARM: ${fault.reason}`);
   }
 
   /** A finished rollout's GPU time is worth the wait for a disk; a node that is stopped meanwhile leaves it to the next attempt. */

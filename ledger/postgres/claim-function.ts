@@ -8,9 +8,12 @@
  * queued one by now. The first claim of a group notes the policy step that it is begun at (a group is admitted only in a set
  * with a bound), and starts the clock of a cut that waits for no result.
  *
+ * What a node broke waits for another one, for a while, where there is another.
+ *
  * A slot is a statement, for nodes ask for one or two: it has few steps, and its rows are found by their keys. A subquery with
  * LIMIT 1 is not joined in another order, in which all groups of the set are read.
  */
+import { elsewhereSeconds } from "../ledger.ts";
 import { stepInSql } from "./facts.ts";
 import { now } from "./tables.ts";
 
@@ -20,6 +23,8 @@ CREATE FUNCTION claim(its_name text, its_epoch bigint, free integer, sets_from t
   number integer, size integer, task text, task_hash text, spec text
 ) LANGUAGE plpgsql AS $function$
 #variable_conflict use_column
+DECLARE
+  shunned text;
 BEGIN
   IF NOT EXISTS (SELECT FROM rollouts WHERE state = 'queued') THEN
     RETURN;
@@ -29,6 +34,9 @@ BEGIN
   PERFORM FROM nodes WHERE name = its_name AND epoch = its_epoch AND NOT is_draining FOR UPDATE;
   IF NOT FOUND THEN
     RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM nodes WHERE name <> its_name AND NOT is_draining AND until >= ${now}) THEN
+    shunned := its_name;
   END IF;
   FOR slot IN 1..free LOOP
     RETURN QUERY
@@ -45,13 +53,15 @@ BEGIN
         ORDER BY priority DESC, pass, created, id
       ) AS line
       CROSS JOIN LATERAL (
-        SELECT id FROM rollouts WHERE set_id = line.id AND state = 'queued' ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED
+        SELECT id FROM rollouts WHERE set_id = line.id AND state = 'queued'
+        AND (shuns IS NULL OR shunned IS NULL OR shuns <> shunned OR since < ${now} - ${elsewhereSeconds * 1000})
+        ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS first
       LIMIT 1
     ), charged AS (
       UPDATE sets SET pass = pass + 1 / weight FROM next WHERE sets.id = next.set_id
     ), taken AS (
-      UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = its_name, since = ${now} FROM next WHERE rollouts.id = next.id
+      UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = its_name, since = ${now}, shuns = NULL FROM next WHERE rollouts.id = next.id
       RETURNING rollouts.id, attempt, rollouts.set_id, group_key, sample_index, failures, spec
     ), begun AS (
       UPDATE groups SET cut_at = coalesce(cut_at, CASE WHEN cut_after = 0 THEN ${now} + cut_ms END),

@@ -16,7 +16,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodesDied } from "../result-row.ts";
+import { nodeLost, nodesDied } from "../result-row.ts";
 import { endRollouts, rolloutsToEnd, writeEnds } from "./end-rollouts.ts";
 import type { Look } from "./looks.ts";
 import type { Transaction } from "./postgres-database.ts";
@@ -96,13 +96,17 @@ export async function claim(db: Transaction, { node, epoch }: Lease, free: numbe
   return (await db.all("SELECT * FROM claim($1, $2, $3, $4)", node, epoch, free, from)).map(toClaim);
 }
 
-export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, failed: boolean): Promise<"queued" | "fenced"> {
+/** Its attempts before the next one, with the one that ran. `code`: in SQL. */
+const withBroken = (code: string): string =>
+  `(coalesce(earlier, '[]')::jsonb || jsonb_build_object('attempt', attempt, 'node', node, 'code', ${code}))::text`;
+
+export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, broken: string | null): Promise<"queued" | "fenced"> {
+  const why = broken === null ? "" : `, failures = failures + 1, shuns = node, earlier = ${withBroken("$3::text")}`;
   const changed = await db.run(
-    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, failures = failures + $3
-     WHERE id = $1 AND attempt = $2 AND state = 'running'`,
+    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}${why} WHERE id = $1 AND attempt = $2 AND state = 'running'`,
     rollout_id,
     attempt,
-    failed ? 1 : 0,
+    ...(broken === null ? [] : [broken]),
   );
   return changed === 1 ? "queued" : "fenced";
 }
@@ -133,7 +137,11 @@ export async function finish(db: Transaction, { rollout_id, attempt }: AttemptNa
 async function loseAll(db: Transaction, node: string): Promise<number> {
   const held = await db.all("SELECT id, lost FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
-  await db.run(`UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, lost = lost + 1 WHERE id = ANY ($1)`, ids);
+  await db.run(
+    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`,
+    ids,
+    nodeLost,
+  );
   const ends = held.filter(({ lost }) => Number(lost) + 1 >= mostLost).map(({ id }) => String(id));
   await endRollouts(db, { ids: ends, attempt: null, state: "failed", result: nodesDied(mostLost) });
   return held.length;

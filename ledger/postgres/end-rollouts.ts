@@ -1,6 +1,6 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. */
 import type { DatabaseRow } from "../database-row.ts";
-import { specOf, toResult } from "../from-rows.ts";
+import { earlierOf, specOf, toResult } from "../from-rows.ts";
 import { enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow, SetSpec } from "../records.ts";
 import { type EndedRollout, nothingMeasured, toResultRow } from "../result-row.ts";
@@ -38,7 +38,7 @@ export async function endRollouts(db: Transaction, { ids, ...ending }: Ending & 
 export async function rolloutsToEnd(db: Transaction, ids: readonly string[], attempt: number | null): Promise<RolloutToEnd[]> {
   if (ids.length === 0) return [];
   const rows = await db.all(
-    `SELECT rollouts.id, rollouts.set_id, group_key, sample_index, coalesce($2::integer, attempt) AS attempt, number, size, task_id, task_hash, spec, ${now} AS now, ${stepInSql} AS step
+    `SELECT rollouts.id, rollouts.set_id, group_key, sample_index, coalesce($2::integer, attempt) AS attempt, earlier, number, size, task_id, task_hash, spec, ${now} AS now, ${stepInSql} AS step
      FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key JOIN sets ON sets.id = rollouts.set_id
      WHERE rollouts.id = ANY ($1) ORDER BY groups.set_id, groups.key ${attempt === null ? "FOR UPDATE OF groups" : ""}`,
     ids,
@@ -88,6 +88,7 @@ function toEnded(row: DatabaseRow): EndedRollout {
     group_key: String(row.group_key),
     sample_index: Number(row.sample_index),
     attempt: Number(row.attempt),
+    earlier: earlierOf(row),
     number: Number(row.number),
     size: Number(row.size),
     task_id: String(row.task_id),

@@ -180,8 +180,8 @@ export class PostgresLedger implements Ledger {
     return claims;
   }
 
-  release(name: AttemptName, failed: boolean) {
-    return this.#telling("queued", (db) => release(db, name, failed));
+  release(name: AttemptName, broken: string | null) {
+    return this.#telling("queued", (db) => release(db, name, broken));
   }
 
   async finish(name: AttemptName, result: AttemptResult) {

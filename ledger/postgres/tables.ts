@@ -8,7 +8,7 @@
 import type { Transaction } from "./postgres-database.ts";
 
 /** Raised when the tables change in a way that an older schema does not have. */
-export const layout = "8";
+export const layout = "9";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";
@@ -43,7 +43,8 @@ CREATE SEQUENCE epochs;
 CREATE TABLE rollouts (
   id text PRIMARY KEY, place bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL, group_key text NOT NULL,
   sample_index integer NOT NULL, state text NOT NULL DEFAULT 'queued', attempt integer NOT NULL DEFAULT 0,
-  failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL
+  failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL,
+  shuns text, earlier text
 );
 CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
 CREATE INDEX held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';

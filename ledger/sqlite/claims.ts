@@ -1,11 +1,12 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction. */
 import type { HeardNode, NodeReport } from "../control-state.ts";
 import { type EnginePlaces, type EngineUse, grantPlaces } from "../engine-places.ts";
-import { toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
+import { earlierOf, toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
 import {
   type AttemptName,
   type Claim,
   type ClaimedSets,
+  elsewhereSeconds,
   type Lease,
   leaseSeconds,
   mostLost,
@@ -15,7 +16,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodesDied } from "../result-row.ts";
+import { nodeLost, nodesDied } from "../result-row.ts";
 import { admit, noteBegun } from "./admit.ts";
 import { conclude, nextNumber } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -72,14 +73,15 @@ export function claim(db: Database, lease: Lease, free: number, from: ClaimedSet
   const node = nodeOf(db, lease);
   if (node === undefined || node.is_draining === 1) return [];
   admit(db, now);
+  const others = db.get("SELECT 1 FROM nodes WHERE name <> ? AND is_draining = 0 AND until >= ?", lease.node, now);
+  const claimer = { shunned: others === undefined ? null : lease.node, shunnedSince: now - elsewhereSeconds * 1000 };
   const claims: Claim[] = [];
   while (claims.length < free) {
-    const set = nextSet(db, from);
-    const rollout = set && db.get("SELECT id FROM rollouts WHERE set_id = ? AND state = 'queued' ORDER BY place LIMIT 1", set.id as string);
+    const [set, rollout] = nextRollout(db, from, claimer) ?? [];
     if (!set || !rollout) break;
     db.run("UPDATE sets SET pass = pass + 1 / weight WHERE id = ?", set.id as string);
     db.run(
-      "UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = ?, since = ? WHERE id = ?",
+      "UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = ?, since = ?, shuns = NULL WHERE id = ?",
       lease.node,
       now,
       rollout.id as string,
@@ -100,24 +102,40 @@ function claimOf(db: Database, rollout: string): Claim {
   return toClaim(row as TableRow);
 }
 
+/** `shunned`: its name, where rollouts that it broke wait for others; `shunnedSince`: those that were broken before it do not. */
+type Claimer = { shunned: string | null; shunnedSince: number };
+
 /** The highest priority first; among equals the set that has had least for its weight. */
-function nextSet(db: Database, from: ClaimedSets): TableRow | undefined {
-  return db.get(
-    `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'queued')
+function nextRollout(db: Database, from: ClaimedSets, { shunned, shunnedSince }: Claimer): [set: TableRow, rollout: TableRow] | null {
+  const waits = "state = 'queued' AND (shuns IS NULL OR ? IS NULL OR shuns <> ? OR since < ?)";
+  const claimer = [shunned, shunned, shunnedSince];
+  const set = db.get(
+    `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND ${waits})
      AND (? = 'any' OR spec ->> 'purpose' = 'eval') ORDER BY priority DESC, pass, created, id LIMIT 1`,
+    ...claimer,
     from,
   );
+  const rollout = set && db.get(`SELECT id FROM rollouts WHERE set_id = ? AND ${waits} ORDER BY place LIMIT 1`, String(set.id), ...claimer);
+  return set && rollout ? [set, rollout] : null;
 }
 
-export function release(db: Database, name: AttemptName, failed: boolean, now: number): "queued" | "fenced" {
-  const changed = db.run(
-    "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, failures = failures + ? WHERE id = ? AND attempt = ? AND state = 'running'",
-    now,
-    failed ? 1 : 0,
-    name.rollout_id,
-    name.attempt,
-  );
-  return changed === 1 ? "queued" : "fenced";
+export function release(db: Database, name: AttemptName, broken: string | null, now: number): "queued" | "fenced" {
+  const current = currentOf(db, name);
+  if (current === undefined) return "fenced";
+  if (broken === null) db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ? WHERE id = ?", now, name.rollout_id);
+  else
+    db.run(
+      "UPDATE rollouts SET state = 'queued', failures = failures + 1, shuns = node, node = NULL, since = ?, earlier = ? WHERE id = ?",
+      now,
+      withBroken(current, broken),
+      name.rollout_id,
+    );
+  return "queued";
+}
+
+/** The attempts before the next one, with the one that ran. */
+function withBroken(rollout: TableRow, code: string): string {
+  return JSON.stringify([...earlierOf(rollout), { attempt: Number(rollout.attempt), node: String(rollout.node), code }]);
 }
 
 export function finish(db: Database, name: AttemptName, result: AttemptResult, now: number): "accepted" | "fenced" {
@@ -131,7 +149,14 @@ export function finish(db: Database, name: AttemptName, result: AttemptResult, n
 export function loseAll(db: Database, node: string, now: number): void {
   for (const rollout of db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node)) {
     const lost = Number(rollout.lost) + 1;
-    db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ? WHERE id = ?", now, lost, rollout.id as string);
+    const earlier = withBroken(rollout, nodeLost);
+    db.run(
+      "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ?, earlier = ? WHERE id = ?",
+      now,
+      lost,
+      earlier,
+      String(rollout.id),
+    );
     if (lost >= mostLost) conclude(db, rollout, "failed", nodesDied(lost), now);
   }
 }

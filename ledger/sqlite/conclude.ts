@@ -1,6 +1,6 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
 import { readJson } from "../../schema/read-json.ts";
-import { specOf, toResult } from "../from-rows.ts";
+import { earlierOf, specOf, toResult } from "../from-rows.ts";
 import { cutByClock, enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, nothingMeasured, toResultRow } from "../result-row.ts";
@@ -22,6 +22,7 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     group_key: key,
     sample_index: index,
     attempt: Number(rollout.attempt),
+    earlier: earlierOf(rollout),
     number: Number(group.number),
     size: Number(group.size),
     task_id: (readJson(String(group.task)) as { task_id: string }).task_id,

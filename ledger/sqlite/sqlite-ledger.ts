@@ -21,7 +21,7 @@ import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
-const layout = "4";
+const layout = "5";
 
 export type SqliteOptions = { now?: () => number };
 
@@ -125,8 +125,8 @@ export class SqliteLedger implements Ledger {
     return this.#db.transaction(() => claim(this.#db, lease, free, from, this.#now()));
   }
 
-  async release(name: AttemptName, failed: boolean) {
-    return this.#write(() => release(this.#db, name, failed, this.#now()));
+  async release(name: AttemptName, broken: string | null) {
+    return this.#write(() => release(this.#db, name, broken, this.#now()));
   }
 
   async finish(name: AttemptName, result: AttemptResult) {

@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS rollouts (
   place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, set_id TEXT NOT NULL, group_key TEXT NOT NULL,
   sample_index INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'queued', attempt INTEGER NOT NULL DEFAULT 0,
   failures INTEGER NOT NULL DEFAULT 0, lost INTEGER NOT NULL DEFAULT 0, node TEXT, since INTEGER NOT NULL,
-  UNIQUE (set_id, group_key, sample_index)
+  shuns TEXT, earlier TEXT, UNIQUE (set_id, group_key, sample_index)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
 CREATE INDEX IF NOT EXISTS held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';

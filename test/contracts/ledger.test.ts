@@ -5,6 +5,7 @@ import { test as nodeTest, type TestContext } from "node:test";
 import fc from "fast-check";
 import {
   type Claim,
+  elsewhereSeconds,
   GroupPart,
   type Lease,
   type Ledger,
@@ -298,17 +299,58 @@ for (const { name, needs, searches, place } of drivers) {
     const { ledger, set, lease } = await fresh(t, { samples: 1 });
     await ledger.submit(set, [part("a")]);
     const [first] = await ledger.claim(lease, 1);
-    assert.equal(await ledger.release(first as Claim, true), "queued");
+    assert.equal(await ledger.release(first as Claim, "sandbox_error"), "queued");
     const [second] = await ledger.claim(lease, 1);
     assert.deepEqual([(second as Claim).attempt, (second as Claim).failures], [2, 1]);
     assert.equal(await ledger.finish(first as Claim, attemptResult()), "fenced");
-    assert.equal(await ledger.release(first as Claim, false), "fenced");
+    assert.equal(await ledger.release(first as Claim, null), "fenced");
     assert.deepEqual((await ledger.beat(lease, [first as Claim, second as Claim])).stop, [first]);
     assert.equal(await ledger.finish(second as Claim, attemptResult()), "accepted");
     assert.equal(await ledger.finish(second as Claim, attemptResult({ reward: 0 })), "fenced");
     assert.deepEqual(await rowsOf(ledger, set), ["a/0 #2 completed"]);
     assert.equal((await ledger.result(set, (first as Claim).rollout_id))?.attempt, 2);
     await assert.rejects(ledger.result(set, "none"), { code: "not_found" });
+  });
+
+  test(`${name}: what a node broke goes to another one, and the row says who broke it and why`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 2, retries: 9 });
+    await ledger.submit(set, [part("a")]);
+    const [first] = await ledger.claim(lease, 1);
+    await ledger.release(first as Claim, "sandbox_error");
+    const indexes = async (by: Lease) => (await ledger.claim(by, 9)).map(({ index, attempt }) => `${index} #${attempt}`);
+    const other = await ledger.join({ name: "other", slots: 9 });
+    assert.deepEqual(await indexes(lease), ["1 #1"], "it waits for the other node");
+    assert.deepEqual(await indexes(other), ["0 #2"]);
+    const second = { rollout_id: (first as Claim).rollout_id, attempt: 2 };
+    await ledger.release(second, null);
+    assert.deepEqual(await indexes(other), ["0 #3"], "what is given back may come back");
+    await ledger.release({ ...second, attempt: 3 }, "image_pull_failed");
+    assert.deepEqual(await indexes(other), []);
+    const back = await ledger.join({ name: "n", slots: 9 });
+    await at.pass(elsewhereSeconds + 1);
+    for (const one of [back, other]) await ledger.beat(one, []);
+    assert.deepEqual(await indexes(other), ["0 #4", "1 #2"], "the other node had its time");
+    await ledger.release({ ...second, attempt: 4 }, "sandbox_error");
+    assert.deepEqual(await indexes(other), []);
+    await ledger.drainNode("n");
+    // A ledger that found nothing asks again after a beat at the latest.
+    const taken: string[] = [];
+    await until(async () => taken.push(...(await indexes(other))) > 0);
+    assert.deepEqual(taken, ["0 #5"], "there is no other node that would take it");
+    await ledger.finish({ ...second, attempt: 5 }, attemptResult());
+    const row = await ledger.result(set, second.rollout_id);
+    assert.deepEqual(row?.earlier, [
+      { attempt: 1, node: lease.node, code: "sandbox_error" },
+      { attempt: 3, node: "other", code: "image_pull_failed" },
+      { attempt: 4, node: "other", code: "sandbox_error" },
+    ]);
+    const lost = await ledger.join({ name: "other", slots: 9 });
+    const [again] = await ledger.claim(lost, 9);
+    await ledger.finish(again as Claim, attemptResult());
+    assert.deepEqual((await ledger.result(set, (again as Claim).rollout_id))?.earlier, [
+      { attempt: 1, node: "n", code: "node_lost" },
+      { attempt: 2, node: "other", code: "node_lost" },
+    ]);
   });
 
   test(`${name}: what is cancelled ends in a row at once, and its attempt is told to stop`, async (t) => {
@@ -726,7 +768,7 @@ async function train(at: Place, { lag, perStep, picks }: Simulated): Promise<voi
     },
     release: async (pick) => {
       const [one] = running.splice(pick % Math.max(1, running.length), 1);
-      if (one) await ledger.release(one.claim, true);
+      if (one) await ledger.release(one.claim, "sandbox_error");
     },
     crash: async () => {
       ledger = await at.open();
@@ -828,7 +870,8 @@ async function replay(at: Place, steps: { kind: (typeof kinds)[number]; pick: nu
     },
     claim: (pick) => claim(1 + (pick % 3)),
     finish: async (pick) => claims.length > 0 && finish(claims[pick % claims.length] as Claim),
-    release: async (pick) => claims.length > 0 && ledger.release(claims[pick % claims.length] as Claim, pick % 2 === 0),
+    release: async (pick) =>
+      claims.length > 0 && ledger.release(claims[pick % claims.length] as Claim, pick % 2 === 0 ? "sandbox_error" : null),
     beat: () => ledger.beat(lease, claims),
     cancel: (pick) => ledger.cancel({ set, group: `g${pick}` }, "stale").catch(() => undefined),
     crash: async () => {

@@ -89,7 +89,7 @@ test("a service and the records of a run tell the same of random calls: attempts
           const result = resultOf(trajectoryOf(attempts[attempt] ?? []), end === 1 ? 1 : null);
           const isLast = attempt === attempts.length - 1;
           if (isLast && end === "cancelled") await ledger.cancel({ set: set_id, rollout: claim.rollout_id }, "no use");
-          if (!isLast) await ledger.release(claim, true);
+          if (!isLast) await ledger.release(claim, "sandbox_error");
           assert.equal(await ledger.finish(claim, result), isLast && end !== "cancelled" ? "accepted" : "fenced");
           if ((claim.index + seed) % 3 === 0) await live.of(set_id, AbortSignal.timeout(60_000));
         }
