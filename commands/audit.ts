@@ -2,12 +2,11 @@
 import type { Command } from "commander";
 import { type Engine, type EngineFacts, openGguf } from "../engines/index.ts";
 import { AlidadeError } from "../errors.ts";
-import { loadConfig } from "../load-config.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { print, say, table, toNats } from "./command-line.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
+import { commandConfig } from "./flags/command-config.ts";
 import { openEngines } from "./open-engine.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
 import { findTrajectory } from "./records/find-trajectory.ts";
@@ -86,12 +85,9 @@ async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Score
     const gguf = await openGguf(flags.gguf);
     return { of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };
   }
-  const config = await loadConfig({
-    env: terminal().env,
-    file: flags.config,
+  const config = await commandConfig(flags.config, {
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
   });
-  sayUnknownVariables(config);
   // Only one model scores, even if the server lists more.
   const opened = await openEngines(flags.engine === undefined ? config : { ...config, engines: undefined }, signal);
   const first = opened.engines[0];

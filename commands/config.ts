@@ -2,10 +2,9 @@
 import type { Command } from "commander";
 import { stringify } from "yaml";
 import { configSchema } from "../config.ts";
-import { loadConfig, scalarPaths } from "../load-config.ts";
+import { scalarPaths } from "../load-config.ts";
 import { print } from "./command-line.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
-import { terminal } from "./terminal.ts";
+import { commandConfig } from "./flags/command-config.ts";
 
 export function config(program: Command): void {
   program
@@ -32,8 +31,7 @@ export function config(program: Command): void {
         return;
       }
       if (flags.schema) return print(JSON.stringify(configSchema(), null, 2));
-      const config = await loadConfig({ env: terminal().env, file: flags.config });
-      sayUnknownVariables(config);
+      const config = await commandConfig(flags.config);
       print(flags.json ? JSON.stringify(config, null, 2) : stringify(config).trimEnd());
     });
 }

@@ -3,12 +3,11 @@ import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
 import { type EngineFacts, engineRegistry } from "../engines/index.ts";
-import { loadConfig } from "../load-config.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
 import { examineMachine } from "../sandboxes/examine-machine.ts";
 import { print, say, table } from "./command-line.ts";
+import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
@@ -26,8 +25,7 @@ export function doctor(program: Command): void {
     )
     .action(async (flags: DoctorFlags) => {
       const signal = terminal().stopSignal();
-      const config = await loadConfig({ env: terminal().env, file: flags.config, overrides: enginesOf(flags) });
-      sayUnknownVariables(config);
+      const config = await commandConfig(flags.config, { overrides: enginesOf(flags) });
       const looked = (await namesEngine(config)) ? await lookAtEngines(config, signal) : [];
       const machine = await examineMachine(config.disk, signal);
       const trainable = looked.length === 0 ? null : looked.every((one) => one.trainable);

@@ -10,7 +10,6 @@ import { harnesses, harnessFor } from "../harnesses/index.ts";
 import { usualVariables } from "../harnesses/usual-variables.ts";
 import { currentOwner } from "../host/owner.ts";
 import { ownedFolder, temporary } from "../host/temporary-folder.ts";
-import { loadConfig } from "../load-config.ts";
 import { assertRoutes, HarnessProxy } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newId } from "../schema/ids.ts";
@@ -20,9 +19,9 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import { Appender, DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say } from "./command-line.ts";
+import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { terminal } from "./terminal.ts";
@@ -54,9 +53,7 @@ type RecordFlags = SessionFlags & EngineFlags & { config?: string; out?: string;
 
 async function recordCommand(command: string[], flags: RecordFlags): Promise<number> {
   const signal = terminal().stopSignal();
-  const config = await loadConfig({
-    env: terminal().env,
-    file: flags.config,
+  const config = await commandConfig(flags.config, {
     defaults,
     overrides: {
       ...enginesOf(flags),
@@ -64,7 +61,6 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       ...sessionOptionsGiven(flags),
     },
   });
-  sayUnknownVariables(config);
   const out = flags.out ?? join(config.out, newId("run").slice(0, 11));
   const relay = config.purpose === "live" ? "live" : "buffered";
   await using watching = await openWatching(config);

@@ -2,17 +2,16 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { sessionOptionsOf } from "../config.ts";
-import { loadConfig } from "../load-config.ts";
 import { HarnessProxy, readTlsFiles, strayRoutes } from "../proxy/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { DiskStore } from "../store/index.ts";
 import { version } from "../version.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { controlTokenOf } from "./control/control-token.ts";
+import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { addTlsFlags, type TlsFlags, tlsOf } from "./flags/tls-flags.ts";
-import { sayUnknownVariables } from "./flags/unknown-variables.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { terminal } from "./terminal.ts";
@@ -39,9 +38,7 @@ export function serve(program: Command): void {
     )
     .action(async (flags: ServeFlags) => {
       const signal = terminal().stopSignal();
-      const config = await loadConfig({
-        env: terminal().env,
-        file: flags.config,
+      const config = await commandConfig(flags.config, {
         defaults,
         overrides: {
           ...enginesOf(flags),
@@ -54,7 +51,6 @@ export function serve(program: Command): void {
           ...sessionOptionsGiven(flags),
         },
       });
-      sayUnknownVariables(config);
       const tls = await readTlsFiles(config.tls);
       await using watching = await openWatching(config);
       const folder = join(config.out, "serve");

@@ -4,15 +4,13 @@ import type { Command } from "commander";
 import type { Config } from "../../config.ts";
 import type { NamedGraderServer } from "../../graders/remote/grader-servers.ts";
 import { harnesses } from "../../harnesses/index.ts";
-import { loadConfig } from "../../load-config.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { toNumber } from "../command-line.ts";
-import { terminal } from "../terminal.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";
+import { commandConfig } from "./command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
-import { sayUnknownVariables } from "./unknown-variables.ts";
 
 export type RolloutFlags = SessionFlags &
   WatchFlags &
@@ -51,9 +49,7 @@ export function addRolloutFlags(command: Command, words: { harness: string; unsa
 
 /** `more`: what a verb's own flags say. Tasks on the command line take the place of the run file's. */
 export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: object = {}): Promise<Config> {
-  const config = await loadConfig({
-    env: terminal().env,
-    file: flags.config,
+  const config = await commandConfig(flags.config, {
     overrides: {
       ...enginesOf(flags),
       harness: flags.harness,
@@ -73,7 +69,6 @@ export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: 
       ...more,
     },
   });
-  sayUnknownVariables(config);
   // Paths in a run file are relative to it, wherever the command was called.
   const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config));
   config.tasks = config.tasks.map((path) => (isAbsolute(path) ? path : join(base, path)));
