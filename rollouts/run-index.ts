@@ -1,13 +1,13 @@
 /** Opens a run's index (index-file.ts) as the run's records are now. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type IndexFile, indexedFiles, isSame, looseSessions, readIndex } from "./index-file.ts";
+import { type IndexFile, indexedFiles, isSame, looseSessions, readIndex } from "./run-index/index-file.ts";
 
 /** What is not in the index yet is read, and the index written for the next reader. */
 export async function openIndex(folder: string): Promise<IndexFile> {
   const known = await readIndex(folder);
   if (known !== null && (await isFresh(folder, known))) return known;
-  const { updateIndex } = await import("./update-index.ts");
+  const { updateIndex } = await import("./run-index/update-index.ts");
   return updateIndex(folder, known);
 }
 

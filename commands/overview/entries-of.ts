@@ -1,5 +1,5 @@
 /** What a run folder holds, by its index. */
-import type { IndexFile } from "../../rollouts/index-file.ts";
+import type { IndexFile } from "../../rollouts/run-index/index-file.ts";
 import { openIndex } from "../../rollouts/run-index.ts";
 import { say } from "../command-line.ts";
 import { type Entry, toEntries } from "./entries.ts";

@@ -1,5 +1,5 @@
 /** The rollouts and sessions of a run as `ls` and `stats` take them: figures of its index, one entry each. */
-import type { IndexFile, RecordFigures, TrajectoryFigures } from "../../rollouts/index-file.ts";
+import type { IndexFile, RecordFigures, TrajectoryFigures } from "../../rollouts/run-index/index-file.ts";
 
 export type Entry = {
   session_id: string | null;

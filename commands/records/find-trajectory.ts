@@ -1,7 +1,7 @@
 /** Finds what a person names in a run folder: a rollout, a session, or a trajectory. */
 import { join } from "node:path";
 import { AlidadeError } from "../../errors.ts";
-import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../../rollouts/index-file.ts";
+import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../../rollouts/run-index/index-file.ts";
 import { openIndex } from "../../rollouts/run-index.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { RolloutRecord } from "../../schema/rollout.ts";

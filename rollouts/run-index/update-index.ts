@@ -2,13 +2,14 @@
 import { createHash } from "node:crypto";
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf } from "../errors.ts";
-import { reconstruct } from "../reconstruct/index.ts";
-import { RolloutRecord } from "../schema/rollout.ts";
-import { Trajectory } from "../schema/trajectory.ts";
-import { DiskStore } from "../store/disk.ts";
-import { type LinePlace, readJsonLines, readLine } from "../store/json-lines.ts";
-import { privateFileMode } from "../store/private.ts";
+import { messageOf } from "../../errors.ts";
+import { reconstruct } from "../../reconstruct/index.ts";
+import { RolloutRecord } from "../../schema/rollout.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import { DiskStore } from "../../store/disk.ts";
+import { type LinePlace, readJsonLines, readLine } from "../../store/json-lines.ts";
+import { privateFileMode } from "../../store/private.ts";
+import { attemptKey } from "../run-records.ts";
 import {
   hashOfIndex,
   type IndexFile,
@@ -22,7 +23,6 @@ import {
   type SeenFile,
   type TrajectoryFigures,
 } from "./index-file.ts";
-import { attemptKey } from "./run-records.ts";
 
 /** `known`: an index of earlier. Where the folder cannot be written the index is only returned. */
 export async function updateIndex(folder: string, known: IndexFile | null): Promise<IndexFile> {

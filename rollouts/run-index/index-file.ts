@@ -7,9 +7,9 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Policy } from "../schema/policy.ts";
-import { readJson } from "../schema/read-json.ts";
-import type { LinePlace } from "../store/json-lines.ts";
+import type { Policy } from "../../schema/policy.ts";
+import { readJson } from "../../schema/read-json.ts";
+import type { LinePlace } from "../../store/json-lines.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
 export const indexLayout = 1;
