@@ -29,6 +29,7 @@ import { preferPolicy } from "./pool/serving.ts";
 import { WeightFences } from "./pool/weight-fence.ts";
 import { assertBuffered } from "./sandboxed/buffered-only.ts";
 import { assertDialects } from "./sandboxed/own-dialects.ts";
+import type { AttemptCounting } from "./session/rollout-attempts.ts";
 import type { Session } from "./session/session.ts";
 import { type OnError, Sessions } from "./session/sessions.ts";
 
@@ -136,14 +137,15 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   /**
    * Without `attempt` the session is its rollout's next one. Throws `engine_without_token_ids` for a training session at an
    * engine that gives no ids or logprobs, and `request_invalid` for a dialect that there is not, a
-   * model that no engine serves and a live sandbox, and (409) where the rollout has this attempt (and member) already.
+   * model that no engine serves and a live sandbox, and (409) where the rollout has this attempt (and member) already. `counting`:
+   * "caller" where the caller gives each attempt's number once, so that the proxy's memory does not grow with the rollouts.
    */
-  async openSession(spec: Partial<NewSession>): Promise<{ session: Session; key: string }> {
+  async openSession(spec: Partial<NewSession>, counting: AttemptCounting = "here"): Promise<{ session: Session; key: string }> {
     if (spec.purpose === "train") this.assertTrainable();
     assertDialects(spec);
     assertBuffered(spec);
     this.pool.assertServes(spec);
-    return this.sessions.open(spec);
+    return this.sessions.open(spec, counting);
   }
 
   /** Throws `engine_without_token_ids`, naming what would fix it. */

@@ -15,6 +15,7 @@ import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { beginStep, conceal, setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
+import type { NewSession } from "../schema/session-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -110,7 +111,7 @@ async function prepareWithin(
   const left = await keepSetUp(sandbox, task, delivered, setup.folder.blobs, signal);
   await conceal(sandbox, task, signal);
 
-  const { session } = await setup.proxy.openSession({
+  const spec: Partial<NewSession> = {
     ...plan.session,
     task_id: task.task_id,
     group_id: plan.group_id,
@@ -123,7 +124,8 @@ async function prepareWithin(
     dialects: harness.dialects && [...harness.dialects],
     budgets: { ...plan.session.budgets, ...budgetsOf(task) },
     relay: "buffered",
-  });
+  };
+  const { session } = await setup.proxy.openSession(spec, "caller");
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
   const openIts = () => openNetwork(sandbox, "agent", task.environment.network, rules);

@@ -7,6 +7,7 @@ import { Postgres } from "../../test/fakes/machine/postgres.ts";
 import { Child } from "../child.ts";
 import { cpuSecondsWithChildren } from "../measure.ts";
 import type { HostFigures, HostPlace, SimulatedNodes } from "./host.ts";
+import type { ProcessMemory } from "./process-memory.ts";
 
 export type ClusterSize = {
   nodes: number;
@@ -46,7 +47,7 @@ export class Cluster implements AsyncDisposable {
     };
     const postgres = kind === "postgres" ? scope.use(await Postgres.start(settings)) : null;
     const open = async (name: string): Promise<Child> => {
-      const child = scope.use(new Child(join(import.meta.dirname, "host.ts"), ["--expose-gc"]));
+      const child = scope.use(new Child(join(import.meta.dirname, "host.ts")));
       const own = join(folder, name);
       await mkdir(own);
       await child.ask<void>("open", { ledger: postgres?.url("bench") ?? "sqlite", folder: own, token } satisfies HostPlace);
@@ -109,9 +110,9 @@ export class Cluster implements AsyncDisposable {
     };
   }
 
-  /** Resident memory, after a collection. */
-  async serviceMb(): Promise<number> {
-    return (await this.service.ask<HostFigures>("figures")).rssMB;
+  /** Collects the service's garbage. */
+  serviceMemory(): Promise<ProcessMemory> {
+    return this.service.ask<ProcessMemory>("memory");
   }
 
   /** Attempts that nodes began, and what they had to say. */

@@ -17,12 +17,13 @@ import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { attemptResult } from "../../test/fakes/records/attempt-result.ts";
 import { answerParent } from "../child.ts";
 import { type Durations, durationOf } from "./durations.ts";
+import { processMemory } from "./process-memory.ts";
 
 /** `ledger`: of Postgres by its URL, else a folder. */
 export type HostPlace = { ledger: string; token: string; folder: string };
 export type SimulatedNodes = { names: string[]; slots: number; durations: Durations };
 /** `notes`: how often nodes said what. */
-export type HostFigures = { begun: number; cpuSeconds: number; rssMB: number; notes: Record<string, number> };
+export type HostFigures = { begun: number; cpuSeconds: number; notes: Record<string, number> };
 
 const stop = new AbortController();
 const scope = new AsyncDisposableStack();
@@ -104,8 +105,7 @@ function rowLike({ set_id, rollout_id, attempt }: Claim, queued: number): MadeAt
 
 function figures(): HostFigures {
   const { user, system } = process.cpuUsage();
-  global.gc?.();
-  return { begun, cpuSeconds: (user + system) / 1e6, rssMB: process.memoryUsage().rss / 2 ** 20, notes };
+  return { begun, cpuSeconds: (user + system) / 1e6, notes };
 }
 
 answerParent(
@@ -116,6 +116,7 @@ answerParent(
     serve,
     startNodes: (nodes: SimulatedNodes) => startNodes(nodes),
     figures,
+    memory: processMemory,
   },
   async () => {
     stop.abort();

@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { markdownTable, numbersOf, surroundings } from "../measure.ts";
 import { Cluster } from "./cluster.ts";
 import { doneAt, durationOf, listSchedule } from "./durations.ts";
+import type { ProcessMemory } from "./process-memory.ts";
 
 const { values } = parseArgs({
   options: {
@@ -35,8 +36,8 @@ const submitted = Date.now() - began;
 const seen = new Map<string, number>();
 const finished: number[] = [];
 const late: number[] = [];
-/** Resident MB of the service's process, at these shares of the results. */
-const memory: Record<string, number> = {};
+/** What the service holds, at these shares of the results. */
+const memory: Record<string, ProcessMemory> = {};
 const looks = [0.1, 0.5, 1];
 await Promise.all(
   ids.map(async (set) => {
@@ -44,7 +45,7 @@ await Promise.all(
       seen.set(row.rollout_id, (seen.get(row.rollout_id) ?? 0) + 1);
       finished.push((row.finished - began) / 1000);
       const share = looks.find((one) => Math.ceil(one * rollouts) === finished.length);
-      if (share !== undefined) memory[`${share * 100} %`] = Math.round(await cluster.serviceMb());
+      if (share !== undefined) memory[`${share * 100} %`] = await cluster.serviceMemory();
       late.push(Date.now() - row.finished);
     }
   }),

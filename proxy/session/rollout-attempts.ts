@@ -4,11 +4,17 @@ import type { SessionSpec } from "../../schema/session-spec.ts";
 
 type RolloutKey = Pick<SessionSpec, "task_id" | "group_id" | "rollout_id" | "member">;
 
+/**
+ * Who counts a rollout's attempts. here: the proxy, and it remembers them for good. caller: a ledger gives each number once, so what
+ * is over needs no place in memory.
+ */
+export type AttemptCounting = "here" | "caller";
+
 /** One session's place; a rollout has a few of them. */
 type AttemptPlace = { session_id: string; attempt: number; member: string | null };
 
 export class RolloutAttempts {
-  /** Also of sessions that were sealed or deleted: their logs are exported. */
+  /** Also of sessions that were sealed or deleted: their logs are exported. Those that the caller counts leave it (`release`). */
   readonly #places = new Map<string, AttemptPlace[]>();
 
   /**
@@ -24,27 +30,29 @@ export class RolloutAttempts {
     const number = attempt ?? (holder(last) ? last + 1 : last);
     const taken = holder(number);
     if (taken) throw alreadyThere(rollout, taken);
-    places.push({ session_id, attempt: number, member });
+    this.#add(rollout, { session_id, attempt: number, member });
     return number;
   }
 
   /** A session that the store has. */
   add(session_id: string, spec: RolloutKey & Pick<SessionSpec, "attempt">): void {
-    if (spec.rollout_id !== null) this.#of(spec).push({ session_id, attempt: spec.attempt, member: spec.member });
+    if (spec.rollout_id !== null) this.#add(spec, { session_id, attempt: spec.attempt, member: spec.member });
   }
 
-  /** The session could not be written down. */
+  /** The session could not be written down, or is over and its caller counts. */
   release(session_id: string, rollout: RolloutKey): void {
     const left = this.#of(rollout).filter((place) => place.session_id !== session_id);
     if (left.length > 0) this.#places.set(keyOf(rollout), left);
     else this.#places.delete(keyOf(rollout));
   }
 
-  #of(rollout: RolloutKey): AttemptPlace[] {
-    const key = keyOf(rollout);
-    const places = this.#places.get(key) ?? [];
-    this.#places.set(key, places);
-    return places;
+  #of(rollout: RolloutKey): readonly AttemptPlace[] {
+    return this.#places.get(keyOf(rollout)) ?? [];
+  }
+
+  /** A new list: one that grows in place reserves room for sixteen more, and most rollouts have one place. */
+  #add(rollout: RolloutKey, place: AttemptPlace): void {
+    this.#places.set(keyOf(rollout), [...this.#of(rollout), place]);
   }
 }
 

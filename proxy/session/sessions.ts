@@ -8,7 +8,7 @@ import type { GivenPlace } from "../calls/given-place.ts";
 import { withBudgets } from "../http/bounds.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
-import { RolloutAttempts } from "./rollout-attempts.ts";
+import { type AttemptCounting, RolloutAttempts } from "./rollout-attempts.ts";
 import { Session } from "./session.ts";
 
 export type OnError = (error: unknown, what: string) => void;
@@ -22,6 +22,8 @@ export class Sessions implements AsyncDisposable {
   /** By the hash of their key, while their first line is being written. */
   readonly #opening = new Map<string, Promise<Session>>();
   readonly #attempts = new RolloutAttempts();
+  /** Sessions whose caller counts the attempts of their rollout. */
+  readonly #counted = new WeakSet<Session>();
   /** In memory only while they are being written. */
   readonly #visited = new Map<string, { session: Promise<Session | null>; visitors: number }>();
 
@@ -33,11 +35,14 @@ export class Sessions implements AsyncDisposable {
 
   /**
    * Opens a session; its key is given out once, here, and only its hash is kept. Throws `request_invalid` for a member of
-   * no rollout, and (409) where the rollout has a session of this attempt and member.
+   * no rollout, and (409) where the rollout has a session of this attempt and member. `counting`: with "caller" that is known of
+   * sessions in memory alone.
    */
-  async open(request: Partial<NewSession>): Promise<{ session: Session; key: string }> {
+  async open(request: Partial<NewSession>, counting: AttemptCounting = "here"): Promise<{ session: Session; key: string }> {
     const key = newKey();
-    return { session: await this.#open(request, hashKey(key)), key };
+    const session = await this.#open(request, hashKey(key));
+    if (counting === "caller") this.#counted.add(session);
+    return { session, key };
   }
 
   /**
@@ -161,6 +166,7 @@ export class Sessions implements AsyncDisposable {
     await session.closeLog();
     this.#byId.delete(session.id);
     this.#byKeyHash.delete(session.state.opened.key_hash);
+    if (this.#counted.has(session)) this.#attempts.release(session.id, session.spec);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -90,6 +90,16 @@ test("which attempts there are is known after a restart, also of sessions that w
   }
 });
 
+test("an attempt that its caller counts has its place until its session is closed", async () => {
+  await using at = await serving();
+  const counted = () => at.proxy.openSession({ ...rollout, attempt: 1 }, "caller");
+  const { session } = await counted();
+  await assert.rejects(counted(), /rollout r0 has session .* for attempt 1/);
+  assert.equal((await at.control("POST", "/sessions", { ...rollout, attempt: 1 })).status, 409);
+  await at.proxy.sessions.close(session, "over");
+  await at.proxy.sessions.close((await counted()).session, "over");
+});
+
 test("an attempt whose session could not be written down is free again", async () => {
   const store = new FaultyStore();
   await using at = await serving({ store });

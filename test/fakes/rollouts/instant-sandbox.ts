@@ -1,4 +1,4 @@
-/** A sandbox that takes no time: nothing is started in it, its harness is one call, and its grader says 1. For service-cpu.ts. */
+/** A sandbox that takes no time: nothing is started in it, its harness is one call, and its grader says 1. A plug-in too. */
 import { randomUUID } from "node:crypto";
 import { type AddressInfo, createServer } from "node:net";
 import type { Duplex } from "node:stream";
@@ -9,7 +9,7 @@ import {
   factsWithoutEngine,
   type Sandbox,
   type SandboxBackend,
-} from "../../sandboxes/sandbox.ts";
+} from "../../../sandboxes/sandbox.ts";
 
 const facts = { backend: "instant", isolation: "container", ...factsWithoutEngine } as const;
 
