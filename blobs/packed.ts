@@ -1,4 +1,4 @@
-/** A record as a blob: its JSON, zstd-compressed, named by its hash, so that a damaged one is found when it is read. */
+/** Records as a blob: each a line of JSON, zstd-compressed, named by its hash, so that a damaged one is found when it is read. */
 import { hash } from "node:crypto";
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
@@ -12,20 +12,30 @@ const hashDigits = 16;
 /** Where it lies, what its bytes hash to, and how many they are. */
 export type PackedBlob = { key: string; sha256: string; bytes: number };
 
-export async function putPacked(blobs: Blobs, name: string, record: unknown, signal?: AbortSignal): Promise<PackedBlob> {
-  const packed = await promisify(zstdCompress)(JSON.stringify(record));
+export function putPacked(blobs: Blobs, name: string, record: unknown, signal?: AbortSignal): Promise<PackedBlob> {
+  return putAllPacked(blobs, name, [record], signal);
+}
+
+export async function putAllPacked(blobs: Blobs, name: string, records: readonly unknown[], signal?: AbortSignal): Promise<PackedBlob> {
+  const packed = await promisify(zstdCompress)(records.map((record) => JSON.stringify(record)).join("\n"));
   const sha256 = hash("sha256", packed);
   const key = `${name}-${sha256.slice(0, hashDigits)}${suffix}`;
   await blobs.put(key, packed, signal);
   return { key, sha256, bytes: packed.length };
 }
 
-/** The record's JSON. Throws `store_error` where the blob is not there, or is another one than was put there. */
-export async function getPacked(blobs: Blobs, { key, sha256 }: PackedBlob): Promise<string> {
+/** The first record's JSON. Throws as `getAllPacked`. */
+export async function getPacked(blobs: Blobs, at: PackedBlob): Promise<string> {
+  const [first = ""] = await getAllPacked(blobs, at);
+  return first;
+}
+
+/** The JSON of each record. Throws `store_error` where the blob is not there, or is another one than was put there. */
+export async function getAllPacked(blobs: Blobs, { key, sha256 }: PackedBlob): Promise<string[]> {
   const packed = await blobs.get(key);
   if (packed === null) throw new AlidadeError("store_error", `${blobs.place} has no ${key}`);
   if (hash("sha256", packed) !== sha256) throw new AlidadeError("store_error", `the blob ${key} is damaged: its hash is another one`);
-  return (await promisify(zstdDecompress)(packed)).toString("utf8");
+  return (await promisify(zstdDecompress)(packed)).toString("utf8").split("\n");
 }
 
 /** The bytes are those that the key was made of. */

@@ -1,5 +1,5 @@
 /** The attempts of one machine, made with `rollouts/` as it is. */
-import { type Blobs, putPacked } from "../blobs/index.ts";
+import { type Blobs, putAllPacked } from "../blobs/index.ts";
 import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured } from "../ledger/index.ts";
@@ -86,14 +86,14 @@ export class Attempts {
     return beforeNextAttempt(setup, next, { code, failures: claim.failures + 1 }, signal);
   }
 
-  /** The trajectory is a blob before the ledger hears of it. */
+  /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */
   #folderOf({ set_id, rollout_id, attempt }: Claim, keep: (payload: Payload) => void, signal: AbortSignal): RunSetup["folder"] {
     const { blobs, setup } = this.#node;
     return {
       ...setup.folder,
       blobs: setup.folder.blobs,
       record: (record) => setup.folder.record(record),
-      keep: async (trajectory) => keep(await putPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, trajectory, signal)),
+      keep: async (...made) => keep(await putAllPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, made, signal)),
     };
   }
 

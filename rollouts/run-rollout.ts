@@ -210,7 +210,7 @@ async function conclude({ setup, plan, attempt, signal }: Attempting): Promise<R
   await readLog(setup, attempt);
   const trajectory = attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
   const record = recordOf(plan, attempt, "done", trajectory);
-  await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory) : Promise.resolve()));
+  await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory, record) : Promise.resolve()));
   await whenThereIsSpace(setup, signal, () => setup.folder.record(record));
   return { record, trajectory };
 }

@@ -7,6 +7,7 @@ import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { WarmPool } from "../sandboxes/warm-pool.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
+import type { Trajectory } from "../schema/trajectory.ts";
 import type { Watcher } from "../schema/watcher.ts";
 import type { Network } from "../wire/network.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -29,8 +30,7 @@ export type RunSetup = {
   max_null_share?: number;
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
   network?: NetworkOptions;
-  /** Where records and trajectories go: a trajectory before the record that says its attempt is over. */
-  folder: Pick<RunFolder, "record" | "keep" | "blobs">;
+  folder: RecordPlace;
   slots: Slots;
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -39,6 +39,11 @@ export type RunSetup = {
   watcher?: Pick<Watcher, "attempt"> | undefined;
   /** Gets the error of each task whose sandbox cannot be; a note where left out. The run goes on without it. */
   onLeftOut?: (error: AlidadeError) => void;
+};
+
+/** Where records and trajectories go: a trajectory, with the record that says its attempt is over, before that record. */
+export type RecordPlace = Pick<RunFolder, "record" | "blobs"> & {
+  keep(trajectory: Trajectory, record: RolloutRecord): Promise<void>;
 };
 
 export type NetworkOptions = {

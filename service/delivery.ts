@@ -1,7 +1,7 @@
-/** What a line of results carries beside its rows: trajectories, or the rows of an export format. */
+/** What a line of results carries beside its rows: trajectories, the records of their attempts, or the rows of an export format. */
 import { Writable } from "node:stream";
 import { z } from "zod";
-import { type Blobs, getPacked } from "../blobs/index.ts";
+import { type Blobs, getAllPacked, getPacked } from "../blobs/index.ts";
 import { AlidadeError } from "../errors.ts";
 import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
 import type { ResultRow, SetSpec } from "../ledger/index.ts";
@@ -11,9 +11,11 @@ import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts
 
 export const DeliveryQuery = z.strictObject({
   payload: z
-    .enum(["none", "rows", "trajectory"])
+    .enum(["none", "rows", "trajectory", "record"])
     .default("none")
-    .describe("what comes with each result: nothing, rows of an export format, or the whole trajectory"),
+    .describe(
+      "what comes with each result: nothing, rows of an export format, the whole trajectory, or that and the whole record of its attempt (verdict with evidence, sandbox, output)",
+    ),
   format: z.string().default("flat").describe("the export format of the rows"),
   step: z.coerce
     .number()
@@ -30,6 +32,7 @@ export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => P
 export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean, spec: SetSpec): PayloadText {
   if (payload === "none") return async () => "";
   if (payload === "trajectory") return async (rows) => `,"trajectories":[${(await textsOf(blobs, rows)).join(",")}]`;
+  if (payload === "record") return async (rows) => recordsText(await Array.fromAsync(rows, (row) => linesOf(blobs, row)));
   const exporter = exporterNamed(format);
   assertServable(exporter, isWhole, spec);
   return async (rows, signal) => {
@@ -63,6 +66,16 @@ async function textsOf(blobs: Blobs, rows: readonly ResultRow[]): Promise<string
   const texts: string[] = [];
   for (const { payload } of rows) texts.push(payload === null ? "null" : await getPacked(blobs, payload));
   return texts;
+}
+
+/** The trajectory and its record, each as JSON; a node of an earlier version kept no record there. */
+async function linesOf(blobs: Blobs, { payload }: ResultRow): Promise<string[]> {
+  return payload === null ? [] : await getAllPacked(blobs, payload);
+}
+
+function recordsText(all: string[][]): string {
+  const [trajectories, records] = [0, 1].map((at) => all.map((lines) => lines[at] ?? "null").join(","));
+  return `,"trajectories":[${trajectories}],"records":[${records}]`;
 }
 
 async function exported(

@@ -7,11 +7,15 @@ import type { Task } from "../schema/task.ts";
 import type { Watcher } from "../schema/watcher.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
 
+export type NamedTask = { task_id: string; hash: string };
+
 export type ServiceParts = {
   ledger: Ledger;
   blobs: Blobs;
   /** A task by its name in the task sets of the service, or as a value. Throws what is wrong with it. */
   taskOf(given: unknown): Promise<Task>;
+  /** Those that may be named, each with the hash of its content (`contentHash`). */
+  namedTasks(): Promise<NamedTask[]>;
   /** Throws `harness_unknown`. */
   checkHarness(name: string): void;
   /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */

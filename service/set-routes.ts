@@ -15,8 +15,15 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({ ledger, taskOf, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
+export function setRoutes({ ledger, taskOf, namedTasks, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
   return [
+    defineRoute({
+      method: "get",
+      path: "/tasks",
+      roles: ["submit"],
+      title: "Tasks that may be submitted by name, each with the hash of its content, which is the same on every machine",
+      handle: async () => ({ tasks: await namedTasks() }),
+    }),
     defineRoute({
       method: "put",
       path: "/sets/:key",

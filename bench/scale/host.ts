@@ -56,6 +56,7 @@ async function serve(): Promise<string> {
     engines: null,
     nodeFaults: null,
     taskOf: inlineTask,
+    namedTasks: async () => [],
     checkHarness: () => undefined,
     setWebhooks: null,
     polar: null,

@@ -1,10 +1,11 @@
-/** A service as the verbs that look at one find it, and what they ask of it. */
+/** A service as the verbs that ask one find it. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { readJson } from "../../schema/read-json.ts";
-import { ask, connectionsTo, type ServiceAddress } from "../../service/index.ts";
+import { type ClientOptions, type ServiceAddress, ServiceClient } from "../../service/index.ts";
+import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { defaultTokenVariable } from "./service-tokens.ts";
 
@@ -13,21 +14,37 @@ export type AskFlags = { url?: string; ca?: string; tokenEnv: string; out: strin
 export function addAskFlags(command: Command): Command {
   return command
     .option("--url <url>", "the service's address (default: that of <out>/service/service.json)")
-    .option("--ca <file>", "PEM file of the certificate that an https address is trusted by (default: those that Node trusts)")
+    .option("--ca <file>", caWords)
     .option("--token-env <name>", "variable that holds a token with the role read", defaultTokenVariable)
     .option("-o, --out <folder>", "folder of the service", "runs");
 }
 
-/** Throws `config_invalid`, saying which flag names it. A service that is started again may have another address. */
-export async function serviceAddress(flags: AskFlags): Promise<ServiceAddress> {
-  const kept = flags.url === undefined ? await readKept(join(flags.out, "service", "service.json")) : null;
-  const url = (flags.url ?? kept?.url ?? "").replace(/\/+$/, "");
-  const token = terminal().env[flags.tokenEnv] ?? kept?.token ?? null;
+export const caWords = "PEM file of the certificate that an https address is trusted by (default: those that Node trusts)";
+
+/** `file`: a service.json, for what is not given. `flags`: what names another one, for errors. */
+export type WhichService = { url?: string | undefined; file: string | null; ca?: string | undefined; tokenEnv: string; flags: string };
+
+export function askedPlace({ url, ca, tokenEnv, out }: AskFlags): WhichService {
+  const file = url === undefined ? join(out, "service", "service.json") : null;
+  return { url, file, ca, tokenEnv, flags: "name the folder of a service by --out, or its address by --url" };
+}
+
+/** Its address is read again for each request: a service that is started again may have another one. Throws `config_invalid`, saying which flag names it. */
+export async function clientAt(place: WhichService, options: Pick<ClientOptions, "patience">): Promise<ServiceClient> {
+  const { ca } = await serviceAddress(place);
+  const onAway = ({ message }: Error): void => say(`alidade: ${message}; waiting for it`);
+  return ServiceClient.by(() => serviceAddress(place), { ...options, ca, onAway });
+}
+
+/** Throws `config_invalid`, saying which flag names it. */
+export async function serviceAddress({ url, file, ca, tokenEnv, flags }: WhichService): Promise<ServiceAddress> {
+  const kept = file === null ? null : await readKept(file, flags);
+  const token = terminal().env[tokenEnv] ?? kept?.token ?? null;
   if (token === null)
-    throw new AlidadeError("config_invalid", `--token-env names ${flags.tokenEnv}, which is not set: put a token of the service into it`, {
+    throw new AlidadeError("config_invalid", `--token-env names ${tokenEnv}, which is not set: put a token of the service into it`, {
       param: "token_env",
     });
-  return { url, token, ca: flags.ca === undefined ? null : await readCertificates(flags.ca) };
+  return { url: (url ?? kept?.url ?? "").replace(/\/+$/, ""), token, ca: ca === undefined ? null : await readCertificates(ca) };
 }
 
 async function readCertificates(file: string): Promise<string> {
@@ -38,18 +55,9 @@ async function readCertificates(file: string): Promise<string> {
   throw new AlidadeError("config_invalid", `--ca is ${file}, which holds no certificate: give one in PEM form`, { param: "ca" });
 }
 
-async function readKept(file: string): Promise<{ url: string; token: string | null }> {
+async function readKept(file: string, flags: string): Promise<{ url: string; token: string | null }> {
   const text = await readFile(file, "utf8").catch(() => {
-    throw new AlidadeError("config_invalid", `there is no ${file}: name the folder of a service by --out, or its address by --url`, {
-      param: "out",
-    });
+    throw new AlidadeError("config_invalid", `there is no ${file}: ${flags}`, { param: "out" });
   });
   return readJson(text) as { url: string; token: string | null };
-}
-
-/** The text of its answer. Throws as `ask` does. */
-export async function askService(address: ServiceAddress, path: string, signal?: AbortSignal): Promise<string> {
-  await using scope = new AsyncDisposableStack();
-  const agent = scope.adopt(connectionsTo(address), (one) => one.destroy());
-  return await ask(address, { path }, agent, (answer) => answer.text(), signal);
 }

@@ -1,21 +1,18 @@
 /** `alidade results`: how the rollouts of a service ended, as they do. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../errors.ts";
 import type { ResultRow, SetState } from "../../ledger/index.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { RolloutSet } from "../../service/index.ts";
 import { print, say } from "../command-line.ts";
 import { visibleText } from "../show/visible-text.ts";
 import { terminal } from "../terminal.ts";
-import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
+import { type AskFlags, addAskFlags, askedPlace, clientAt } from "./ask-service.ts";
 
 type ResultsFlags = AskFlags & { set?: string; after?: string; follow?: boolean; json?: boolean };
 
 /** The end of a set is seen after a wait that brought nothing. */
 const waitSeconds = 2;
 const linesAtOnce = 100;
-/** Before a service that is away is asked again. */
-const awayMs = 500;
 
 export function results(program: Command): void {
   addAskFlags(program.command("results"))
@@ -37,12 +34,13 @@ export function results(program: Command): void {
 }
 
 async function printResults(flags: ResultsFlags, signal: AbortSignal): Promise<void> {
-  const { sets } = (await asked(flags, "/sets", signal)) as { sets: SetState[] };
-  const path = `/sets/${setNamed(sets, flags.set).set_id}`;
+  await using client = await clientAt(askedPlace(flags), { patience: flags.follow ? Number.POSITIVE_INFINITY : 0 });
+  const set = new RolloutSet(client, setNamed(await client.sets(signal), flags.set));
   if (!flags.json) print(["rollout".padEnd(24), ...["reward", "seconds"].map((name) => name.padStart(8)), "status"].join("  "));
   let after = flags.after ?? null;
+  const asked = { payload: "none", limit: linesAtOnce, wait: flags.follow ? waitSeconds : 0, signal } as const;
   try {
-    for await (const { cursor, result } of linesOf(flags, path, after, signal)) {
+    for await (const { cursor, result } of set.results({ ...asked, after })) {
       print(flags.json ? JSON.stringify({ cursor, result }) : lineOf(result));
       after = cursor;
     }
@@ -59,47 +57,6 @@ function setNamed(sets: readonly SetState[], key: string | undefined): SetState 
   const there = sets.length === 0 ? "the service has no set yet" : `name one by --set; there are: ${keys.join(", ")}`;
   const what = key === undefined ? "--set is not given" : `--set is ${key}, which is no set`;
   throw new AlidadeError("config_invalid", `${what}: ${there}`, { param: "set" });
-}
-
-type ServedResult = { cursor: string; result: ResultRow };
-
-/** In the order in which they ended. Throws the signal's reason. */
-async function* linesOf(flags: ResultsFlags, path: string, from: string | null, signal: AbortSignal): AsyncGenerator<ServedResult> {
-  let after = from;
-  let isOver = !flags.follow;
-  for (;;) {
-    const query = new URLSearchParams({
-      limit: String(linesAtOnce),
-      wait: String(isOver ? 0 : waitSeconds),
-      ...(after !== null && { after }),
-    });
-    const page = (await asked(flags, `${path}/results?${query}`, signal, toLines)) as ServedResult[];
-    yield* page;
-    after = page.at(-1)?.cursor ?? after;
-    if (page.length > 0) continue;
-    if (isOver) return;
-    // Once more after it: what is over then can be read.
-    isOver = ((await asked(flags, path, signal)) as SetState).is_over;
-  }
-}
-
-const toLines = (text: string): ServedResult[] => text.split("\n").flatMap((line) => (line === "" ? [] : [readJson(line) as ServedResult]));
-
-/** With --follow a service that is away is waited for: what it served is served again from the cursor. */
-async function asked(flags: ResultsFlags, path: string, signal: AbortSignal, read: (text: string) => unknown = readJson): Promise<unknown> {
-  let isTold = false;
-  for (;;) {
-    try {
-      return read(await askService(await serviceAddress(flags), path, signal));
-    } catch (error) {
-      signal.throwIfAborted();
-      const { status, message } = asAlidadeError(error, "internal");
-      if (!flags.follow || status < 502) throw error;
-      if (!isTold) say(`alidade: ${message}; waiting for it`);
-      isTold = true;
-      await sleep(awayMs, undefined, { signal });
-    }
-  }
 }
 
 function lineOf({ group_key, index, reward, times, state, error, mask_reason, policies }: ResultRow): string {

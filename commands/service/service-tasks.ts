@@ -12,14 +12,15 @@ import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
-import { inlineTask, loadTaskSets } from "../../tasks/index.ts";
+import type { ServiceParts } from "../../service/index.ts";
+import { hashedTasks, inlineTask, loadTaskSets } from "../../tasks/index.ts";
 import { chosenTasks } from "../../tasks/select-tasks.ts";
 import { version } from "../../version.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
 
 type Note = (text: string) => void;
 
-export type KnownTasks = { tasks: Task[]; graders: readonly Grader[]; taskOf(given: unknown): Promise<Task> };
+export type KnownTasks = { tasks: Task[]; graders: readonly Grader[] } & Pick<ServiceParts, "taskOf" | "namedTasks">;
 
 /** Throws `task_invalid` where two have one name. */
 export async function knownTasks(config: Config, signal: AbortSignal, note: Note): Promise<KnownTasks> {
@@ -60,7 +61,12 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
     await assertTrusted(task);
     return task;
   };
-  return { tasks, graders: plugIns.graders, taskOf };
+  // Read anew: what is in their folders is what rollouts get.
+  const namedTasks = async () => {
+    const hashed = await hashedTasks(tasks, plugIns.graders);
+    return hashed.map(({ task: { task_id }, hash }) => ({ task_id, hash }));
+  };
+  return { tasks, graders: plugIns.graders, taskOf, namedTasks };
 }
 
 /** Before it is known which sandbox a rollout gets; a node checks the min_tier and admitted_only of its own configuration. */

@@ -117,7 +117,9 @@ async function serveWithNode(
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
-  const parts = { ledger, blobs, taskOf, checkHarness: harnessNamed, engines, nodeFaults, polar, setWebhooks, watcher: watching.watcher };
+  const { namedTasks } = known;
+  const kept = { ledger, blobs, taskOf, namedTasks };
+  const parts = { ...kept, checkHarness: harnessNamed, engines, nodeFaults, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, cancel, signal);
@@ -133,7 +135,7 @@ async function serveAlone(
 ): Promise<void> {
   const { note } = nodeProgress(flags, config);
   const folder = join(config.out, "service");
-  const { tasks, taskOf } = await knownTasks(config, signal, note);
+  const { tasks, taskOf, namedTasks } = await knownTasks(config, signal, note);
   await using _lock = await lockFolder(folder);
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
@@ -142,6 +144,7 @@ async function serveAlone(
     ledger,
     blobs,
     taskOf,
+    namedTasks,
     checkHarness: harnessNamed,
     engines: null,
     nodeFaults: null,

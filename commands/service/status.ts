@@ -2,13 +2,12 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { NodeState, SetState } from "../../ledger/index.ts";
 import type { Health } from "../../proxy/control/health.ts";
-import { readJson } from "../../schema/read-json.ts";
-import type { SetStepFigures } from "../../service/index.ts";
+import { RolloutSet, type SetStepFigures } from "../../service/index.ts";
 import { print, table } from "../command-line.ts";
 import { evaluationText } from "../overview/evaluation-text.ts";
 import { figuresTable } from "../overview/figures-table.ts";
 import { visibleText } from "../show/visible-text.ts";
-import { type AskFlags, addAskFlags, askService, serviceAddress } from "./ask-service.ts";
+import { type AskFlags, addAskFlags, askedPlace, clientAt, serviceAddress } from "./ask-service.ts";
 
 type StatusFlags = AskFlags & { json?: boolean; figures?: number };
 /** `figures`: where they were asked for, of each set, in the order of `sets`. */
@@ -34,14 +33,14 @@ export function status(program: Command): void {
 }
 
 async function statusOf(flags: StatusFlags): Promise<ServiceStatus> {
-  const address = await serviceAddress(flags);
-  const health = readJson(await askService(address, "/health")) as ServiceStatus["health"];
-  const { sets } = readJson(await askService(address, "/sets")) as { sets: SetState[] };
-  if (flags.figures === undefined) return { url: address.url, health, sets };
+  const { url } = await serviceAddress(askedPlace(flags));
+  await using client = await clientAt(askedPlace(flags), { patience: 0 });
+  const health = await client.health();
+  const sets = await client.sets();
+  if (flags.figures === undefined) return { url, health, sets };
   const figures: SetStepFigures[] = [];
-  for (const { set_id } of sets)
-    figures.push(readJson(await askService(address, `/sets/${set_id}/figures?last=${flags.figures}`)) as SetStepFigures);
-  return { url: address.url, health, sets, figures };
+  for (const state of sets) figures.push(await new RolloutSet(client, state).figures({ last: flags.figures }));
+  return { url, health, sets, figures };
 }
 
 function toSteps(text: string): number {

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { ExportReport } from "../../exporters/index.ts";
 import type { ResultRow, SetState } from "../../ledger/index.ts";
 import type { DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
+import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import type { SetStepFigures } from "../figure-route.ts";
 import type { ServiceClient } from "./service-client.ts";
@@ -11,7 +12,13 @@ import type { ServiceClient } from "./service-client.ts";
 export type AskedTask = string | Record<string, unknown>;
 
 /** What comes with a line where it was asked for. `Row`: a row of the export format. */
-export type Delivered<Row> = { rows?: Row[]; report?: ExportReport; trajectories?: (Trajectory | null)[] };
+export type Delivered<Row> = {
+  rows?: Row[];
+  report?: ExportReport;
+  trajectories?: (Trajectory | null)[];
+  /** null: no call was recorded, or a node of an earlier version made it. */
+  records?: (RolloutRecord | null)[];
+};
 
 /** A rollout that is over, with the cursor behind it. */
 export type DeliveredResult<Row> = Delivered<Row> & { cursor: string; result: ResultRow };
@@ -30,7 +37,7 @@ export type DeliveredGroup<Row> = Delivered<Row> & {
 
 export type DeliveryOptions = {
   /** `rows` where left out, and `none` of an evaluation, which has no rows for training. */
-  payload?: "none" | "rows" | "trajectory";
+  payload?: "none" | "rows" | "trajectory" | "record";
   /** The export format of rows; `flat` where left out. */
   format?: string;
   /** The trainer's policy step, against which lag and staleness are held. */
@@ -43,6 +50,10 @@ export type FromCursor = DeliveryOptions & {
   after?: string | null;
   /** Lines of one answer at most. */
   limit?: number;
+  /** Seconds that one request waits for more; 0: what there is now is all. */
+  wait?: number;
+  /** Is told how the set is, before each request. */
+  onState?: (state: SetState) => void;
 };
 
 /** The service reads the trajectories of a whole batch. */
@@ -110,19 +121,21 @@ export class RolloutSet {
   }
 
   async *#lines<Line extends { cursor: string }>(options: FromCursor, whole_groups: boolean): AsyncGenerator<Line> {
-    const { after: from = null, limit = linesAtOnce, signal } = options;
+    const { after: from = null, limit = linesAtOnce, wait: seconds = pollSeconds, onState, signal } = options;
     let after = from;
     for (;;) {
       // Asked before the results: what is over then is in them.
-      const { is_over } = await this.state(signal);
-      const query = { ...this.#delivery(options), whole_groups, limit, after, wait: is_over ? 0 : pollSeconds };
+      const state = await this.state(signal);
+      onState?.(state);
+      const isLast = state.is_over || seconds === 0;
+      const query = { ...this.#delivery(options), whole_groups, limit, after, wait: isLast ? 0 : seconds };
       let given = 0;
-      for await (const line of this.#service.lines<Line>({ path: `${this.#path}/results`, query, seconds: pollSeconds }, signal)) {
+      for await (const line of this.#service.lines<Line>({ path: `${this.#path}/results`, query, seconds }, signal)) {
         after = line.cursor;
         given += 1;
         yield line;
       }
-      if (is_over && given === 0) return;
+      if (isLast && given === 0) return;
     }
   }
 
@@ -148,8 +161,8 @@ export class RolloutSet {
   }
 
   /** No more rollouts: `groups` and `results` end when those that there are were given. */
-  drain(): Promise<SetState> {
-    return this.#service.ask({ method: "POST", path: `${this.#path}/drain`, body: {} });
+  drain(signal?: AbortSignal): Promise<SetState> {
+    return this.#service.ask({ method: "POST", path: `${this.#path}/drain`, body: {} }, signal);
   }
 
   /** What is not over of the set, of a group or of a rollout ends as `cancelled`. Resolves with how many. */

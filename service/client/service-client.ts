@@ -19,6 +19,7 @@ import type { NodeState, SetSpec, SetState } from "../../ledger/index.ts";
 import type { PauseBody, PolicyBody } from "../../proxy/control/fence-bodies.ts";
 import type { Health } from "../../proxy/control/health.ts";
 import { readJson } from "../../schema/read-json.ts";
+import type { NamedTask } from "../service-parts.ts";
 import { ask, connectionsTo, type ServiceAddress, type ServiceQuestion } from "./ask.ts";
 import { RolloutSet } from "./rollout-set.ts";
 import { wholeLines } from "./whole-lines.ts";
@@ -26,6 +27,8 @@ import { wholeLines } from "./whole-lines.ts";
 export type ClientOptions = {
   /** Seconds that a service is waited for which cannot be reached, or whose answers break off. */
   patience?: number;
+  /** Is told, once for each request, why the service is waited for. */
+  onAway?: (error: Error) => void;
   /** PEM of the certificate that an https address is trusted by; those that Node trusts where left out. */
   ca?: string | null;
 };
@@ -41,11 +44,16 @@ const longestPauseMs = 5_000;
 export class ServiceClient implements AsyncDisposable {
   readonly #address: () => Promise<ServiceAddress>;
   readonly #patienceMs: number;
+  readonly #onAway: (error: Error) => void;
   readonly #agent: Agent;
 
-  private constructor(address: () => Promise<ServiceAddress>, { patience = patienceSeconds, ca = null }: ClientOptions) {
+  private constructor(
+    address: () => Promise<ServiceAddress>,
+    { patience = patienceSeconds, onAway = () => undefined, ca = null }: ClientOptions,
+  ) {
     this.#address = address;
     this.#patienceMs = patience * 1000;
+    this.#onAway = onAway;
     this.#agent = connectionsTo({ ca });
   }
 
@@ -63,14 +71,29 @@ export class ServiceClient implements AsyncDisposable {
     return new ServiceClient(address, options);
   }
 
+  /** By an address that is asked for before each request, such as that of a service that is started again elsewhere. */
+  static by(address: () => Promise<ServiceAddress>, options: ClientOptions = {}): ServiceClient {
+    return new ServiceClient(address, options);
+  }
+
   /** The set of that key, made where it is not there yet. Throws 409 where it has another specification. */
   async set(key: string, spec: Partial<SetSpec> = {}, signal?: AbortSignal): Promise<RolloutSet> {
     const state = await this.ask<SetState>({ method: "PUT", path: `/sets/${encodeURIComponent(key)}`, body: spec }, signal);
     return new RolloutSet(this, state);
   }
 
+  /** The set of that id. Throws `not_found`. */
+  async setOf(id: string, signal?: AbortSignal): Promise<RolloutSet> {
+    return new RolloutSet(this, await this.ask<SetState>({ path: `/sets/${encodeURIComponent(id)}` }, signal));
+  }
+
   async sets(signal?: AbortSignal): Promise<SetState[]> {
     return (await this.ask<{ sets: SetState[] }>({ path: "/sets" }, signal)).sets;
+  }
+
+  /** Those that may be submitted by name, each with the hash of its content. */
+  async tasks(signal?: AbortSignal): Promise<NamedTask[]> {
+    return (await this.ask<{ tasks: NamedTask[] }>({ path: "/tasks" }, signal)).tasks;
   }
 
   health(signal?: AbortSignal): Promise<Health & { nodes: NodeState[] }> {
@@ -119,6 +142,7 @@ export class ServiceClient implements AsyncDisposable {
       } catch (error) {
         signal?.throwIfAborted();
         if (!isAway(error) || performance.now() > until) throw error;
+        if (pause === firstPauseMs) this.#onAway(error as Error);
         await sleep(pause, undefined, signal && { signal }).catch(() => undefined);
         signal?.throwIfAborted();
       }

@@ -87,6 +87,7 @@ async function trainerOf(t: TestContext, ledger: Ledger, blobs: FolderBlobs) {
     engines: null,
     nodeFaults: null,
     taskOf: inlineTask,
+    namedTasks: async () => [],
     checkHarness: () => undefined,
     polar: null,
     setWebhooks: null,

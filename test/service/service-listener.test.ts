@@ -49,6 +49,7 @@ const mayOpen = {
   "GET /sets": "read",
   "GET /sets/:id": "read",
   "GET /sets/:id/rollouts/:rollout": "read",
+  "GET /tasks": "submit",
   "GET /sets/:id/figures": "read",
   "GET /sets/:id/results": "read",
   "GET /metrics": "read",

@@ -135,7 +135,7 @@ class Service:
 
 class Group:
     """A line of results: `results` (a dict for each rollout, by place), `rows` in the export format, `report` (what of it is in
-    no row, and why), `trajectories`, and the `cursor` behind it. What was not asked for is None. `spare`: results beside those
+    no row, and why), `trajectories`, `records` of their attempts, and the `cursor` behind it. What was not asked for is None. `spare`: results beside those
     that an over-provisioned group is made of. `mixed_policies`: several policies sampled it; None for a single rollout."""
 
     def __init__(self, line):
@@ -143,7 +143,7 @@ class Group:
         self.results = line["results"] if "results" in line else [line["result"]]
         self.key = self.results[0]["group_key"] if self.results else line.get("group_key")
         self.rows, self.report = line.get("rows"), line.get("report")
-        self.trajectories = line.get("trajectories")
+        self.trajectories, self.records = line.get("trajectories"), line.get("records")
         self.spare, self.mixed_policies = line.get("spare", []), line.get("mixed_policies")
 
     @property
@@ -211,9 +211,9 @@ class RolloutSet:
 
     def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None):
         """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
-        when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory or none (default:
-        rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and staleness are held (default:
-        the one in force when the rollouts ended)."""
+        when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory, record (with
+        trajectory) or none (default: rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and
+        staleness are held (default: the one in force when the rollouts ended)."""
         payload = payload or self._payload
         query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step}
         while True:

@@ -52,6 +52,7 @@ export async function serviceAt(
     engines: () => proxy.pool.slots.map((slot) => slot.describe()),
     nodeFaults: (signal: AbortSignal) => faultsOfMachine({ proxy }, signal),
     taskOf: (given: unknown) => inlineTask(given),
+    namedTasks: async () => [],
     checkHarness: (name: string) => void harnessNamed(name),
     setWebhooks,
     polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),
