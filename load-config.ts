@@ -14,21 +14,33 @@ import { didYouMean } from "./schema/nearest-word.ts";
  * The configuration from a file (or none), the environment and overrides (flags; undefined ones do not count).
  * Throws `config_invalid` naming the key and the value, and `harness_unknown` with the names that there are.
  */
-export async function loadConfig(options: {
+export async function loadConfig(options: ConfigSources): Promise<Config> {
+  return (await loadGivenConfig(options)).config;
+}
+
+export type ConfigSources = {
   file?: string;
   /** Defaults of a command that replace the schema's own. */
   defaults?: Record<string, unknown>;
   env?: Record<string, string | undefined>;
   overrides?: Record<string, unknown>;
-}): Promise<Config> {
+};
+
+/** With the keys that the sources gave: for the others the configuration has the defaults of the schema. Throws as `loadConfig`. */
+export async function loadGivenConfig(options: ConfigSources): Promise<{ config: Config; given: string[] }> {
   const file = options.file === undefined ? {} : withFilesFrom(dirname(resolve(options.file)), await readConfigFile(options.file));
   const said = [fromEnvironment(options.env ?? process.env), options.overrides ?? {}];
   const layers = [file, ...said.map((layer) => withFilesFrom(process.cwd(), layer))];
   const merged = withSharedEngine(layers.reduce(mergeLayer, options.defaults ?? {}));
   const result = Config.safeParse(merged);
-  if (result.success) return result.data;
+  if (result.success) return { config: result.data, given: Object.keys(merged).filter((key) => isGiven(merged[key])) };
   if (typeof merged.harness === "string" && !isFile(merged.harness)) harnessNamed(merged.harness);
   throw invalid(options.file ?? "the configuration", result.error, merged);
+}
+
+/** Flags that were not given are undefined, also inside of the object that they are keys of. */
+function isGiven(value: unknown): boolean {
+  return isPlain(value) ? Object.values(value).some(isGiven) : value !== undefined;
 }
 
 async function readConfigFile(file: string): Promise<Record<string, unknown>> {

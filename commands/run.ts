@@ -1,13 +1,11 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
-import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { type Config, sessionOptionsOf } from "../config.ts";
-import { AlidadeError } from "../errors.ts";
+import type { AlidadeError } from "../errors.ts";
 import { loadConfig } from "../load-config.ts";
 import { makeSlots, type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
 import { WarmPool } from "../sandboxes/warm-pool.ts";
-import { newId } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import { GradingPlace, type Task } from "../schema/task.ts";
@@ -17,18 +15,22 @@ import { controlTokenOf } from "./control/control-token.ts";
 import { tellControl } from "./control/tell-control.ts";
 import { enginesOf } from "./flags/engine-flags.ts";
 import { loadPlugIns } from "./flags/plug-in-flags.ts";
-import { addRolloutFlags, type RolloutFlags, rolloutConfig } from "./flags/rollout-flags.ts";
-import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
-import { type ImageSourceFlags, imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
-import { addTrustFlags, type TrustFlags, trustOf } from "./flags/trust-flags.ts";
+import { addRolloutFlags } from "./flags/rollout-flags.ts";
+import { addTaskChoice } from "./flags/task-choice.ts";
+import { imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
+import { addTrustFlags } from "./flags/trust-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
+import { followRun } from "./run/follow-run.ts";
 import { harnessOf } from "./run/harness-of.ts";
 import { liveProgress } from "./run/live-progress.ts";
 import { policyNotes } from "./run/policy-notes.ts";
 import { reportRun } from "./run/report-run.ts";
+import { assertOwnConfiguration, newRun, type RunFlags, type Started } from "./run/run-flags.ts";
+import { addServiceFlags, assertNoServiceFlags } from "./run/service-flags.ts";
 import { setupOf } from "./run/setup-of.ts";
+import { startAtService } from "./run/start-at-service.ts";
 import { tasksOfRun } from "./run/tasks-of-run.ts";
 import { startProxy } from "./start-proxy.ts";
 import { terminal } from "./terminal.ts";
@@ -38,7 +40,7 @@ import { watchOf } from "./watch/watch-flags.ts";
 export function run(program: Command): void {
   const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
   const trust = { below: "refuse the run where a task", notAdmitted: "leave out, by name, each task" };
-  addTrustFlags(addTaskChoice(addRolloutFlags(program.command("run"), words)), trust)
+  addServiceFlags(addTrustFlags(addTaskChoice(addRolloutFlags(program.command("run"), words)), trust))
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox (or in its own: --grading) and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",
     )
@@ -60,13 +62,18 @@ export function run(program: Command): void {
       "also listen for a trainer, on loopback: pause, new weights, resume, engines, metrics; 0 takes a free port; url and token are in <run>/control.json",
       toNumber,
     )
-    .option("--resume <folder>", "go on with an interrupted run: its own configuration, what is not done yet")
+    .option(
+      "--resume <folder>",
+      "go on with an interrupted run: its own configuration, what is not done yet (at a service: what has not come yet)",
+    )
     .option("--json", "print one JSON object with the run's folder and its rollouts")
     .addHelpText(
       "after",
-      '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"], files: [agent.py] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run --resume runs/run1abc',
+      '\nA run file:\n  engine: { url: http://127.0.0.1:8000 }\n  harness: pi            # or { command: [python3, agent.py, "{instruction}"], files: [agent.py] }\n  tasks: [my-tasks/]\n  samples: 8\n\nExamples:\n  alidade run -c run.yaml\n  alidade run examples/tasks/swe-npm.jsonl --engine http://127.0.0.1:8000 --harness codex -n 4\n  alidade run my-tasks/ --service https://rollouts.example -n 8\n  alidade run --resume runs/run1abc\n\nWhat a run over a service sends, and what stays at its nodes: docs/service.md',
     )
     .action(async (tasks: string[], flags: RunFlags) => {
+      const atService = await startAtService(tasks, flags);
+      if (atService !== null) return followRun(atService, flags);
       const { drain, cancel } = terminal().stopSignals();
       const started = await start(tasks, flags);
       await using watching = await openWatching(started.config);
@@ -89,40 +96,11 @@ export function run(program: Command): void {
     });
 }
 
-type RunFlags = RolloutFlags &
-  TaskChoiceFlags &
-  TrustFlags &
-  ImageSourceFlags & {
-    samples?: number;
-    taskEnv?: string[];
-    warm?: number;
-    imagesGb?: number;
-    keepFreeGb?: number;
-    grading?: string;
-    controlPort?: number;
-    resume?: string;
-  };
-
-type Started = { config: Config; path: string; runId: string };
-
 /** A new run's configuration and folder, or those of the run to go on with. */
 async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   if (flags.resume !== undefined) return resumed(flags.resume, tasks, flags);
-  const config = await rolloutConfig(flags, tasks, {
-    choose: taskChoiceOf(flags),
-    samples: flags.samples,
-    task_env: flags.taskEnv,
-    images: flags.images,
-    repositories: flags.repositories && resolve(flags.repositories),
-    warm: { sandboxes: flags.warm },
-    disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
-    grading: flags.grading,
-    ...trustOf(flags),
-  });
-  if (config.tasks.length === 0)
-    throw new AlidadeError("config_invalid", "no tasks: name files or folders, or set `tasks` in the run file", { param: "tasks" });
-  const runId = newId("run").slice(0, 11);
-  return { config, runId, path: join(config.out, runId) };
+  assertNoServiceFlags(flags);
+  return newRun(tasks, flags);
 }
 
 /** The run's options as it began. On resume only the engine's URL or the machine may differ. */
@@ -131,11 +109,7 @@ async function resumed(
   tasks: string[],
   { resume: _resume, json: _json, controlPort: _controlPort, engine, kind, apiKeyEnv, overcommit, otel, logFormat, ...others }: RunFlags,
 ): Promise<Started> {
-  const [other] = [...Object.keys(others), ...(tasks.length > 0 ? ["tasks"] : [])];
-  if (other !== undefined)
-    throw new AlidadeError("config_invalid", `--resume goes on with the run's own configuration: ${other} cannot be given as well`, {
-      param: other,
-    });
+  assertOwnConfiguration(tasks, others);
   const { run_id, config } = await describedRun(path, "resume");
   return {
     runId: run_id,

@@ -265,7 +265,8 @@ export async function openLayer(folder: string, sha256: string): Promise<WorkLay
     ({ size }) => size,
     () => null,
   );
-  if (bytes === null) throw new AlidadeError("not_found", `there is no ${file}`);
+  if (bytes === null)
+    throw new AlidadeError("not_found", `there is no ${file}: a work of a run over a service stays in blobs/ of the machine that made it`);
   const changes = new Map<string, Change>();
   const onDeleted = (paths: string[]): void => {
     for (const path of paths) changes.set(path, deletionOf(path));

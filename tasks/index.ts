@@ -10,7 +10,7 @@ import { sweRow } from "./swe/index.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 import { WantedTask } from "./wanted-task.ts";
 
-export { inlineTask } from "./inline-task.ts";
+export { inlineTask, toInline } from "./inline-task.ts";
 export { hashedTasks } from "./task-set.ts";
 
 export const taskFormats = [native, harbor, sweRow] as const satisfies readonly TaskFormat[];

@@ -3,7 +3,9 @@
  * no place on this machine, also not in a part of its grader.
  */
 import type { Grader } from "../graders/grader.ts";
+import { nodeInside } from "../sandboxes/node-mount.ts";
 import { Task } from "../schema/task.ts";
+import { nodeWord } from "./node-environment.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
 import { parseTask, taskError } from "./task-error.ts";
 
@@ -13,6 +15,13 @@ const nowhere: TaskPlace = {
     throw taskError(this.name, field, "an inline task has no folder: make its files with environment.setup, or name a task of the service");
   },
 };
+
+/** A loaded task as a value that another machine may read, where it names no folder of this one: `inlineTask` there says that. */
+export function toInline(task: Task): Task {
+  const { mounts } = task.environment;
+  if (mounts[nodeInside] === undefined) return task;
+  return { ...task, environment: { ...task.environment, mounts: { ...mounts, [nodeInside]: nodeWord } } };
+}
 
 /** Throws `task_invalid` naming the field. */
 export async function inlineTask(value: unknown, known?: readonly Grader[]): Promise<Task> {

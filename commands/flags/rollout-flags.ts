@@ -7,7 +7,7 @@ import { harnesses } from "../../harnesses/index.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { toNumber } from "../command-line.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";
-import { commandConfig } from "./command-config.ts";
+import { givenCommandConfig } from "./command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
@@ -49,7 +49,16 @@ export function addRolloutFlags(command: Command, words: { harness: string; unsa
 
 /** `more`: what a verb's own flags say. Tasks on the command line take the place of the run file's. */
 export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: object = {}): Promise<Config> {
-  const config = await commandConfig(flags.config, {
+  return (await givenRolloutConfig(flags, tasks, more)).config;
+}
+
+/** The same, with the keys that were given. */
+export async function givenRolloutConfig(
+  flags: RolloutFlags,
+  tasks: string[],
+  more: object = {},
+): Promise<{ config: Config; given: string[] }> {
+  const { config, given } = await givenCommandConfig(flags.config, {
     overrides: {
       ...enginesOf(flags),
       harness: flags.harness,
@@ -72,7 +81,7 @@ export async function rolloutConfig(flags: RolloutFlags, tasks: string[], more: 
   // Paths in a run file are relative to it, wherever the command was called.
   const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config));
   config.tasks = config.tasks.map((path) => (isAbsolute(path) ? path : join(base, path)));
-  return config;
+  return { config, given };
 }
 
 function resolvePath(path: string): string {

@@ -5,7 +5,21 @@ import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { tryJson } from "../../schema/read-json.ts";
 
-const Described = z.looseObject({ run_id: z.string(), config: z.looseObject({ engine: z.looseObject({}) }) });
+/** Where the service of a run is, and what its set was asked for. */
+const AskedService = z.strictObject({
+  url: z.string().nullable(),
+  file: z.string().nullable().describe("the service.json, where no url was given"),
+  ca: z.string().nullable(),
+  token_env: z.string(),
+  set: z.record(z.string(), z.unknown()),
+});
+export type AskedService = z.infer<typeof AskedService>;
+
+const Described = z.looseObject({
+  run_id: z.string(),
+  config: z.looseObject({ engine: z.looseObject({}) }),
+  service: AskedService.optional(),
+});
 
 /** Throws `config_invalid` naming `param`. */
 export async function describedRun(path: string, param: string): Promise<z.infer<typeof Described>> {

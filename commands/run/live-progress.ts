@@ -5,6 +5,9 @@ import type { EventLine } from "../../watch/event-line.ts";
 import { say, sayIn } from "../command-line.ts";
 import { type Terminal, terminal } from "../terminal.ts";
 
+/** `running`: how many a service has begun that are not over. */
+export type LiveProgressEvent = ProgressEvent | { type: "running"; rollouts: number };
+
 /**
  * Prints events as they come. On a terminal how far the run is stands in its last line, with a bar; elsewhere it ends the
  * line of each rollout that is done.
@@ -13,7 +16,7 @@ import { type Terminal, terminal } from "../terminal.ts";
  *
  * `now`: milliseconds of a clock that does not go back.
  */
-export function liveProgress(now: () => number = () => performance.now()): (event: ProgressEvent) => void {
+export function liveProgress(now: () => number = () => performance.now()): (event: LiveProgressEvent) => void {
   const here = terminal();
   if (here.logFormat === "json") return (event) => tellMachine(here, event);
   const { stderr } = here;
@@ -23,6 +26,7 @@ export function liveProgress(now: () => number = () => performance.now()): (even
     if (event.type === "planned") advance = new Advance(event.total, event.over, now());
     else if (event.type === "state") advance?.is(event.rollout_id, event.state);
     else if (event.type === "done") advance?.ended(event.record);
+    else if (event.type === "running") advance?.elsewhere(event.rollouts);
     const text = textOf(event);
     if (drawn) stderr.write(clearLine);
     if (text !== null) say(`  ${text}${event.type === "done" && advance && !drawn ? ` · ${advance.text(now())}` : ""}`);
@@ -31,13 +35,13 @@ export function liveProgress(now: () => number = () => performance.now()): (even
 }
 
 /** What is done is told by the watcher of attempts, with the ids of its records. */
-function tellMachine(here: Terminal, event: ProgressEvent): void {
+function tellMachine(here: Terminal, event: LiveProgressEvent): void {
   const line = lineOf(event);
   if (line !== null) sayIn(here, line);
 }
 
-function lineOf(event: ProgressEvent): string | EventLine | null {
-  if (event.type === "done") return null;
+function lineOf(event: LiveProgressEvent): string | EventLine | null {
+  if (event.type === "done" || event.type === "running") return null;
   if (event.type === "note") return event.text;
   const { type, ...facts } = event;
   if (type === "state") return { level: "info", event: "rollout", message: textOf(event) ?? "", ...facts };
@@ -54,8 +58,8 @@ function bar(share: number): string {
   return `[${"#".repeat(full)}${".".repeat(barWidth - full)}]`;
 }
 
-function textOf(event: ProgressEvent): string | null {
-  if (event.type === "planned") return null;
+function textOf(event: LiveProgressEvent): string | null {
+  if (event.type === "planned" || event.type === "running") return null;
   if (event.type === "note") return event.text;
   if (event.type === "state")
     return `${event.task_id}/${event.sample_index}${event.attempt > 1 ? ` attempt ${event.attempt}` : ""}: ${event.state}`;
@@ -74,6 +78,8 @@ class Advance {
   readonly #since: number;
   /** Those that have begun and are not done. */
   readonly #at = new Map<string, Stage>();
+  /** Those that run at a service, which does not tell how far each is. */
+  #elsewhere = 0;
   readonly #failures = new Map<string, number>();
   #tokens = 0;
   /** Rewards of those that are done. */
@@ -101,8 +107,13 @@ class Advance {
     this.#done.delete(rollout);
   }
 
+  elsewhere(rollouts: number): void {
+    this.#elsewhere = rollouts;
+  }
+
   ended({ rollout_id, verdict, error, summary }: RolloutRecord): void {
     this.#at.delete(rollout_id);
+    this.#elsewhere = Math.max(0, this.#elsewhere - 1);
     this.#done.set(rollout_id, verdict?.reward ?? null);
     this.#count(rollout_id, 1);
     this.#tokens += summary?.sampled_tokens ?? 0;
@@ -122,10 +133,11 @@ class Advance {
   text(now: number): string {
     const left = this.#total - this.#before - this.#done.size;
     const parts = [`${this.#before + this.#done.size} of ${this.#total} done`];
-    const queued = left - this.#at.size;
+    const elsewhere = Math.min(this.#elsewhere, left);
+    const queued = left - this.#at.size - elsewhere;
     if (queued > 0) parts.push(`${queued} queued`);
     for (const stage of stages) {
-      const count = [...this.#at.values()].filter((one) => one === stage).length;
+      const count = [...this.#at.values()].filter((one) => one === stage).length + (stage === "run" ? elsewhere : 0);
       if (count > 0) parts.push(`${count} ${stage === "post" ? "grade" : stage}`);
     }
     if (this.#rewards > 0) parts.push(`mean reward ${(this.#sum / this.#rewards).toFixed(2)}`);

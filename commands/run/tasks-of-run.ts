@@ -40,7 +40,8 @@ export async function tasksOfRun(
   return { tasks, concurrency };
 }
 
-async function tasksAskedFor(config: Config, plugIns: PlugIns, { note, onLeftOut, signal }: Telling): Promise<Task[]> {
+/** Those that the configuration chooses and that can be graded. */
+export async function tasksAskedFor(config: Config, plugIns: PlugIns, { note, onLeftOut, signal }: Telling): Promise<Task[]> {
   const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
   const asked = chosenTasks(loaded, config.choose).map((task) => withGrading(task, config.grading));
   const chosen = await acceptedTasks(asked, (task) => checkGrading(task, plugIns.graders), onLeftOut);
