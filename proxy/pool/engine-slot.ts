@@ -174,6 +174,9 @@ export class EngineSlot {
   }
 }
 
+/** An engine, with its name of the model. */
+export type ServedBy = { slot: EngineSlot; model: string };
+
 /** Throws `engine_without_token_ids`, naming what would fix it. */
 export function assertTrainable(facts: EngineFacts): void {
   if (facts.missing !== null)

@@ -3,11 +3,7 @@ import type { AlidadeError } from "../../errors.ts";
 import type { Tried } from "../../schema/session-log.ts";
 import type { Generation } from "../calls/generation.ts";
 import type { OpenPause } from "../pool/engine-lease.ts";
-import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Call } from "./call.ts";
-
-/** An engine, with its name of the model. */
-export type ServedBy = { slot: EngineSlot; model: string };
 
 /** Writes down what was sampled; why the call failed, with all that this process knows of it, or null. */
 type SaveCall = () => Promise<AlidadeError | null>;

@@ -3,8 +3,9 @@ import { untilAborted } from "../../host/until-aborted.ts";
 import { withinTime } from "../../host/within-time.ts";
 import type { Tried } from "../../schema/session-log.ts";
 import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { ServedBy } from "../pool/engine-slot.ts";
 import type { Call } from "./call.ts";
-import { CallRun, type ServedBy } from "./call-run.ts";
+import { CallRun } from "./call-run.ts";
 
 /** A connection that waits for an answer. */
 export type WaitingClient = { readonly closed: Promise<void>; readonly isClosed: boolean };

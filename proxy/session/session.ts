@@ -7,9 +7,10 @@ import type { Answered, ErrorRecord, LogEntry, LogLine, Opened, Refused, Replaye
 import type { SessionSpec } from "../../schema/session-spec.ts";
 import { isFull } from "../../store/index.ts";
 import { sameJson } from "../../wire/same-json.ts";
+import type { ServedBy } from "../pool/engine-slot.ts";
 import type { Placed, Placement } from "../pool/own-model.ts";
 import type { Call } from "./call.ts";
-import type { CallRun, ServedBy } from "./call-run.ts";
+import type { CallRun } from "./call-run.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { pausedWithin } from "./paused-within.ts";
 import { afterTry, placementOf } from "./placement.ts";
