@@ -4,8 +4,8 @@ import type { z } from "zod";
 import { hashOf } from "../schema/ids.ts";
 import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { countBy } from "./count-by.ts";
+import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";
-import type { CallHistory } from "./log/read-log.ts";
 import { type Accountable, countTokens } from "./rows/token-account.ts";
 import { defaultTrainer, hasChoice, toJudge } from "./trained/why-untrained.ts";
 

@@ -4,7 +4,7 @@ import { AlidadeError } from "../../errors.ts";
 import { canonicalJson } from "../../schema/ids.ts";
 import type { Message } from "../../schema/message.ts";
 import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
-import type { CallHistory } from "./read-log.ts";
+import type { CallHistory } from "./call-history.ts";
 
 export type TriePlace = TrieNode<CallHistory>;
 

@@ -6,7 +6,7 @@
 import type { Tool } from "../../schema/message.ts";
 import type { DamagedLine } from "../../schema/session-log.ts";
 import type { Fidelity } from "../../schema/trajectory.ts";
-import type { CallHistory, CallParts } from "./read-log.ts";
+import type { CallHistory, CallParts } from "./call-history.ts";
 
 export type Lost = Fidelity["damaged"][number];
 

@@ -2,8 +2,8 @@
 
 import type { Restored } from "../../schema/session-log.ts";
 import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { CallHistory } from "./call-history.ts";
 import type { Conversations } from "./conversations.ts";
-import type { CallHistory } from "./read-log.ts";
 
 /** What later requests prove about a call, by ids or carriers that only its answer can have brought. */
 export type AnswerUse = "used" | "edited" | "cut";

@@ -1,7 +1,7 @@
 /** Which weights sampled a call's tokens, as far as the log knows. */
 import { type Policy, samePolicy } from "../../schema/policy.ts";
 import type { WeightSpan } from "../../schema/session-log.ts";
-import type { CallHistory } from "./read-log.ts";
+import type { CallHistory } from "./call-history.ts";
 
 /** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */
 export function policyAtStart({ begun, tries }: CallHistory): Policy | null {

@@ -6,30 +6,9 @@ import { AlidadeError } from "../../errors.ts";
 import type { Tool } from "../../schema/message.ts";
 import { withBase } from "../../schema/restored-turns.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { Answered, CallBegun, CallFinished, DamagedLine, Decoded, LogLine, Opened, Tried } from "../../schema/session-log.ts";
+import type { DamagedLine, LogLine, Opened } from "../../schema/session-log.ts";
+import type { CallHistory, CallParts } from "./call-history.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
-
-/** All that the log says of one call. What a killed process did not write is null or empty. */
-export type CallHistory = {
-  call_id: string;
-  /** Position in the order in which the session's calls were begun: a parent's rank is always lower. */
-  rank: number;
-  begun: CallBegun;
-  finished: CallFinished | null;
-  tries: Tried[];
-  /** By parent call id. */
-  decoded: Map<string, Decoded>;
-  answered: Answered | null;
-  /** The turn reached its client in the end, as the first answer or as a replay. */
-  complete: boolean;
-  /** What of it the log holds no more; null where it is whole. */
-  damage: string | null;
-};
-
-/** The hash of the tokenizer that its ids belong to; null where it is unknown. */
-export function tokenizerOf(call: CallHistory): string | null {
-  return call.tries.at(-1)?.fingerprints?.tokenizer ?? null;
-}
 
 export type SessionHistory = {
   opened: Opened;
@@ -100,8 +79,6 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
   if (log.opened === null) throw new AlidadeError("store_error", noOpened(damaged[0]));
   return { ...log, opened: log.opened, ...withoutDamage(inOrder(parts), { parts, damaged, tools: log.tools }) };
 }
-
-export type CallParts = Omit<CallHistory, "call_id" | "rank" | "begun"> & { begun: CallBegun | null };
 
 const emptyParts = (): CallParts => ({
   begun: null,

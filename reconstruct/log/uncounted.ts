@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { Tried } from "../../schema/session-log.ts";
 import type { UncountedReason } from "../../schema/trajectory.ts";
-import type { CallHistory } from "./read-log.ts";
+import type { CallHistory } from "./call-history.ts";
 
 export type Uncounted = z.infer<typeof UncountedReason>;
 

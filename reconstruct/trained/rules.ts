@@ -9,8 +9,8 @@ import type { RecordedReason, trainerReasons } from "../../schema/reasons/untrai
 import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
+import type { CallHistory } from "../log/call-history.ts";
 import { isUnattributed } from "../log/policy-of.ts";
-import type { CallHistory } from "../log/read-log.ts";
 
 export type Rule<Reason, Facts extends unknown[]> = readonly [Reason, (...facts: Facts) => boolean];
 

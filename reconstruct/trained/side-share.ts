@@ -4,7 +4,7 @@
  * agent that hides its turns among side calls hides next to nothing, and cannot gain by hiding more.
  */
 import { type RequestClass, type SessionSpec, workClasses } from "../../schema/session-spec.ts";
-import type { CallHistory } from "../log/read-log.ts";
+import type { CallHistory } from "../log/call-history.ts";
 
 /** A title is some ten tokens of a rollout's thousands; a harness that asks whether it goes in circles does so every thirty turns. */
 const mostOfTokens = 0.1;

@@ -4,7 +4,7 @@
  */
 import type { RecordedReason, UntrainedReason } from "../../schema/reasons/untrained.ts";
 import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
-import type { CallHistory } from "../log/read-log.ts";
+import type { CallHistory } from "../log/call-history.ts";
 import { imagesOf } from "../rows/images-of.ts";
 import type { Standing } from "./loss-rules.ts";
 import { policySteps } from "./policy-step.ts";

@@ -6,8 +6,8 @@ import { canonicalArguments } from "../../schema/arguments.ts";
 import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../../schema/message.ts";
 import type { Decoded, Restored } from "../../schema/session-log.ts";
 import { EdgeCause } from "../../schema/trajectory.ts";
+import type { CallHistory } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
-import type { CallHistory } from "../log/read-log.ts";
 import type { Edge } from "./edge.ts";
 
 type Facts = {

@@ -1,6 +1,6 @@
 /** How a call hangs on its parent. */
 import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
-import type { CallHistory } from "../log/read-log.ts";
+import type { CallHistory } from "../log/call-history.ts";
 
 export type Edge = {
   parent: CallHistory | null;

@@ -1,7 +1,7 @@
 /** The edge from a call's parent to the call: how its tokens continue it (`match`), and if they do not, why (`cause`). */
 import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
+import { type CallHistory, tokenizerOf } from "../log/call-history.ts";
 import type { Conversations } from "../log/conversations.ts";
-import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
 import { findCause } from "./causes.ts";
 import type { Edge } from "./edge.ts";
 

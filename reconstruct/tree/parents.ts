@@ -1,7 +1,7 @@
 /** Which turn did this request continue? Recorded identity decides first, then tokens, then messages and time within the agent. */
 import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { CallHistory } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
-import type { CallHistory } from "../log/read-log.ts";
 
 /** The parent of every call. `calls` in rank order; a parent was always begun before its child. */
 export function findParents(calls: CallHistory[], places: Conversations, outcomes: Map<string, CallOutcome>): Map<string, CallHistory> {

@@ -3,8 +3,8 @@
 import type { RecordedReason } from "../../schema/reasons/untrained.ts";
 import type { Trace, TreeNode } from "../../schema/trajectory.ts";
 import { findMisalignment } from "../../tokens/alignment.ts";
+import type { CallHistory } from "../log/call-history.ts";
 import { policyVersionAt } from "../log/policy-of.ts";
-import type { CallHistory } from "../log/read-log.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
 
 export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, string> };

@@ -4,9 +4,9 @@
  * through a sampled branch only along its own parent, so the path from the root to a sample is what the engine saw.
  */
 
+import { type CallHistory, tokenizerOf } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
 import { policyBounds } from "../log/policy-of.ts";
-import { type CallHistory, tokenizerOf } from "../log/read-log.ts";
 import type { Edge } from "./edge.ts";
 
 export type Branch = {
