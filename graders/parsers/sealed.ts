@@ -18,15 +18,10 @@ export const tape: ReportParser = {
 };
 
 export const nodeTest: ReportParser = {
+  ...tape,
   name: "node-test",
   title: "node:test, run by Alidade's own runner with a sealed report",
   runner: "node-test-runner",
-  source: "stdout",
-  sealed: true,
-  apart: true,
-  code: /\.[cm]?js$/,
-  steeredBy: jsSteering,
-  parse: parseSealed,
 };
 
 /** A Python framework's log parser, with a runner of ours for the commands that name one. */
