@@ -19,7 +19,7 @@ export async function readFolder(folder: string, bounds: Partial<typeof folderBo
   const files: TreeFile[] = [];
   let bytes = 0;
   const walk = async (below: string): Promise<void> => {
-    const names = (await readdir(join(folder, below))).sort();
+    const names = (await namesIn(join(folder, below))).sort();
     for (const name of names) {
       const path = below ? `${below}/${name}` : name;
       const found = await lstat(join(folder, path));
@@ -40,6 +40,18 @@ export async function readFolder(folder: string, bounds: Partial<typeof folderBo
   };
   await walk("");
   return files.sort(byPath);
+}
+
+/** A plain error: what asked for the folder says whose failure that is. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    throw new Error(`the folder ${folder} is not on this machine: a task's folders are read at the same path on each node of a service`, {
+      cause: error,
+    });
+  }
 }
 
 function tooLarge(folder: string, bound: string): AlidadeError {

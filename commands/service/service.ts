@@ -170,6 +170,6 @@ async function listen(parts: ServiceParts, folder: string, flags: Listening, kno
   const file = join(folder, "service.json");
   await writeFile(file, `${JSON.stringify({ url, token })}\n`, { mode: privateFileMode });
   if (flags.json) print(JSON.stringify({ url, token_file: file, tasks: known }));
-  else say(`alidade: service on ${url}, ${known} tasks by name; url and token are in ${file}`);
+  else say(`alidade: service on ${url}, ${known} tasks by name; ${token === null ? "its url is" : "url and token are"} in ${file}`);
   return listener;
 }

@@ -122,6 +122,12 @@ export class PostgresDatabase implements AsyncDisposable {
       return new AlidadeError("request_invalid", "a name holds the character NUL, which Postgres cannot keep: leave it out", {
         cause: error,
       });
+    if (noPassword.test(messageOf(error)))
+      return new AlidadeError(
+        "config_invalid",
+        `the ledger at ${this.#place} wants a password: give it in PGPASSWORD, or in the file that PGPASSFILE names, else ~/.pgpass`,
+        { cause: error, param: "ledger" },
+      );
     return state === diskFull
       ? new AlidadeError("store_full", `no space left for the ledger at ${this.#place}: free some space there`, { cause: error })
       : new AlidadeError("store_error", `the ledger at ${this.#place} does not answer: ${messageOf(error)}`, { cause: error });
@@ -131,6 +137,9 @@ export class PostgresDatabase implements AsyncDisposable {
     await this.#pool.end();
   }
 }
+
+/** How node-postgres says it: it has none, and the server asks for one. */
+const noPassword = /client password must be a string/;
 
 /** SQLSTATE of a character that the server's encoding does not have, and of a full disk. */
 const badText = "22021";

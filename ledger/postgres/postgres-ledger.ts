@@ -31,6 +31,7 @@ import {
 import { controlOf, saveControl } from "./facts.ts";
 import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
+import { withPassword } from "./password-file.ts";
 import { loadPg } from "./pg-library.ts";
 import { grant } from "./places.ts";
 import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-database.ts";
@@ -57,7 +58,7 @@ export class PostgresLedger implements Ledger {
 
   /** Makes the tables where there are none. Throws `config_invalid` for an address that is none, `store_error` where nothing answers. */
   static async open(url: string, user: PoolUser = "service"): Promise<PostgresLedger> {
-    const address = postgresAddress(url);
+    const address = postgresAddress(await withPassword(url));
     const pg = await loadPg();
     const db = new PostgresDatabase(pg, address, user);
     try {

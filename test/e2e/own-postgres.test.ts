@@ -61,6 +61,9 @@ test("over a Postgres from npm each rollout has one result, also when its server
   const { url, password_file } = jsonOf<{ url: string; password_file: string }>({ code: null, ...postgres });
   const ledger = { url: (schema: string) => `${url}?schema=${schema}`, env: { PGPASSFILE: password_file } };
   const at = await clusterAt(t, join(user.place, "cluster"), ledger);
+  const unasked = await cli(["service", "-c", join(at.place, "run.yaml"), "--ledger", url, "-o", join(at.place, "unasked")]);
+  assert.deepEqual([unasked.code, /wants a password: give it in PGPASSWORD, or/.test(unasked.stderr)], [2, true], unasked.stderr);
+  assert.doesNotMatch(at.service.stderr, /Warning/);
   const set = await submit(at, 5);
   const { lines, read } = reader(at, set);
   const nodes = await Promise.all([at.node("one"), at.node("two")]);

@@ -44,6 +44,7 @@ test("links are refused and bounds are kept when a folder of the host is read", 
   );
   await assert.rejects(readFolder(folder, { max_bytes: 4 }), /more than 4 bytes/);
   await assert.rejects(readFolder(folder, { max_files: 0 }), /more than 0 files/);
+  await assert.rejects(readFolder(join(folder, "absent")), /absent is not on this machine: a task's folders are read at the same path/);
   await symlink("/etc/passwd", join(folder, "link"));
   await assert.rejects(readFolder(folder), { code: "task_invalid", message: /links are not followed/ });
 });
