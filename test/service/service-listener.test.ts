@@ -134,6 +134,21 @@ test("results come by cursor, with the rows of a format, and a request that wait
   });
 });
 
+test("results without a payload come as one text of a known length, and those with one as they are read", async (t) => {
+  const { url, call, ledger, lease } = await serviceAt(t);
+  const set = (await call("PUT", "/sets/a", { samples: 40 })).body.set_id;
+  await call("POST", `/sets/${set}/groups`, serviceGroups("g"));
+  for (const claim of await ledger.claim(lease, 40)) await ledger.finish(claim as Claim, attemptResult({ payload: null }));
+  const lengths = [];
+  for (const payload of ["none", "trajectory"]) {
+    const answer = await fetch(`${url}/sets/${set}/results?payload=${payload}`, { headers: { authorization: "Bearer all" } });
+    const text = await answer.text();
+    assert.equal(text.split("\n").length, 41);
+    lengths.push(answer.headers.get("content-length") === String(text.length));
+  }
+  assert.deepEqual(lengths, [true, false]);
+});
+
 test("the OpenAPI document has every route with its fields", async (t) => {
   const { call, listener } = await serviceAt(t);
   const { paths } = (await call("GET", "/openapi.json")).body;
