@@ -35,6 +35,7 @@ export const errorCodes = {
   engine_misaligned: "infrastructure",
   engine_paused: "infrastructure",
   policy_gone: "infrastructure",
+  node_unfit: "infrastructure",
   drain_timeout: "infrastructure",
   sandbox_unavailable: "infrastructure",
   sandbox_unhealthy: "infrastructure",

@@ -11,6 +11,7 @@ export {
   ordersOf,
   type PolicyName,
 } from "./control-state.ts";
+export { assertAsStrict, type Demands, strictest } from "./demands.ts";
 export type { EnginePlaces, EngineUse } from "./engine-places.ts";
 export { biasesOf, partGroup, placesOf } from "./group-tools.ts";
 export {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { Policy } from "../schema/policy.ts";
 import { groupBiases } from "../schema/reasons/group-biases.ts";
 import { wordsOf } from "../schema/reasons/meaning.ts";
+import { Tier } from "../schema/rollout.ts";
 import { Purpose, SessionOptions } from "../schema/session-spec.ts";
 import { Task } from "../schema/task.ts";
 import { allocationNames } from "./allocation/index.ts";
@@ -30,6 +31,15 @@ const SetFields = z.strictObject({
     .optional()
     .describe(
       "the only policy, by version and step, that samples the set; in_force: the one that is when the set is made. Where no engine has it, rollouts end as `policy_gone`",
+    ),
+  min_tier: Tier.optional().describe(
+    "the least tier of the verdicts, on every node; the service's own (`--min-tier`) where that is higher. A node that grades below it gives rollouts back, which end as `node_unfit` where no other takes them",
+  ),
+  admitted_only: z
+    .boolean()
+    .optional()
+    .describe(
+      "only tasks that `alidade check` has admitted on the service's machine, in containers; true where the service has `--admitted-only`",
     ),
   priority: z.number().int().min(-1000).max(1000).default(0).describe("sets of a higher one are claimed first"),
   weight: z.number().min(0.001).max(1000).default(1).describe("share of the slots among sets of one priority"),

@@ -12,6 +12,7 @@ import { withServices } from "../sandboxes/task-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
+import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
 import type { MadeAttempt } from "./claim-loop.ts";
@@ -70,6 +71,7 @@ export class Attempts {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
     checkPublicNetwork([claim.task], setup.network?.allow_public ?? false);
+    assertTrust(claim, setup);
     admit?.(claim.task);
     const plan = attemptPlan(claim, harness, session);
     setup.proxy.pool.assertPolicyOf(plan.session);

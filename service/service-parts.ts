@@ -1,6 +1,6 @@
 /** What the routes of a service work on. */
 import type { Blobs } from "../blobs/index.ts";
-import type { Ledger } from "../ledger/index.ts";
+import type { Demands, Ledger } from "../ledger/index.ts";
 import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
@@ -12,10 +12,12 @@ export type NamedTask = { task_id: string; hash: string };
 export type ServiceParts = {
   ledger: Ledger;
   blobs: Blobs;
-  /** A task by its name in the task sets of the service, or as a value. Throws what is wrong with it. */
-  taskOf(given: unknown): Promise<Task>;
+  /** A task by its name in the task sets of the service, or as a value. Throws what is wrong with it, also by what its set demands. */
+  taskOf(given: unknown, demands?: Demands): Promise<Task>;
   /** Those that may be named, each with the hash of its content (`contentHash`). */
   namedTasks(): Promise<NamedTask[]>;
+  /** What holds for every set; none where left out. */
+  demands?: Demands;
   /** Throws `harness_unknown`. */
   checkHarness(name: string): void;
   /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */

@@ -1,7 +1,7 @@
 /** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import { GroupPart, SetSpec, type SetState } from "../ledger/index.ts";
+import { assertAsStrict, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../ledger/index.ts";
 import { nothing } from "../proxy/control/route.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -15,7 +15,13 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({ ledger, taskOf, namedTasks, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
+export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
+  /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */
+  const demandsOf = async (id: string): Promise<Demands> => {
+    const spec = await ledger.specOf(id);
+    assertAsStrict(spec, demands);
+    return spec;
+  };
   return [
     defineRoute({
       method: "get",
@@ -36,7 +42,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, checkHarness, setWebhook
         if (body.harness !== null) checkHarness(body.harness);
         if (body.webhook !== undefined) assertMayTell(body.webhook, setWebhooks);
         const begun = Date.now();
-        const state = await ledger.putSet(key, body);
+        const state = await ledger.putSet(key, { ...body, ...strictest(body, demands) });
         const { harness, purpose } = state.spec;
         watcher?.set({ set_id: state.set_id, key, harness, purpose, begun, ended: Date.now() });
         return state;
@@ -49,9 +55,9 @@ export function setRoutes({ ledger, taskOf, namedTasks, checkHarness, setWebhook
       title: "Submits groups, one a line, all of them or none; a group that is there already is not made again",
       lines: GroupLine,
       handle: async ({ param, lines }) => {
-        const parts: GroupPart[] = [];
+        const [parts, demanded]: [GroupPart[], Demands] = [[], await demandsOf(param("id"))];
         for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries())
-          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task)), places: null });
+          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, demanded)), places: null });
         const { groups, rollouts } = await ledger.submit(param("id"), parts);
         return { groups, rollouts };
       },
@@ -63,7 +69,8 @@ export function setRoutes({ ledger, taskOf, namedTasks, checkHarness, setWebhook
       title: "Submits one rollout, which joins its group by key and index",
       body: OneRollout,
       handle: async ({ param, body: { group_key, index, task } }) => {
-        const { rollout_ids } = await ledger.submit(param("id"), [{ group_key, task: await taskOf(task), places: [index] }]);
+        const known = await taskOf(task, await demandsOf(param("id")));
+        const { rollout_ids } = await ledger.submit(param("id"), [{ group_key, task: known, places: [index] }]);
         return { rollout_id: rollout_ids[0] };
       },
     }),

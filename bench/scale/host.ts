@@ -55,7 +55,7 @@ async function serve(): Promise<string> {
     blobs: new FolderBlobs(folder),
     engines: null,
     nodeFaults: null,
-    taskOf: inlineTask,
+    taskOf: (given: unknown) => inlineTask(given),
     namedTasks: async () => [],
     checkHarness: () => undefined,
     setWebhooks: null,

@@ -6,6 +6,7 @@ import type { Grader } from "../../graders/grader.ts";
 import { checkTiers } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
+import { type Demands, strictest } from "../../ledger/index.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
 import { assertAdmitted, assertContainers, fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
@@ -46,8 +47,9 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
     throw new AlidadeError("task_invalid", `two tasks have the task_id ${twice.task_id}: a trainer could name only one of them`, {
       param: "task_id",
     });
-  const assertTrusted = trustedBy(config, plugIns.graders);
-  await acceptedTasks(tasks, assertTrusted, onLeftOut, true);
+  const own = demandsOf(config);
+  const assertTrusted = trustedBy(plugIns.graders);
+  await acceptedTasks(tasks, (task) => assertTrusted(task, own), onLeftOut, true);
   const found = async (given: unknown): Promise<Task> => {
     if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading);
     const task = byName.get(given);
@@ -56,9 +58,9 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
       param: "task",
     });
   };
-  const taskOf = async (given: unknown): Promise<Task> => {
+  const taskOf = async (given: unknown, demands: Demands = {}): Promise<Task> => {
     const task = await found(given);
-    await assertTrusted(task);
+    await assertTrusted(task, strictest(own, demands));
     return task;
   };
   // Read anew: what is in their folders is what rollouts get.
@@ -69,13 +71,18 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   return { tasks, graders: plugIns.graders, taskOf, namedTasks };
 }
 
-/** Before it is known which sandbox a rollout gets; a node checks the min_tier and admitted_only of its own configuration. */
+/** What the service demands of every set. */
+export function demandsOf({ min_tier, admitted_only }: Config): Demands {
+  return { ...(min_tier !== null && { min_tier }), ...(admitted_only && { admitted_only }) };
+}
+
+/** Before it is known which sandbox a rollout gets; the node that makes it looks again, with its own. */
 const containers = { capabilities: docker.capabilities };
 
 /** Throws what is missing for a verdict of the task to count here. Records are read anew, so a task may be checked meanwhile. */
-function trustedBy({ min_tier, admitted_only }: Config, graders: readonly Grader[]) {
-  return async (task: Task): Promise<void> => {
-    checkTiers([task], min_tier, containers, graders);
+function trustedBy(graders: readonly Grader[]) {
+  return async (task: Task, { min_tier, admitted_only }: Demands): Promise<void> => {
+    checkTiers([task], min_tier ?? null, containers, graders);
     if (admitted_only) await assertAdmitted(task, { version: checksVersion(version), graders });
   };
 }

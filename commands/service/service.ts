@@ -24,7 +24,7 @@ import { type StopSignals, terminal } from "../terminal.ts";
 import { openWatching, type Watching } from "../watch/open-watching.ts";
 import { addNodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
-import { knownTasks, roomFor } from "./service-tasks.ts";
+import { demandsOf, knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
 import { ownBlobs } from "./shared-blobs.ts";
 import { addWebhookFlags, type WebhookFlags, webhooksOf } from "./webhook-flags.ts";
@@ -109,17 +109,16 @@ async function serveWithNode(
   const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress, watching };
   await using opened = await openNode(config, place, { drain: signal, cancel });
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
-  const taskOf = async (given: unknown) => {
-    const task = await known.taskOf(given);
+  const taskOf: ServiceParts["taskOf"] = async (given, demands) => {
+    const task = await known.taskOf(given, demands);
     admit(task);
     return task;
   };
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
-  const { namedTasks } = known;
-  const kept = { ledger, blobs, taskOf, namedTasks };
-  const parts = { ...kept, checkHarness: harnessNamed, engines, nodeFaults, polar, setWebhooks, watcher: watching.watcher };
+  const own = { taskOf, namedTasks: known.namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines, nodeFaults };
+  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, cancel, signal);
@@ -140,18 +139,8 @@ async function serveAlone(
   await using ledger = await PostgresLedger.open(url);
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
-  const parts = {
-    ledger,
-    blobs,
-    taskOf,
-    namedTasks,
-    checkHarness: harnessNamed,
-    engines: null,
-    nodeFaults: null,
-    polar,
-    setWebhooks,
-    watcher: watching.watcher,
-  };
+  const own = { taskOf, namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines: null, nodeFaults: null };
+  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await watchNodes(ledger, note, signal);

@@ -27,9 +27,9 @@ export class PolarTasks {
 
   /** The same request again is the same task. Throws `request_invalid`: 400 naming the field, 409 for another task of this id. */
   async submit(request: PolarRequest): Promise<void> {
-    const { ledger, checkHarness } = this.#parts;
+    const { ledger, checkHarness, demands } = this.#parts;
     const { task_id, callback_url } = request;
-    const spec = setSpecOf(request);
+    const spec = { ...setSpecOf(request), ...demands };
     if (callback_url != null) this.#callbacks.assertMayCall(callback_url);
     const { harness } = spec;
     if (harness !== null) await inField("agent.harness", () => checkHarness(harness));

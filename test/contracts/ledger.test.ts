@@ -244,6 +244,20 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual(claim?.spec.pinned_policy, { version: "v1", step: 1 }, "a node learns the policy");
   });
 
+  test(`${name}: a set keeps what it demands of verdicts, and one that was made with less is no place for more`, async (t) => {
+    const { ledger, lease } = await fresh(t);
+    const { set_id } = await ledger.putSet("strict", spec({ min_tier: "T2" }));
+    for (const same of [spec({ min_tier: "T2" }), spec({ min_tier: "T1" }), spec()])
+      assert.deepEqual([(await ledger.putSet("strict", same)).set_id, (await ledger.specOf(set_id)).min_tier], [set_id, "T2"]);
+    await assert.rejects(ledger.putSet("strict", spec({ min_tier: "T1", samples: 3 })), { ...conflict, param: "key" });
+    for (const more of [spec({ min_tier: "T3" }), spec({ admitted_only: true })])
+      await assert.rejects(ledger.putSet("strict", more), { ...conflict, message: /was made with min_tier T2, and .* is demanded now/ });
+    await assert.rejects(ledger.putSet("s", spec({ min_tier: "T0" })), { ...conflict, message: /was made with no demands/ });
+    await ledger.submit(set_id, [part("g")]);
+    const [claim] = await ledger.claim(lease, 1);
+    assert.equal(claim?.spec.min_tier, "T2", "a node learns it");
+  });
+
   test(`${name}: what figures are made of comes back with the row, and a row of an earlier version has none`, async (t) => {
     const { ledger, set, lease } = await fresh(t, { samples: 3 });
     await ledger.submit(set, [part("g")]);

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { FolderBlobs, getPacked } from "../../blobs/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { commandHarness } from "../../harnesses/command.ts";
-import { GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
+import { type Demands, GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
 import { attemptPlan } from "../../node/attempt-plan.ts";
 import { runNode } from "../../node/index.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
@@ -32,6 +32,7 @@ type AtWork = { ledger: SqliteLedger; set: string; blobs: FolderBlobs; task: Tas
 type NodeAtWork = {
   retries?: number;
   pinned_policy?: SetSpec["pinned_policy"];
+  demands?: Demands;
   slots?: Slots;
   backend?: SandboxBackend;
   reply?: (request: WireRequest) => ScriptedReply;
@@ -45,7 +46,7 @@ type NodeAtWork = {
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, pinned_policy, slots, backend, reply = solve, disk, healthPort, watcher, pause, drain }: NodeAtWork,
+  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, healthPort, watcher, pause, drain }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
@@ -60,7 +61,7 @@ async function atWork(
       const path = join(place, "ledger.sqlite");
       await using ledger = SqliteLedger.open(path);
       const blobs = new FolderBlobs(join(place, "trajectories"));
-      const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries, pinned_policy }));
+      const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries, pinned_policy, ...demands }));
       const stop = new AbortController();
       const node = runNode(
         {
@@ -165,6 +166,32 @@ test("a machine that breaks all that it claims tries one attempt at a time, and 
     await until(() => at.notes.some((text) => /^ALARM: the last 3 attempts were broken here \(sandbox_unavailable\)/.test(text)));
     const { rollouts } = await at.ledger.set(at.set);
     assert.ok(rollouts.queued > 0, "the others are left to other machines");
+  });
+});
+
+test("a node that grades below what the set demands gives its rollouts back before a sandbox is made, and none gets a reward", async (t) => {
+  const { backend } = await pickBackend("process", t.signal);
+  const cases: [Demands, RegExp][] = [
+    [{ min_tier: "T1" }, /the set demands min_tier T1, and task small is graded as T0 by this node \(sandbox process\)/],
+    [{ admitted_only: true }, /the set demands admitted_only, and tasks are admitted for containers only: this node's sandbox is process/],
+  ];
+  for (const [demands, message] of cases) {
+    const pauses: number[] = [];
+    const pause: RunSetup["pause"] = async (milliseconds) => void pauses.push(milliseconds);
+    await atWork(t, { demands, pause, backend: failingFirst(backend, 9) }, async (at) => {
+      await submit(at, "g");
+      const [row] = await rowsOf(at, 1);
+      assert.deepEqual([row?.state, row?.reward, row?.error?.code, row?.attempt], ["failed", null, "node_unfit", 2]);
+      assert.match(row?.error?.message ?? "", message);
+      assert.equal(pauses.length, 1, "another node may take it");
+    });
+  }
+});
+
+test("a node makes what it grades as well as the set demands", async (t) => {
+  await atWork(t, { demands: { min_tier: "T0" } }, async (at) => {
+    await submit(at, "g");
+    assert.equal((await rowsOf(at, 1))[0]?.reward, 1);
   });
 });
 

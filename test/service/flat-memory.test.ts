@@ -86,7 +86,7 @@ async function trainerOf(t: TestContext, ledger: Ledger, blobs: FolderBlobs) {
     blobs,
     engines: null,
     nodeFaults: null,
-    taskOf: inlineTask,
+    taskOf: (given: unknown) => inlineTask(given),
     namedTasks: async () => [],
     checkHarness: () => undefined,
     polar: null,

@@ -54,6 +54,10 @@ test("with admitted_only a service takes the tasks that check has admitted, sent
 test("a service asks for the least tier before any node does, and admits nothing for sandboxes that isolate nothing", async () => {
   const { taskOf } = await serviceWith({ min_tier: "T2" });
   await assert.rejects(taskOf("named"), { code: "config_invalid", param: "min_tier", message: /named \(script: T1\)/ });
+  const lenient = await serviceWith({ min_tier: "T1" });
+  await assert.rejects(lenient.taskOf("named", { min_tier: "T2" }), { param: "min_tier" }, "a set may demand more");
+  await assert.rejects(lenient.taskOf(given("unchecked"), { admitted_only: true }), { param: "admitted_only" });
+  await assert.rejects(taskOf("named", { min_tier: "T0" }), { param: "min_tier" }, "and not less");
   const { config, ...known } = await serviceWith({ admitted_only: true, unsafe_host: true });
   const room = roomFor(config, localProcess, known, signal, () => undefined);
   await assert.rejects(room, { code: "config_invalid", param: "admitted_only" });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { FolderBlobs } from "../../../blobs/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
-import { SqliteLedger } from "../../../ledger/index.ts";
+import { type Demands, SqliteLedger } from "../../../ledger/index.ts";
 import { ControlFollower } from "../../../node/control-follower.ts";
 import { faultsOfMachine } from "../../../node/index.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
@@ -25,7 +25,14 @@ export async function serviceAt(
     weights = "default",
     tls,
     setWebhooks = null,
-  }: { path?: string; weights?: string; tls?: TlsPair | undefined; setWebhooks?: { mayBePrivate: boolean } | null } = {},
+    demands = {},
+  }: {
+    path?: string;
+    weights?: string;
+    tls?: TlsPair | undefined;
+    setWebhooks?: { mayBePrivate: boolean } | null;
+    demands?: Demands;
+  } = {},
 ) {
   const scope = new AsyncDisposableStack();
   t.after(() => scope.disposeAsync());
@@ -55,6 +62,7 @@ export async function serviceAt(
     namedTasks: async () => [],
     checkHarness: (name: string) => void harnessNamed(name),
     setWebhooks,
+    demands,
     polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),
   };
   const listener = scope.use(new ServiceListener(parts, tokens, "test", tls));
