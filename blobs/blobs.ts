@@ -12,4 +12,6 @@ export interface Blobs {
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
   /** null: it is not there. Throws `store_error` where it cannot be read. */
   get(key: string): Promise<Buffer | null>;
+  /** Removes each blob whose key begins with this name and a slash; nothing where there is none. Throws `store_error`. */
+  removeBelow(name: string): Promise<void>;
 }

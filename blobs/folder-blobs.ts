@@ -1,9 +1,9 @@
 /** Blobs as files of one folder. */
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
-import { assertKey } from "./keys.ts";
+import { assertKey, assertName } from "./keys.ts";
 
 export class FolderBlobs implements Blobs {
   readonly place: string;
@@ -32,6 +32,16 @@ export class FolderBlobs implements Blobs {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
       throw new AlidadeError("store_error", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
     });
+  }
+
+  async removeBelow(name: string): Promise<void> {
+    assertName(name);
+    const folder = join(this.place, name);
+    await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
+      throw new AlidadeError("store_error", `${folder} cannot be removed: ${messageOf(error)}`, { cause: error });
+    });
+    // Its set's, where it was the last one of it.
+    await rmdir(dirname(folder)).catch(() => undefined);
   }
 
   #path(key: string): string {

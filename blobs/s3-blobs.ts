@@ -8,11 +8,18 @@ import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../errors.ts";
 import { askAgain, readTries, writeTries } from "./ask-again.ts";
 import type { Blobs } from "./blobs.ts";
-import { assertKey } from "./keys.ts";
+import { assertKey, assertName } from "./keys.ts";
+
+/** A rollout has a blob or two; what is listed after it was removed is not removed. */
+const mostPages = 100;
+
+type BlobVerb = "read" | "write" | "list" | "remove";
 
 export class S3Blobs implements Blobs {
   readonly place: string;
-  readonly #base: string;
+  readonly #bucket: string;
+  /** With a slash behind it, where there is one. */
+  readonly #prefix: string;
   readonly #client: AwsClient;
 
   /** `url`: `s3://bucket/prefix`. Throws `config_invalid` for another one, and where a variable is missing. */
@@ -21,7 +28,12 @@ export class S3Blobs implements Blobs {
     if (bucket === undefined || prefix.split("/").includes("..")) throw invalid(`${url} is no s3://bucket/prefix`);
     const region = env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1";
     this.place = url;
-    this.#base = [serverOf(bucket, region, env), ...prefix.split("/").filter(Boolean)].join("/");
+    this.#bucket = serverOf(bucket, region, env);
+    this.#prefix = prefix
+      .split("/")
+      .filter(Boolean)
+      .map((part) => `${part}/`)
+      .join("");
     this.#client = new AwsClient({
       accessKeyId: needed(env, "AWS_ACCESS_KEY_ID", url),
       secretAccessKey: needed(env, "AWS_SECRET_ACCESS_KEY", url),
@@ -48,13 +60,36 @@ export class S3Blobs implements Blobs {
     throw refusal;
   }
 
+  async removeBelow(name: string): Promise<void> {
+    assertName(name);
+    const query = new URLSearchParams({ "list-type": "2", prefix: `${this.#prefix}${name}/`, "max-keys": "1000" });
+    for (let page = 0; page < mostPages; page += 1) {
+      const response = await this.#send("list", `${name}/`, `${this.#bucket}?${query}`, { method: "GET" });
+      if (!response.ok) throw await this.#refusal("list", `${name}/`, response);
+      const keys = [...(await response.text()).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key = ""]) => key);
+      if (keys.length === 0) return;
+      for (const key of keys) await this.#remove(key);
+    }
+    throw new AlidadeError("store_error", `cannot remove ${this.place}/${name}/: what was removed is listed again and again`);
+  }
+
+  async #remove(key: string): Promise<void> {
+    const response = await this.#send("remove", key, `${this.#bucket}/${key}`, { method: "DELETE" });
+    if (!response.ok && response.status !== 404) throw await this.#refusal("remove", key, response);
+    await response.body?.cancel();
+  }
+
   #ask(verb: "read" | "write", key: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     assertKey(key);
-    const send = (signal: AbortSignal) => this.#client.fetch(`${this.#base}/${key}`, { ...init, redirect: "error", signal });
+    return this.#send(verb, key, `${this.#bucket}/${this.#prefix}${key}`, init, stop);
+  }
+
+  #send(verb: BlobVerb, key: string, url: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
+    const send = (signal: AbortSignal) => this.#client.fetch(url, { ...init, redirect: "error", signal });
     return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" ? writeTries : readTries, send, stop);
   }
 
-  async #refusal(verb: "read" | "write", key: string, response: Response): Promise<AlidadeError> {
+  async #refusal(verb: BlobVerb, key: string, response: Response): Promise<AlidadeError> {
     const text = await response.text().catch(() => "");
     const code = /<Code>([^<]*)<\/Code>/.exec(text)?.[1] ?? "";
     const message = /<Message>([^<]*)<\/Message>/.exec(text)?.[1] ?? "";

@@ -80,9 +80,10 @@ export type SetRows = {
   failures: DatabaseRow[];
   /** `name`, `cursor`. */
   consumers: DatabaseRow[];
+  expired: SetState["expired"];
 };
 
-export function toSetState({ set, isOver, admission, results, open, groups, failures, consumers }: SetRows): SetState {
+export function toSetState({ set, isOver, admission, results, open, groups, failures, consumers, expired }: SetRows): SetState {
   const over = new Map(results.map(counted("state")));
   const waiting = new Map(open.map(counted("state")));
   const ages = new Map(open.map(({ state, age }) => [String(state), Number(age)]));
@@ -105,6 +106,7 @@ export function toSetState({ set, isOver, admission, results, open, groups, fail
     oldest: { queued_ms: ages.get("queued") ?? null, running_ms: ages.get("running") ?? null },
     failures: Object.fromEntries(failures.map(counted("code"))),
     consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
+    expired,
   };
 }
 

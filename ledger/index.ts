@@ -13,6 +13,7 @@ export {
 } from "./control-state.ts";
 export { assertAsStrict, type Demands, strictest } from "./demands.ts";
 export type { EnginePlaces, EngineUse } from "./engine-places.ts";
+export type { Gaps, Removal } from "./expiry.ts";
 export { biasesOf, partGroup, placesOf } from "./group-tools.ts";
 export {
   type AttemptName,

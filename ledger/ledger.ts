@@ -12,6 +12,7 @@ import type { Task } from "../schema/task.ts";
 import type { Waitable } from "./changes.ts";
 import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
+import type { Gaps, Removal } from "./expiry.ts";
 import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts";
 
 export interface Ledger extends AsyncDisposable {
@@ -72,14 +73,29 @@ export interface Ledger extends AsyncDisposable {
   /** Queues what nodes had that missed their lease; returns their names. */
   expire(): Promise<string[]>;
 
-  /** Rows after the cursor (null: from the beginning), in order. Throws `request_invalid` for a cursor of another set or kind. */
-  results(set: string, after: string | null, limit: number): Promise<{ cursor: string; row: ResultRow }[]>;
-  /** A rollout's row; null: it is not over. Throws `not_found`. */
+  /**
+   * Rows after the cursor (null: from the beginning), in order. Throws `request_invalid` for a cursor of another set or kind, and
+   * `not_found` (410) for one that is before what is expired, unless `gaps` is "skip".
+   */
+  results(set: string, after: string | null, limit: number, gaps?: Gaps): Promise<{ cursor: string; row: ResultRow }[]>;
+  /** A rollout's row; null: it is not over. Throws `not_found`, with 410 for one that is expired. */
   result(set: string, rollout: string): Promise<ResultRow | null>;
   /** Groups with all their rows by place, in the order in which they became whole; a cursor of these is not one of `results`. */
-  wholeGroups(set: string, after: string | null, limit: number): Promise<WholeGroup[]>;
-  /** A consumer's word on what it needs no more. It changes nothing of what is served. With a step it says how far its training is. */
+  wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps): Promise<WholeGroup[]>;
+  /**
+   * A consumer's word on what it needs no more, which may expire (`expireResults`). With a step it says how far its training is.
+   * Throws `not_found` (410) for a cursor that is before what is expired.
+   */
   keep(consumer: string, set: string, place: KeptPlace): Promise<void>;
+
+  /**
+   * Removes the rows of groups that are expired; returns how many groups, 0 when there are no more by now. `byDefault`: after how many
+   * seconds, for sets that do not say (`expire_after`); null: those keep theirs. What lies elsewhere under their rollouts' names is
+   * to be removed next: it is among the `removals` until it is said to be `removed`, so whatever dies, it is found again.
+   */
+  expireResults(byDefault: number | null): Promise<number>;
+  removals(limit: number): Promise<Removal[]>;
+  removed(all: readonly Removal[]): Promise<void>;
 
   /** Grows with each order to the nodes. */
   readonly ordered: Waitable;
@@ -121,6 +137,8 @@ export type SetState = {
   failures: Record<string, number>;
   /** Consumer -> its cursor. */
   consumers: Record<string, string>;
+  /** What was removed (`expire_after`), which all counts here still count, and the cursors from which on results are served; null: nothing. */
+  expired: { groups: number; rollouts: number; cursors: { rows: string; groups: string } } | null;
 };
 
 export type NodeSpec = { name: string; slots: number };

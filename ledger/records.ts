@@ -51,6 +51,16 @@ const SetFields = z.strictObject({
     .describe(
       "http(s) address that is told when the set has more whole groups: a hint, signed as the service's own. Its operator must allow it; who may read the set sees it, so put no secret into it",
     ),
+  expire_after: z
+    .strictObject({
+      seconds: z.number().int().min(60).max(1_000_000_000).describe("since the last rollout of the group ended"),
+      unread: z.boolean().default(false).describe("also while no consumer of the set has kept a cursor"),
+    })
+    .nullable()
+    .optional()
+    .describe(
+      "when results are removed, with their trajectories: those of groups that are whole, so old, and behind the kept cursor of each consumer. null: never; left out: as the service was started",
+    ),
   max_version_lag: z
     .number()
     .int()

@@ -13,6 +13,16 @@ export const refusals = {
     conflicting("pinned_policy", "no weights have a name yet, so none are in force: name them with PUT /control/policy first"),
   otherTask: (key: string) => conflicting("group_key", `group "${key}" was submitted with another task: give this one a key of its own`),
   isDrained: (set: string) => conflicting("set", `the set ${set} was drained: new rollouts want a set with a key of its own`),
+  isExpired: (set: string, cursor: string) =>
+    new AlidadeError(
+      "not_found",
+      `results of the set ${set} up to the cursor ${cursor} are expired: go on from that cursor or a later one, or say expired=skip for what is left`,
+      { param: "after", status: 410 },
+    ),
+  resultExpired: (rollout: string) =>
+    new AlidadeError("not_found", `the result of the rollout ${rollout} is expired`, { param: "rollout", status: 410 }),
+  groupExpired: (key: string) =>
+    conflicting("group_key", `group "${key}" is expired and takes no more rollouts: give this one a key of its own`),
   wholeGroupsOnly: (key: string) =>
     new AlidadeError(
       "request_invalid",

@@ -6,8 +6,18 @@ import { defineRoute, type ServiceRoute } from "./route.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import type { SetTallies } from "./set-tallies.ts";
 
-/** `steps_left_out`: earlier ones. `evaluation`: of a set of that purpose. */
-export type SetStepFigures = { set_id: string; steps: StepFigures[]; steps_left_out: number; evaluation: SetEvaluation | null };
+/**
+ * `steps_left_out`: earlier ones. `evaluation`: of a set of that purpose. `counted`: results in these figures; `expired`: results that
+ * were removed, which are in them where this service had read them before.
+ */
+export type SetStepFigures = {
+  set_id: string;
+  steps: StepFigures[];
+  steps_left_out: number;
+  evaluation: SetEvaluation | null;
+  counted: number;
+  expired: number;
+};
 
 /** `open`: rollouts that are not over; while there are some, the figures are of those that were quick. */
 export type SetEvaluation = Evaluation & { open: number; biases: ResultRow["biases"] };
@@ -29,10 +39,10 @@ export function figureRoute({ ledger }: Pick<ServiceParts, "ledger">, tallies: S
       const set_id = param("id");
       // Read before the results: a rollout that ends in between counts as open. After them it would be in no number at all.
       const set = await ledger.set(set_id);
-      const { steps: all, evaluation } = await tallies.of(set_id, signal);
+      const { steps: all, evaluation, counted } = await tallies.of(set_id, signal);
       const steps = all.latest(last);
       const said = evaluation && { ...evaluation.figures(pass), ...beside(set) };
-      return { set_id, steps, steps_left_out: all.size - steps.length, evaluation: said };
+      return { set_id, steps, steps_left_out: all.size - steps.length, evaluation: said, counted, expired: set.expired?.rollouts ?? 0 };
     },
   });
 }

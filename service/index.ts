@@ -2,6 +2,7 @@ export { type AccessRole, type AccessToken, roles } from "./access.ts";
 export type { ServiceAddress } from "./client/ask.ts";
 export { type AskedTask, type DeliveredResult, RolloutSet } from "./client/rollout-set.ts";
 export { type ClientOptions, ServiceClient } from "./client/service-client.ts";
+export { ExpirySweep } from "./expiry-sweep.ts";
 export type { SetEvaluation, SetStepFigures } from "./figure-route.ts";
 export { Callbacks } from "./polar/callbacks.ts";
 export { ServiceListener } from "./service-listener.ts";

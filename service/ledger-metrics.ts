@@ -63,6 +63,12 @@ const setMetrics: readonly SetMetric[] = [
     of: ({ state }) => each("state", state.rollouts),
   },
   {
+    name: "alidade_expired_rollouts",
+    type: "gauge",
+    help: "Rollouts of a set whose results were removed; no figure made of rewards or tokens has them after a restart.",
+    of: ({ state }) => one(state.expired?.rollouts ?? 0),
+  },
+  {
     name: "alidade_failures_total",
     type: "counter",
     help: "Results of a set with an error, by its code; `cancelled` is one of them.",

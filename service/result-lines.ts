@@ -1,5 +1,5 @@
 /** Results from a cursor on, each as the JSON of a line before its payload. */
-import { type Ledger, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
+import { type Gaps, type Ledger, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
 import { atStep, isMixed } from "./stale-rows.ts";
 
 export type ResultLine = {
@@ -9,17 +9,17 @@ export type ResultLine = {
   text: string;
 };
 
-/** `step`: the trainer's own; null: that of the results. */
-export type LineOrder = { isWhole: boolean; spec: SetSpec; step: number | null };
+/** `step`: the trainer's own; null: that of the results. `gaps`: where results are expired. */
+export type LineOrder = { isWhole: boolean; spec: SetSpec; step: number | null; gaps: Gaps };
 
-/** Throws `not_found`, and `request_invalid` for a cursor of another set or kind. */
+/** Throws `not_found`, and `request_invalid` for a cursor of another set or kind, and a 410 for one before what is expired. */
 export type ReadLines = (after: string | null, limit: number) => Promise<ResultLine[]>;
 
 export function linesFrom(ledger: Ledger, set: string, order: LineOrder): ReadLines {
   return order.isWhole
-    ? async (after, limit) => (await ledger.wholeGroups(set, after, limit)).map((group) => groupLine(group, order))
+    ? async (after, limit) => (await ledger.wholeGroups(set, after, limit, order.gaps)).map((group) => groupLine(group, order))
     : async (after, limit) =>
-        (await ledger.results(set, after, limit)).map(({ cursor, row }) => {
+        (await ledger.results(set, after, limit, order.gaps)).map(({ cursor, row }) => {
           const rows = atStep([row], order.spec, order.step);
           return { cursor, rows, text: openText({ cursor, result: rows[0] }) };
         });

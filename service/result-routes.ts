@@ -22,6 +22,10 @@ const ResultsQuery = DeliveryQuery.extend({
   after: z.string().optional().describe("cursor of the last line that is safe; without it from the beginning"),
   limit: z.coerce.number().int().min(1).max(1_000).optional().describe("lines at most; default: 100, and no limit for events"),
   wait,
+  expired: z
+    .enum(["refuse", "skip"])
+    .default("refuse")
+    .describe("where results behind the cursor are expired. refuse: a 410 that names the oldest cursor that is served; skip: what is left"),
   whole_groups: z.stringbool().default(false).describe("a line is a group, when all its rollouts are over"),
 });
 
@@ -38,10 +42,10 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       headers: { "Last-Event-ID": "with events: the cursor of the last one that came; it goes before `after`" },
       answers: [lineType, eventType],
       handle: async ({ param, query, signal, context }) => {
-        const [set, { after = null, limit, step = null, whole_groups: isWhole }] = [param("id"), query];
+        const [set, { after = null, limit, step = null, whole_groups: isWhole, expired: gaps }] = [param("id"), query];
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, isWhole, spec);
-        const read = linesFrom(ledger, set, { isWhole, spec, step });
+        const read = linesFrom(ledger, set, { isWhole, spec, step, gaps });
         if (context.req.header("accept")?.includes(eventType)) {
           const last = context.req.header("last-event-id") || null;
           const order = { ledger, set, read, delivery, after: last ?? after, limit: limit ?? Number.POSITIVE_INFINITY };

@@ -11,8 +11,8 @@ const rowsAtOnce = 500;
 /** Groups have four to some hundreds of rows. */
 const groupsAtOnce = 50;
 
-/** `evaluation`: of a set of that purpose. */
-type Tallies = { steps: StepTallies; evaluation: EvaluationTally | null };
+/** `evaluation`: of a set of that purpose. `counted`: results; one that was expired before it was read is not among them. */
+type Tallies = { steps: StepTallies; evaluation: EvaluationTally | null; counted: number };
 
 /** Two that read the same page at once would count it twice, so they share the work. */
 type Reading = Tallies & { rows: string | null; groups: string | null; work: SharedWork<void> };
@@ -31,6 +31,7 @@ export class SetTallies {
     const reading = this.#readings.get(set) ?? {
       steps: new StepTallies(),
       evaluation: purpose === "eval" ? new EvaluationTally() : null,
+      counted: 0,
       rows: null,
       groups: null,
       work: new SharedWork(),
@@ -46,11 +47,12 @@ export class SetTallies {
   async #readRows(set: string, reading: Reading, signal: AbortSignal): Promise<void> {
     for (let found = rowsAtOnce; found === rowsAtOnce; ) {
       signal.throwIfAborted();
-      const page = await this.#ledger.results(set, reading.rows, rowsAtOnce);
+      const page = await this.#ledger.results(set, reading.rows, rowsAtOnce, "skip");
       for (const { row } of page) {
         reading.steps.addRow(row);
         reading.evaluation?.add(row);
       }
+      reading.counted += page.length;
       reading.rows = page.at(-1)?.cursor ?? reading.rows;
       found = page.length;
     }
@@ -59,7 +61,7 @@ export class SetTallies {
   async #readGroups(set: string, reading: Reading, signal: AbortSignal): Promise<void> {
     for (let found = groupsAtOnce; found === groupsAtOnce; ) {
       signal.throwIfAborted();
-      const page = await this.#ledger.wholeGroups(set, reading.groups, groupsAtOnce);
+      const page = await this.#ledger.wholeGroups(set, reading.groups, groupsAtOnce, "skip");
       for (const { rows } of page) reading.steps.addGroup(rows);
       reading.groups = page.at(-1)?.cursor ?? reading.groups;
       found = page.length;

@@ -8,7 +8,7 @@ import { visibleText } from "../show/visible-text.ts";
 import { terminal } from "../terminal.ts";
 import { type AskFlags, addAskFlags, askedPlace, clientAt } from "./ask-service.ts";
 
-type ResultsFlags = AskFlags & { set?: string; after?: string; follow?: boolean; json?: boolean };
+type ResultsFlags = AskFlags & { set?: string; after?: string; skipExpired?: boolean; follow?: boolean; json?: boolean };
 
 /** The end of a set is seen after a wait that brought nothing. */
 const waitSeconds = 2;
@@ -22,6 +22,7 @@ export function results(program: Command): void {
     .option("--follow", "wait for more")
     .option("--set <key>", "the set's key (default: the only one that there is)")
     .option("--after <cursor>", "only what ended after this one")
+    .option("--skip-expired", "print what is left where results are expired (default: refuse)")
     .option("--json", "print one JSON object a line with cursor and result")
     .addHelpText(
       "after",
@@ -38,7 +39,13 @@ async function printResults(flags: ResultsFlags, signal: AbortSignal): Promise<v
   const set = new RolloutSet(client, setNamed(await client.sets(signal), flags.set));
   if (!flags.json) print(["rollout".padEnd(24), ...["reward", "seconds"].map((name) => name.padStart(8)), "status"].join("  "));
   let after = flags.after ?? null;
-  const asked = { payload: "none", limit: linesAtOnce, wait: flags.follow ? waitSeconds : 0, signal } as const;
+  const asked = {
+    payload: "none",
+    limit: linesAtOnce,
+    wait: flags.follow ? waitSeconds : 0,
+    ...(flags.skipExpired && { expired: "skip" as const }),
+    signal,
+  } as const;
   try {
     for await (const { cursor, result } of set.results({ ...asked, after })) {
       print(flags.json ? JSON.stringify({ cursor, result }) : lineOf(result));

@@ -6,12 +6,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../../config.ts";
+import { AlidadeError } from "../../errors.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
 import { faultsOfMachine, runNode } from "../../node/index.ts";
 import { readTlsFiles, type TlsPair } from "../../proxy/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
-import { Callbacks, GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
+import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
 import { privateFileMode } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -33,7 +34,15 @@ type ServiceFlags = RolloutFlags &
   TaskChoiceFlags &
   WebhookFlags &
   TrustFlags &
-  TlsFlags & { ledger?: string; trajectories?: string; host: string; port: number; tokenEnv?: string[]; polar?: boolean };
+  TlsFlags & {
+    ledger?: string;
+    trajectories?: string;
+    host: string;
+    port: number;
+    tokenEnv?: string[];
+    expireAfter?: number;
+    polar?: boolean;
+  };
 type Listening = ServiceFlags & { tls: TlsPair | undefined };
 
 export function service(program: Command): void {
@@ -57,6 +66,11 @@ export function service(program: Command): void {
       "--token-env <name...>",
       `variable that holds a token, or NAME=${roles.join(",")} for some roles only (default: ${defaultTokenVariable}; without one a token is made and kept in <out>/service/service.json)`,
     )
+    .option(
+      "--expire-after <hours>",
+      "remove results so old, with their trajectories, that each consumer of their set has behind its kept cursor; a set may say otherwise (`expire_after`; default: never)",
+      toNumber,
+    )
     .option("--polar", "also serve the rollout routes of Polar, for its bridges: docs/service.md#bridges-of-polar")
     .option("--json", "print one JSON object with url and token_file")
     .addHelpText(
@@ -76,6 +90,7 @@ export function service(program: Command): void {
 /** Until it is drained. */
 async function serveRollouts(config: Config, given: ServiceFlags, stops: StopSignals): Promise<void> {
   assertMayListen(given.host, tokensOf(given.tokenEnv));
+  secondsOf(given);
   const flags = { ...given, tls: await readTlsFiles(config.tls) };
   const webhooks = webhooksOf(flags);
   const hints: OpenHints = (ledger, note) => webhooks && new GroupHints(ledger, webhooks, note);
@@ -121,6 +136,7 @@ async function serveWithNode(
   const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
+  await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, cancel, signal);
 }
 
@@ -143,7 +159,15 @@ async function serveAlone(
   const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
+  await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });
   await watchNodes(ledger, note, signal);
+}
+
+/** null: results stay. Throws `config_invalid`. */
+function secondsOf({ expireAfter }: ServiceFlags): number | null {
+  if (expireAfter === undefined) return null;
+  if (expireAfter > 0) return expireAfter * 3600;
+  throw new AlidadeError("config_invalid", `--expire-after is ${expireAfter}: give hours, more than 0`, { param: "expire_after" });
 }
 
 /** null: Polar's routes are not served. */

@@ -7,6 +7,7 @@
  */
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
+import type { Gaps, Removal } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
@@ -28,6 +29,7 @@ import {
   reports,
   saveReport,
 } from "./claims.ts";
+import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results.ts";
 import { controlOf, saveControl } from "./facts.ts";
 import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
@@ -214,16 +216,32 @@ export class PostgresLedger implements Ledger {
     return names;
   }
 
-  results(set: string, after: string | null, limit: number) {
-    return this.#db.statements((db) => results(db, set, after, limit));
+  /** One set a transaction: each is locked by itself. */
+  async expireResults(byDefault: number | null) {
+    let expired = 0;
+    for (const id of await this.#db.statements((db) => setsThatMayExpire(db, byDefault)))
+      expired += await this.#db.transaction((db) => expireOf(db, id, byDefault));
+    return expired;
+  }
+
+  removals(limit: number) {
+    return this.#db.statements((db) => removals(db, limit));
+  }
+
+  removed(all: readonly Removal[]) {
+    return this.#db.statements((db) => removed(db, all));
+  }
+
+  results(set: string, after: string | null, limit: number, gaps?: Gaps) {
+    return this.#db.statements((db) => results(db, set, { after, limit, gaps }));
   }
 
   result(set: string, rollout: string) {
     return this.#db.statements((db) => resultOf(db, set, rollout));
   }
 
-  wholeGroups(set: string, after: string | null, limit: number) {
-    return this.#db.statements((db) => wholeGroups(db, set, after, limit));
+  wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps) {
+    return this.#db.statements((db) => wholeGroups(db, set, { after, limit, gaps }));
   }
 
   /** A later step may admit groups. */

@@ -18,7 +18,9 @@ export async function prepare(db: Transaction, { schema, text }: PostgresAddress
   if (there?.is_there !== true) await makeTables(db, schema);
   const found = await fact(db, "layout", layout);
   if (found !== layout) throw refuse(`it is a ledger of layout ${found}, and this version reads ${layout}: name another schema`);
-  const last = await db.get(`SELECT max(xid) >= ${nextXid} AS is_ahead FROM results`);
+  const last = await db.get(
+    `SELECT greatest((SELECT max(xid) FROM results), (SELECT max(expired_xid) FROM sets)) >= ${nextXid} AS is_ahead`,
+  );
   if (last?.is_ahead === true)
     throw refuse(
       "its results count the transactions of another server, from which it was copied as text: new ones would come before the cursors of trainers. Copy the whole cluster (pg_basebackup), or name another schema",

@@ -1,15 +1,18 @@
 /** Results in their order, from a cursor on. What is committed behind a transaction that still runs is to come. */
-import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
 import type { DatabaseRow } from "../database-row.ts";
+import { type Gaps, isBefore } from "../expiry.ts";
 import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
+import { refusals } from "../refusals.ts";
+import { expiredPlaces } from "./expire-results.ts";
 import type { Look } from "./looks.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { assertThere } from "./sets.ts";
-import { settledXid } from "./tables.ts";
+import { lock, settledXid } from "./tables.ts";
 
 /** The sets of which there is more to read. A mark is a transaction: what was written before it could be read by then. */
 export async function lookForResults(db: Transaction, mark: string | null): Promise<Look> {
@@ -25,47 +28,61 @@ export async function lookForResults(db: Transaction, mark: string | null): Prom
   return { mark: String(rows[0]?.settled), changed: new Set(sets) };
 }
 
-export async function results(
-  db: Transaction,
-  set: string,
-  after: string | null,
-  limit: number,
-): Promise<{ cursor: string; row: ResultRow }[]> {
-  const [xid = 0, seq = 0] = fromCursor("rows", set, after, 2);
+type Page = { after: string | null; limit: number; gaps?: Gaps | undefined };
+
+export async function results(db: Transaction, set: string, { after, limit, gaps }: Page): Promise<{ cursor: string; row: ResultRow }[]> {
+  const place = fromCursor("rows", set, after, 2);
   const rows = await db.all(
-    `SELECT xid, seq, entry FROM results
+    `SELECT xid, seq, entry, (SELECT (expired_xid, expired_seq) > ($2, $3) FROM sets WHERE id = $1) AS is_gap FROM results
      WHERE set_id = $1 AND (xid, seq) > ($2, $3) AND xid < (SELECT ${settledXid}) ORDER BY xid, seq LIMIT $4`,
     set,
-    xid,
-    seq,
+    ...place,
     limit,
   );
-  if (rows.length === 0) await setOf(db, set);
+  if (rows.length === 0 || rows[0]?.is_gap === true) await assertServed(db, set, "rows", { place, gaps });
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: toResult(found) }));
+}
+
+/** Throws `not_found`, with 410 where what comes behind the place is expired. */
+async function assertServed(
+  db: Transaction,
+  set: string,
+  kind: CursorKind,
+  { place, gaps = "refuse" }: { place: readonly number[]; gaps?: Gaps | undefined },
+): Promise<void> {
+  const floor = expiredPlaces(await setOf(db, set))[kind];
+  if (gaps === "refuse" && isBefore(place, floor)) throw refusals.isExpired(set, toCursor(kind, set, ...floor));
 }
 
 export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
   await assertThere(db, { set, rollout });
   const found = await db.get("SELECT entry FROM results WHERE rollout_id = $1", rollout);
-  return found === undefined ? null : toResult(found);
+  if (found !== undefined) return toResult(found);
+  if ((await db.get("SELECT 1 FROM rollouts WHERE id = $1 AND state = 'done'", rollout)) === undefined) return null;
+  // It may have ended between the two questions.
+  const late = await db.get("SELECT entry FROM results WHERE rollout_id = $1", rollout);
+  if (late === undefined) throw refusals.resultExpired(rollout);
+  return toResult(late);
 }
 
-export async function wholeGroups(db: Transaction, set: string, after: string | null, limit: number): Promise<WholeGroup[]> {
-  const [xid = 0, seq = 0] = fromCursor("groups", set, after, 2);
+export async function wholeGroups(db: Transaction, set: string, { after, limit, gaps }: Page): Promise<WholeGroup[]> {
+  const place = fromCursor("groups", set, after, 2);
   const groups = await db.all(
     `SELECT key, number, size, whole_xid, whole_seq FROM groups
      WHERE set_id = $1 AND (whole_xid, whole_seq) > ($2, $3) AND whole_xid IS NOT NULL AND whole_xid < (SELECT ${settledXid})
+       AND (whole_xid, whole_seq) > (SELECT expired_whole_xid, expired_whole_seq FROM sets WHERE id = $1)
      ORDER BY whole_xid, whole_seq LIMIT $4`,
     set,
-    xid,
-    seq,
+    ...place,
     limit,
   );
-  if (groups.length === 0) await setOf(db, set);
   const rows = groups.length === 0 ? new Map<string, ResultRow[]>() : await rowsOfGroups(db, set, groups);
-  return groups.map((group) => {
+  // Asked last: what expired meanwhile has no rows any more.
+  await assertServed(db, set, "groups", { place, gaps });
+  return groups.flatMap((group) => {
     const cursor = toCursor("groups", set, Number(group.whole_xid), Number(group.whole_seq));
-    return toWholeGroup(set, group, cursor, rows.get(String(group.key)) ?? []);
+    const found = rows.get(String(group.key));
+    return found === undefined ? [] : [toWholeGroup(set, group, cursor, found)];
   });
 }
 
@@ -83,9 +100,11 @@ async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[])
 
 /** Inside a transaction. `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
 export async function keep(db: Transaction, consumer: string, set: string, { cursor, step }: KeptPlace): Promise<void> {
+  await lock(db, set);
   const known = await setOf(db, set);
   const kind = kindOfCursor(cursor);
   const place = fromCursor(kind, set, cursor, 2);
+  await assertServed(db, set, kind, { place });
   await db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES ($1, $2, $3) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,
@@ -93,11 +112,18 @@ export async function keep(db: Transaction, consumer: string, set: string, { cur
     cursor,
   );
   if (step === null) return;
-  // Single rows count as the groups that they fill.
+  // Single rows count as the groups that they fill. No cursor is kept before rows that are expired.
   const counted =
     kind === "groups"
       ? "SELECT count(*) FROM groups WHERE set_id = $1 AND (whole_xid, whole_seq) <= ($4, $5)"
-      : "SELECT count(*) FROM results WHERE set_id = $1 AND (xid, seq) <= ($4, $5)";
+      : `SELECT count(*) + (SELECT coalesce(sum(n), 0) FROM expired_results WHERE set_id = $1) FROM results
+         WHERE set_id = $1 AND (xid, seq) <= ($4, $5)`;
   const size = kind === "groups" ? 1 : placesOf(specOf(known));
-  await db.run(`UPDATE sets SET since_step = $2, since_groups = (${counted}) / $3 WHERE id = $1`, set, step, size, ...place);
+  await db.run(
+    `UPDATE sets SET since_step = $2, since_groups = floor((${counted}) / $3::integer) WHERE id = $1`,
+    set,
+    step,
+    size,
+    ...place,
+  );
 }

@@ -9,6 +9,7 @@ import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
 import { endRollouts, whole } from "./end-rollouts.ts";
+import { expiredState } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
@@ -38,13 +39,25 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
     set,
     isOver: await isOver(db, id),
     admission: await admissionOf(db, set),
-    results: await db.all("SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state", id),
+    results: await db.all(
+      `SELECT state, sum(n) AS n FROM (
+         SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state UNION ALL SELECT state, n FROM expired_results WHERE set_id = $1
+       ) AS ended GROUP BY state`,
+      id,
+    ),
+    expired: await expiredState(db, set),
     open: await db.all(
       `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
       id,
     ),
     groups: await db.get("SELECT count(*) AS n, count(whole_xid) AS whole FROM groups WHERE set_id = $1", id),
-    failures: await db.all("SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code", id),
+    failures: await db.all(
+      `SELECT code, sum(n) AS n FROM (
+         SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code
+         UNION ALL SELECT code, n FROM expired_results WHERE set_id = $1 AND code <> ''
+       ) AS failed GROUP BY code`,
+      id,
+    ),
     consumers: await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id),
   });
 }

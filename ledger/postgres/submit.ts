@@ -1,10 +1,12 @@
 /** Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. */
 import { hashOf } from "../../schema/ids.ts";
+import type { DatabaseRow } from "../database-row.ts";
 import { specOf } from "../from-rows.ts";
 import { groupToolsOf, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
 import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
+import { expiredPlaces } from "./expire-results.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
@@ -26,11 +28,12 @@ export async function submit(db: Transaction, id: string, parts: readonly GroupP
   const asked = parts.flatMap((part) => rolloutsOf(id, known.get(part.group_key)?.number ?? 0, part, placesOf(spec)));
   await addGroups(db, id, fresh, spec);
   const added = await addRollouts(db, id, asked, spec);
+  await assertNoneExpired(db, set, added.keys);
   await endJoinedLate(db, id, [...known.keys()]);
   // A trainer that submits again what it had submitted before may do so at any time.
-  if (added > 0 && set.is_drained === true) throw refusals.isDrained(id);
+  if (added.rollouts > 0 && set.is_drained === true) throw refusals.isDrained(id);
   await db.run("UPDATE sets SET groups = groups + $2 WHERE id = $1", id, fresh.length);
-  return { groups: parts.length, rollouts: added, rollout_ids: asked.map((one) => one.id) };
+  return { groups: parts.length, rollouts: added.rollouts, rollout_ids: asked.map((one) => one.id) };
 }
 
 /** All groups that are named, and those that are new. Throws `request_invalid` (409) for another task under a known key. */
@@ -79,8 +82,13 @@ async function addGroups(db: Transaction, set: string, fresh: Group[], spec: Set
   );
 }
 
-/** Returns how many were not there yet. */
-async function addRollouts(db: Transaction, set: string, asked: AskedRollout[], spec: SetSpec): Promise<number> {
+/** Returns how many were not there yet, and the groups that they join. */
+async function addRollouts(
+  db: Transaction,
+  set: string,
+  asked: AskedRollout[],
+  spec: SetSpec,
+): Promise<{ rollouts: number; keys: string[] }> {
   const added = await db.all(
     `INSERT INTO rollouts (id, set_id, group_key, sample_index, state, since)
      SELECT id, $1::text, asked.key, place,
@@ -102,5 +110,15 @@ async function addRollouts(db: Transaction, set: string, asked: AskedRollout[], 
     set,
     added.map(({ group_key }) => String(group_key)),
   );
-  return added.length;
+  return { rollouts: added.length, keys: [...new Set(added.map(({ group_key }) => String(group_key)))] };
+}
+
+async function assertNoneExpired(db: Transaction, set: DatabaseRow, keys: readonly string[]): Promise<void> {
+  const expired = await db.get(
+    "SELECT key FROM groups WHERE set_id = $1 AND key = ANY ($2) AND (whole_xid, whole_seq) <= ($3, $4)",
+    String(set.id),
+    keys,
+    ...expiredPlaces(set).groups,
+  );
+  if (expired !== undefined) throw refusals.groupExpired(String(expired.key));
 }

@@ -1,38 +1,49 @@
 /** Results in their order, from a cursor on. */
 import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import type { Gaps } from "../expiry.ts";
 import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
+import { refusals } from "../refusals.ts";
 import type { Database } from "./database.ts";
+import { expiredRows } from "./expire-results.ts";
 import { setOf } from "./set-row.ts";
 import { assertThere } from "./sets.ts";
 
-export function results(db: Database, set: string, after: string | null, limit: number): { cursor: string; row: ResultRow }[] {
-  setOf(db, set);
-  const rows = db.all(
-    "SELECT seq, row AS entry FROM results WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-    set,
-    ...fromCursor("rows", set, after),
-    limit,
-  );
+export function results(
+  db: Database,
+  set: string,
+  after: string | null,
+  limit: number,
+  gaps: Gaps = "refuse",
+): { cursor: string; row: ResultRow }[] {
+  const [place = 0] = fromCursor("rows", set, after);
+  assertServed(db, set, "rows", place, gaps);
+  const rows = db.all("SELECT seq, row AS entry FROM results WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?", set, place, limit);
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.seq)), row: toResult(found) }));
+}
+
+/** Throws `not_found`, with 410 where what comes behind the place is expired. Returns the place of the last one that is. */
+function assertServed(db: Database, set: string, kind: CursorKind, place: number, gaps: Gaps): number {
+  const { expired_row, expired_whole } = setOf(db, set);
+  const floor = Number(kind === "rows" ? expired_row : expired_whole);
+  if (place < floor && gaps === "refuse") throw refusals.isExpired(set, toCursor(kind, set, floor));
+  return floor;
 }
 
 export function resultOf(db: Database, set: string, rollout: string): ResultRow | null {
   assertThere(db, { set, rollout });
   const found = db.get("SELECT row AS entry FROM results WHERE rollout_id = ?", rollout);
-  return found === undefined ? null : toResult(found);
+  if (found !== undefined) return toResult(found);
+  if (db.get("SELECT 1 FROM rollouts WHERE id = ? AND state = 'done'", rollout) !== undefined) throw refusals.resultExpired(rollout);
+  return null;
 }
 
-export function wholeGroups(db: Database, set: string, after: string | null, limit: number): WholeGroup[] {
-  setOf(db, set);
-  const groups = db.all(
-    "SELECT * FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?",
-    set,
-    ...fromCursor("groups", set, after),
-    limit,
-  );
+export function wholeGroups(db: Database, set: string, after: string | null, limit: number, gaps: Gaps = "refuse"): WholeGroup[] {
+  const [place = 0] = fromCursor("groups", set, after);
+  const floor = assertServed(db, set, "groups", place, gaps);
+  const groups = db.all("SELECT * FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?", set, Math.max(place, floor), limit);
   return groups.map((group) => {
     const rows = db.all(
       "SELECT row AS entry FROM results WHERE set_id = ? AND group_key = ? ORDER BY sample_index",
@@ -45,9 +56,9 @@ export function wholeGroups(db: Database, set: string, after: string | null, lim
 
 /** `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
 export function keep(db: Database, consumer: string, set: string, { cursor, step }: KeptPlace): void {
-  setOf(db, set);
   const kind = kindOfCursor(cursor);
   const [place = 0] = fromCursor(kind, set, cursor);
+  assertServed(db, set, kind, place, "refuse");
   db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES (?, ?, ?) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,
@@ -57,11 +68,9 @@ export function keep(db: Database, consumer: string, set: string, { cursor, step
   if (step !== null) db.run("UPDATE sets SET since_step = ?, since_groups = ? WHERE id = ?", step, groupsUpTo(db, set, kind, place), set);
 }
 
-/** Single rows count as the groups that they fill. */
+/** Single rows count as the groups that they fill. No cursor is kept before rows that are expired. */
 function groupsUpTo(db: Database, set: string, kind: CursorKind, place: number): number {
-  const found =
-    kind === "groups"
-      ? db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", set, place)
-      : db.get("SELECT count(*) / ? AS n FROM results WHERE set_id = ? AND seq <= ?", placesOf(specOf(setOf(db, set))), set, place);
-  return Number(found?.n);
+  if (kind === "groups") return Number(db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", set, place)?.n);
+  const served = Number(db.get("SELECT count(*) AS n FROM results WHERE set_id = ? AND seq <= ?", set, place)?.n);
+  return Math.floor((expiredRows(db, set) + served) / placesOf(specOf(setOf(db, set))));
 }

@@ -10,6 +10,7 @@ import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
 import { conclude, markWhole, stopGroup } from "./conclude.ts";
 import type { Database } from "./database.ts";
+import { expiredState } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import { setOf } from "./set-row.ts";
@@ -40,14 +41,26 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     set,
     isOver: isOver(db, id),
     admission: admissionOf(db, set),
-    results: db.all("SELECT state, count(*) AS n FROM results WHERE set_id = ? GROUP BY state", id),
+    results: db.all(
+      `SELECT state, sum(n) AS n FROM (
+         SELECT state, count(*) AS n FROM results WHERE set_id = ?1 GROUP BY state UNION ALL SELECT state, n FROM expired_results WHERE set_id = ?1
+       ) GROUP BY state`,
+      id,
+    ),
+    expired: expiredState(db, set),
     open: db.all(
       "SELECT state, count(*) AS n, ? - min(since) AS age FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state",
       now,
       id,
     ),
     groups: db.get("SELECT count(*) AS n, count(whole) AS whole FROM groups WHERE set_id = ?", id),
-    failures: db.all("SELECT code, count(*) AS n FROM results WHERE set_id = ? AND code IS NOT NULL GROUP BY code", id),
+    failures: db.all(
+      `SELECT code, sum(n) AS n FROM (
+         SELECT code, count(*) AS n FROM results WHERE set_id = ?1 AND code IS NOT NULL GROUP BY code
+         UNION ALL SELECT code, n FROM expired_results WHERE set_id = ?1 AND code <> ''
+       ) GROUP BY code`,
+      id,
+    ),
     consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
   });
 }
@@ -83,6 +96,7 @@ export function submit(db: Database, id: string, parts: readonly GroupPart[], no
         now,
       );
     }
+    if (added > 0 && group.isExpired) throw refusals.groupExpired(part.group_key);
     // A trainer that submits again what it had submitted before may do so at any time.
     if (added > 0 && set.is_drained === 1) throw refusals.isDrained(id);
     db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
@@ -94,14 +108,20 @@ export function submit(db: Database, id: string, parts: readonly GroupPart[], no
 }
 
 /** `number`: its place in the set. */
-type KnownGroup = { number: number; isAdmitted: boolean; isStopped: boolean };
+type KnownGroup = { number: number; isAdmitted: boolean; isStopped: boolean; isExpired: boolean };
 
 function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec: SetSpec): KnownGroup {
-  const known = db.get("SELECT number, task_hash, is_admitted, is_stopped FROM groups WHERE set_id = ? AND key = ?", id, group_key);
+  const known = db.get(
+    `SELECT number, task_hash, is_admitted, is_stopped, whole <= expired_whole AS is_expired FROM groups JOIN sets ON sets.id = set_id
+     WHERE set_id = ? AND groups.key = ?`,
+    id,
+    group_key,
+  );
   const hash = hashOf(task).slice(0, 16);
   if (known !== undefined) {
     if (known.task_hash !== hash) throw refusals.otherTask(group_key);
-    return { number: Number(known.number), isAdmitted: known.is_admitted === 1, isStopped: known.is_stopped === 1 };
+    const { number, is_admitted, is_stopped, is_expired } = known;
+    return { number: Number(number), isAdmitted: is_admitted === 1, isStopped: is_stopped === 1, isExpired: is_expired === 1 };
   }
   const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
   const { enough, cut_after, cut_ms } = groupToolsOf(spec);
@@ -118,7 +138,7 @@ function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec:
     cut_after,
     cut_ms,
   );
-  return { number, isAdmitted: false, isStopped: false };
+  return { number, isAdmitted: false, isStopped: false, isExpired: false };
 }
 
 export function cancel(db: Database, what: CancelOrder, reason: string, now: number): number {

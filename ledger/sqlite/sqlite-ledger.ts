@@ -7,6 +7,7 @@ import { newId } from "../../schema/ids.ts";
 import { Changes } from "../changes.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
+import type { Gaps, Removal } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
@@ -14,6 +15,7 @@ import { noteStep } from "./admit.ts";
 import { beat, claim, drainNode, expire, finish, grant, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
 import { cutStragglers } from "./conclude.ts";
 import { Database } from "./database.ts";
+import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
 import { keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
@@ -21,7 +23,7 @@ import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
-const layout = "5";
+const layout = "6";
 
 export type SqliteOptions = { now?: () => number };
 
@@ -151,16 +153,30 @@ export class SqliteLedger implements Ledger {
     return this.#writeOfNode(() => expire(this.#db, this.#now()));
   }
 
-  async results(set: string, after: string | null, limit: number) {
-    return this.#read(() => results(this.#db, set, after, limit));
+  async expireResults(byDefault: number | null) {
+    const groups = this.#db.transaction(() => expireResults(this.#db, byDefault, this.#now()));
+    if (groups > 0) this.#changes.add();
+    return groups;
+  }
+
+  async removals(limit: number) {
+    return this.#read(() => removals(this.#db, limit));
+  }
+
+  async removed(all: readonly Removal[]) {
+    this.#db.transaction(() => removed(this.#db, all));
+  }
+
+  async results(set: string, after: string | null, limit: number, gaps?: Gaps) {
+    return this.#read(() => results(this.#db, set, after, limit, gaps));
   }
 
   async result(set: string, rollout: string) {
     return this.#read(() => resultOf(this.#db, set, rollout));
   }
 
-  async wholeGroups(set: string, after: string | null, limit: number) {
-    return this.#read(() => wholeGroups(this.#db, set, after, limit));
+  async wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps) {
+    return this.#read(() => wholeGroups(this.#db, set, after, limit, gaps));
   }
 
   async keep(consumer: string, set: string, place: KeptPlace) {

@@ -48,6 +48,8 @@ export type DeliveryOptions = {
 export type FromCursor = DeliveryOptions & {
   /** Only what comes behind this cursor. */
   after?: string | null;
+  /** Where results behind the cursor are expired: refused with a 410 where left out; `skip` gives what is left. */
+  expired?: "refuse" | "skip";
   /** Lines of one answer at most. */
   limit?: number;
   /** Seconds that one request waits for more; 0: what there is now is all. */
@@ -121,14 +123,14 @@ export class RolloutSet {
   }
 
   async *#lines<Line extends { cursor: string }>(options: FromCursor, whole_groups: boolean): AsyncGenerator<Line> {
-    const { after: from = null, limit = linesAtOnce, wait: seconds = pollSeconds, onState, signal } = options;
+    const { after: from = null, limit = linesAtOnce, expired, wait: seconds = pollSeconds, onState, signal } = options;
     let after = from;
     for (;;) {
       // Asked before the results: what is over then is in them.
       const state = await this.state(signal);
       onState?.(state);
       const isLast = state.is_over || seconds === 0;
-      const query = { ...this.#delivery(options), whole_groups, limit, after, wait: isLast ? 0 : seconds };
+      const query = { ...this.#delivery(options), whole_groups, limit, after, expired, wait: isLast ? 0 : seconds };
       let given = 0;
       for await (const line of this.#service.lines<Line>({ path: `${this.#path}/results`, query, seconds }, signal)) {
         after = line.cursor;

@@ -43,8 +43,11 @@ export class HintLine {
   }
 
   /** A set that was over before this process began is not told again. */
-  look({ set_id, key, groups, is_over }: SetState, isFirst: boolean): void {
-    const told = this.#told.get(set_id) ?? { whole: is_over && isFirst ? groups.whole : 0, cursor: null };
+  look({ set_id, key, groups, is_over, expired }: SetState, isFirst: boolean): void {
+    const known = this.#told.get(set_id) ?? { whole: is_over && isFirst ? groups.whole : 0, cursor: null };
+    // The first groups expire first, so they are counted up to that cursor.
+    const isBehind = expired !== null && known.whole < expired.groups;
+    const told = isBehind ? { whole: expired.groups, cursor: expired.cursors.groups } : known;
     this.#told.set(set_id, told);
     if (groups.whole <= told.whole) return;
     this.#waiting.set(set_id, key);

@@ -23,6 +23,19 @@ test("a record in a bucket comes back as it was put, also after the server was k
   await assert.rejects(getPacked(blobs, { ...at, sha256: "0" }), { code: "store_error", message: /damaged/ });
   await assert.rejects(blobs.get("../x.json.zst"), { code: "internal" });
 
+  for (const [name, attempts] of [
+    ["set1/roll", 1],
+    ["set1/roll3", 3],
+  ] as const)
+    for (let attempt = 1; attempt <= attempts; attempt++) await putPacked(blobs, `${name}/${attempt}`, { attempt });
+  const kept = await putPacked(blobs, "set1/roll33/1", record);
+  const removed = await putPacked(blobs, "set1/roll3/9", record);
+  await blobs.removeBelow("set1/roll3");
+  await blobs.removeBelow("set1/roll3");
+  assert.equal(await blobs.get(removed.key), null);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, kept)), record, "a name that begins alike is another one's");
+  await assert.rejects(blobs.removeBelow("set1"), { code: "internal" });
+
   await server.kill();
   const written = putPacked(blobs, "set1/roll2/1", record);
   await server.restart();

@@ -1,6 +1,5 @@
 /** What every ledger promises; a new driver is tested by being listed. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test as nodeTest, type TestContext } from "node:test";
 import fc from "fast-check";
 import {
@@ -12,50 +11,16 @@ import {
   leaseSeconds,
   mostLost,
   NodeAnswer,
-  PostgresLedger,
   partGroup,
   SetSpec,
-  SqliteLedger,
 } from "../../ledger/index.ts";
-import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
-import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
-import { type Need, need } from "../needs.ts";
+import { need } from "../needs.ts";
+import { type LedgerPlace, ledgerDrivers } from "./ledger-drivers.ts";
 
-const scratch = scratchFolder("ledger");
-let files = 0;
-
-/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. */
-type Place = { open(): Promise<Ledger>; pass(seconds: number): Promise<void> };
-
-const postgres = postgresFor();
-
-/** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
-const drivers: { name: string; needs?: Need; searches: number; place: () => Place }[] = [
-  {
-    name: "sqlite",
-    searches: 20,
-    place: () => {
-      const path = join(scratch, `${files++}.sqlite`);
-      let time = 1_000_000;
-      const pass = async (seconds: number) => {
-        time += seconds * 1000;
-      };
-      return { open: async () => SqliteLedger.open(path, { now: () => time }), pass };
-    },
-  },
-  {
-    name: "postgres",
-    needs: "postgres",
-    searches: 8,
-    place: () => {
-      const at = new PostgresPlace(postgres, `place${files++}`);
-      return { open: async () => PostgresLedger.open(await at.url()), pass: (seconds) => at.passLeases(seconds) };
-    },
-  },
-];
+const drivers = ledgerDrivers();
 
 const spec = (more: object = {}) => SetSpec.parse({ samples: 2, ...more });
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
@@ -757,7 +722,7 @@ const picks = fc.array(
 type Simulated = { lag: number; perStep: number; picks: { does: string; pick: number }[] };
 
 /** Groups of two that end in any order, on nodes that die, under a trainer that takes so many a step and names its weights after each. */
-async function train(at: Place, { lag, perStep, picks }: Simulated): Promise<void> {
+async function train(at: LedgerPlace, { lag, perStep, picks }: Simulated): Promise<void> {
   const groups = 14;
   let ledger = await at.open();
   const opened = [ledger];
@@ -834,7 +799,7 @@ const kinds = [
 const step = fc.record({ kind: fc.constantFrom(...kinds), pick: fc.nat(3) });
 
 /** Carries out the steps, then finishes what is left, and looks at all that was served on the way. `isAllocated`: by `allocation`. */
-async function replay(at: Place, steps: { kind: (typeof kinds)[number]; pick: number }[], isAllocated: boolean): Promise<void> {
+async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pick: number }[], isAllocated: boolean): Promise<void> {
   let ledger = await at.open();
   const opened = [ledger];
   let lease: Lease = await ledger.join({ name: "n", slots: 9 });

@@ -70,7 +70,7 @@ test("figures by policy step are served for all steps, and as gauges for the lat
   const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
   await call("POST", `/sets/${set}/groups`, serviceGroups("g1", "g2", "g3", "g4"));
   const nothing = (await call("GET", `/sets/${set}/figures`)).body;
-  assert.deepEqual(nothing, { set_id: set, steps: [], steps_left_out: 0, evaluation: null });
+  assert.deepEqual(nothing, { set_id: set, steps: [], steps_left_out: 0, evaluation: null, counted: 0, expired: 0 });
   for (const [at, claim] of (await ledger.claim(lease, 8)).entries())
     await ledger.finish(claim, attemptResult({ reward: at % 2, newest_step: Math.floor(at / 2) }));
   const both = [call("GET", `/sets/${set}/figures?last=2`, undefined, "read"), call("GET", `/sets/${set}/figures`)];

@@ -96,7 +96,7 @@ test("a stream without results is kept open by comments, and its signal ends it"
   const { ledger } = await serviceAt(t);
   const stop = new AbortController();
   const { set_id: set, spec } = await ledger.putSet("a", SetSpec.parse({}));
-  const read = linesFrom(ledger, set, { isWhole: false, spec, step: null });
+  const read = linesFrom(ledger, set, { isWhole: false, spec, step: null, gaps: "refuse" });
   const order = { ledger, set, read, delivery: async () => "", after: null, limit: 9, heartbeatMs: 1 };
   const events = resultEvents(order, stop.signal);
   for (let at = 0; at < 20; at++) assert.deepEqual(await events.next(), { done: false, value: ":\n\n" });

@@ -44,7 +44,7 @@ class Service:
     def set(self, key, **spec):
         """The set of that key, made where it is not there yet. `spec`: harness, samples, retries, purpose, sampling, budgets,
         priority, weight, labels, webhook; max_version_lag with groups_per_step, on_stale, group_versions; over_provision, early_stop,
-        straggler_cut, allocation; pinned_policy, seed (with purpose="eval"). The same key with another spec is refused (409)."""
+        straggler_cut, allocation; expire_after; pinned_policy, seed (with purpose="eval"). The same key with another spec is refused (409)."""
         return RolloutSet(self, self.request("PUT", "/sets/" + _quoted(key), spec))
 
     def health(self):
@@ -209,13 +209,14 @@ class RolloutSet:
             if line["result"] is not None:
                 return line
 
-    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None):
+    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None, expired=None):
         """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
         when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory, record (with
         trajectory) or none (default: rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and
-        staleness are held (default: the one in force when the rollouts ended)."""
+        staleness are held (default: the one in force when the rollouts ended). Where results behind the cursor are expired a
+        ServiceError with status 410 is raised; expired="skip" gives what is left."""
         payload = payload or self._payload
-        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step}
+        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired}
         while True:
             # Asked before the results: what is over then is in them.
             is_over = self.state()["is_over"]

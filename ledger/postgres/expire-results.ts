@@ -1,0 +1,128 @@
+/** Results that expire, and what of them is still to be removed. */
+import { toCursor } from "../cursor.ts";
+import type { DatabaseRow } from "../database-row.ts";
+import { expiredOf, expiryOf, groupsAtOnce, lastPlace, type OldGroup, type Removal } from "../expiry.ts";
+import { specOf } from "../from-rows.ts";
+import type { SetState } from "../ledger.ts";
+import type { Transaction } from "./postgres-database.ts";
+import { setOf } from "./set-row.ts";
+import { lock, now, settledXid } from "./tables.ts";
+
+/** Sets with whole groups that are served. One statement, so it also runs outside of a transaction. */
+export async function setsThatMayExpire(db: Transaction, byDefault: number | null): Promise<string[]> {
+  const sets = await db.all(
+    `SELECT id, spec FROM sets WHERE EXISTS (
+       SELECT FROM groups WHERE set_id = sets.id AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) > (expired_whole_xid, expired_whole_seq)
+     ) ORDER BY created, id`,
+  );
+  return sets.filter((set) => expiryOf(specOf(set), byDefault) !== null).map(({ id }) => String(id));
+}
+
+/** Inside a transaction. Returns how many groups. */
+export async function expireOf(db: Transaction, id: string, byDefault: number | null): Promise<number> {
+  // A cursor that is kept meanwhile, or a rollout that joins a group, comes before it or behind it.
+  await lock(db, id);
+  const set = await setOf(db, id);
+  const expiry = expiryOf(specOf(set), byDefault);
+  if (expiry === null) return 0;
+  const cursors = (await db.all("SELECT cursor FROM consumers WHERE set_id = $1", id)).map(({ cursor }) => String(cursor));
+  const at = await db.get(`SELECT ${now} AS now`);
+  const groups = expiredOf(await oldestOf(db, set), expiry, { set: id, cursors, now: Number(at?.now) });
+  if (groups.length === 0) return 0;
+  await takeAway(
+    db,
+    id,
+    groups.map(({ key }) => key),
+  );
+  const floor = expiredPlaces(set);
+  const row = lastPlace(
+    groups.map(({ last }) => last),
+    floor.rows,
+  );
+  const whole = lastPlace(
+    groups.map((group) => group.whole),
+    floor.groups,
+  );
+  await db.run(
+    "UPDATE sets SET expired_xid = $2, expired_seq = $3, expired_whole_xid = $4, expired_whole_seq = $5 WHERE id = $1",
+    id,
+    ...row,
+    ...whole,
+  );
+  return groups.length;
+}
+
+/** A group with a row that cannot be read yet is none of them. */
+async function oldestOf(db: Transaction, set: DatabaseRow): Promise<OldGroup[]> {
+  const rows = await db.all(
+    `SELECT key, whole_xid, whole_seq, last.xid, last.seq, of_group.finished,
+       EXISTS (SELECT FROM rollouts WHERE rollouts.set_id = $1 AND group_key = key AND state <> 'done') OR last.xid >= (SELECT ${settledXid}) AS is_open
+     FROM groups
+     CROSS JOIN LATERAL (SELECT max(finished) AS finished FROM results WHERE results.set_id = $1 AND group_key = key) AS of_group
+     CROSS JOIN LATERAL (
+       SELECT xid, seq FROM results WHERE results.set_id = $1 AND group_key = key ORDER BY xid DESC, seq DESC LIMIT 1
+     ) AS last
+     WHERE groups.set_id = $1 AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) > ($2, $3) AND whole_xid < (SELECT ${settledXid})
+     ORDER BY whole_xid, whole_seq LIMIT $4`,
+    String(set.id),
+    Number(set.expired_whole_xid),
+    Number(set.expired_whole_seq),
+    groupsAtOnce,
+  );
+  return rows.map((row) => ({
+    key: String(row.key),
+    whole: [Number(row.whole_xid), Number(row.whole_seq)],
+    last: [Number(row.xid), Number(row.seq)],
+    finished: Number(row.finished),
+    isOpen: row.is_open === true,
+  }));
+}
+
+/** The rows go, their counts stay. What lies outside of the ledger is written down before, so that whatever dies, a later sweep finds it. */
+async function takeAway(db: Transaction, set: string, keys: readonly string[]): Promise<void> {
+  await db.run("INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE set_id = $1 AND group_key = ANY ($2)", set, keys);
+  await db.run(
+    `INSERT INTO expired_results SELECT set_id, state, coalesce(code, ''), count(*) FROM results WHERE set_id = $1 AND group_key = ANY ($2)
+     GROUP BY set_id, state, coalesce(code, '') ON CONFLICT (set_id, state, code) DO UPDATE SET n = expired_results.n + excluded.n`,
+    set,
+    keys,
+  );
+  await db.run("DELETE FROM results WHERE set_id = $1 AND group_key = ANY ($2)", set, keys);
+  await db.run("UPDATE groups SET task = '{}' WHERE set_id = $1 AND key = ANY ($2)", set, keys);
+}
+
+/** The places of the last row and of the last group that are expired, as the set's row has them. Zeros stand before the first. */
+export function expiredPlaces(set: DatabaseRow): { rows: number[]; groups: number[] } {
+  return {
+    rows: [Number(set.expired_xid), Number(set.expired_seq)],
+    groups: [Number(set.expired_whole_xid), Number(set.expired_whole_seq)],
+  };
+}
+
+export async function expiredState(db: Transaction, set: DatabaseRow): Promise<SetState["expired"]> {
+  const [id, { rows, groups }] = [String(set.id), expiredPlaces(set)];
+  if (groups[0] === 0) return null;
+  const gone = await db.get(
+    "SELECT count(*) AS n FROM groups WHERE set_id = $1 AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) <= ($2, $3)",
+    id,
+    ...groups,
+  );
+  const cursors = { rows: toCursor("rows", id, ...rows), groups: toCursor("groups", id, ...groups) };
+  return { groups: Number(gone?.n), rollouts: await expiredRows(db, id), cursors };
+}
+
+async function expiredRows(db: Transaction, set: string): Promise<number> {
+  return Number((await db.get("SELECT coalesce(sum(n), 0) AS n FROM expired_results WHERE set_id = $1", set))?.n);
+}
+
+export async function removals(db: Transaction, limit: number): Promise<Removal[]> {
+  const rows = await db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT $1", limit);
+  return rows.map(({ set_id, rollout_id }) => ({ set_id: String(set_id), rollout_id: String(rollout_id) }));
+}
+
+export async function removed(db: Transaction, all: readonly Removal[]): Promise<void> {
+  await db.run(
+    "DELETE FROM removals WHERE rollout_id = ANY ($1)",
+    all.map(({ rollout_id }) => rollout_id),
+  );
+}

@@ -1,0 +1,92 @@
+/** Results that expire, and what of them is still to be removed. Each function runs inside a transaction. */
+import { toCursor } from "../cursor.ts";
+import { expiredOf, expiryOf, groupsAtOnce, lastPlace, type OldGroup, type Removal } from "../expiry.ts";
+import { specOf } from "../from-rows.ts";
+import type { SetState } from "../ledger.ts";
+import type { Database, TableRow } from "./database.ts";
+
+/** Returns how many groups; 0: there are no more by now. */
+export function expireResults(db: Database, byDefault: number | null, now: number): number {
+  let expired = 0;
+  for (const set of db.all("SELECT * FROM sets ORDER BY created, id")) {
+    expired += expireOf(db, set, byDefault, now);
+    if (expired >= groupsAtOnce) return expired;
+  }
+  return expired;
+}
+
+function expireOf(db: Database, set: TableRow, byDefault: number | null, now: number): number {
+  const id = String(set.id);
+  const expiry = expiryOf(specOf(set), byDefault);
+  if (expiry === null) return 0;
+  const cursors = db.all("SELECT cursor FROM consumers WHERE set_id = ?", id).map(({ cursor }) => String(cursor));
+  const groups = expiredOf(oldestOf(db, set), expiry, { set: id, cursors, now });
+  for (const { key } of groups) takeAway(db, id, key);
+  const floor = { row: [Number(set.expired_row)], whole: [Number(set.expired_whole)] };
+  const [row = 0] = lastPlace(
+    groups.map(({ last }) => last),
+    floor.row,
+  );
+  const [whole = 0] = lastPlace(
+    groups.map((group) => group.whole),
+    floor.whole,
+  );
+  if (groups.length > 0) db.run("UPDATE sets SET expired_row = ?, expired_whole = ? WHERE id = ?", row, whole, id);
+  return groups.length;
+}
+
+function oldestOf(db: Database, set: TableRow): OldGroup[] {
+  const rows = db.all(
+    `SELECT key, whole, (SELECT max(seq) FROM results WHERE results.set_id = groups.set_id AND group_key = key) AS last,
+       (SELECT max(since) FROM rollouts WHERE rollouts.set_id = groups.set_id AND group_key = key) AS finished,
+       EXISTS (SELECT 1 FROM rollouts WHERE rollouts.set_id = groups.set_id AND group_key = key AND state <> 'done') AS is_open
+     FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?`,
+    String(set.id),
+    Number(set.expired_whole),
+    groupsAtOnce,
+  );
+  return rows.map(({ key, whole, last, finished, is_open }) => ({
+    key: String(key),
+    whole: [Number(whole)],
+    last: [Number(last)],
+    finished: Number(finished),
+    isOpen: is_open === 1,
+  }));
+}
+
+/** The rows go, their counts stay. What lies outside of the ledger is written down before, so that whatever dies, a later sweep finds it. */
+function takeAway(db: Database, set: string, key: string): void {
+  db.run("INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE set_id = ? AND group_key = ?", set, key);
+  db.run(
+    `INSERT INTO expired_results SELECT set_id, state, coalesce(code, ''), count(*) FROM results WHERE set_id = ? AND group_key = ?
+     GROUP BY set_id, state, coalesce(code, '') ON CONFLICT (set_id, state, code) DO UPDATE SET n = n + excluded.n`,
+    set,
+    key,
+  );
+  db.run("DELETE FROM results WHERE set_id = ? AND group_key = ?", set, key);
+  db.run("UPDATE groups SET task = json_object('task_id', task ->> 'task_id') WHERE set_id = ? AND key = ?", set, key);
+}
+
+export function expiredState(db: Database, set: TableRow): SetState["expired"] {
+  const [id, row, whole] = [String(set.id), Number(set.expired_row), Number(set.expired_whole)];
+  if (whole === 0) return null;
+  const groups = db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", id, whole);
+  return {
+    groups: Number(groups?.n),
+    rollouts: expiredRows(db, id),
+    cursors: { rows: toCursor("rows", id, row), groups: toCursor("groups", id, whole) },
+  };
+}
+
+export function expiredRows(db: Database, set: string): number {
+  return Number(db.get("SELECT coalesce(sum(n), 0) AS n FROM expired_results WHERE set_id = ?", set)?.n);
+}
+
+export function removals(db: Database, limit: number): Removal[] {
+  const rows = db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT ?", limit);
+  return rows.map(({ set_id, rollout_id }) => ({ set_id: String(set_id), rollout_id: String(rollout_id) }));
+}
+
+export function removed(db: Database, all: readonly Removal[]): void {
+  for (const { rollout_id } of all) db.run("DELETE FROM removals WHERE rollout_id = ?", rollout_id);
+}

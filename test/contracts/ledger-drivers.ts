@@ -1,0 +1,44 @@
+/** Every ledger driver, as its contract suites open it. */
+import { join } from "node:path";
+import { type Ledger, PostgresLedger, SqliteLedger } from "../../ledger/index.ts";
+import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import type { Need } from "../needs.ts";
+
+/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. */
+export type LedgerPlace = { open(): Promise<Ledger>; pass(seconds: number): Promise<void> };
+
+/** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
+export type LedgerDriver = { name: string; needs?: Need; searches: number; place: () => LedgerPlace };
+
+/** For one test file, whose end takes the places away. */
+export function ledgerDrivers(): LedgerDriver[] {
+  const scratch = scratchFolder("ledger");
+  let files = 0;
+
+  const postgres = postgresFor();
+
+  return [
+    {
+      name: "sqlite",
+      searches: 20,
+      place: () => {
+        const path = join(scratch, `${files++}.sqlite`);
+        let time = 1_000_000;
+        const pass = async (seconds: number) => {
+          time += seconds * 1000;
+        };
+        return { open: async () => SqliteLedger.open(path, { now: () => time }), pass };
+      },
+    },
+    {
+      name: "postgres",
+      needs: "postgres",
+      searches: 8,
+      place: () => {
+        const at = new PostgresPlace(postgres, `place${files++}`);
+        return { open: async () => PostgresLedger.open(await at.url()), pass: (seconds) => at.passLeases(seconds) };
+      },
+    },
+  ];
+}
