@@ -14,6 +14,7 @@ const ofMachine: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "sandbox_error",
   "image_pull_failed",
   "image_build_failed",
+  "node_unfit",
   "store_full",
   "store_error",
 ]);
