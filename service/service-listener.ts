@@ -11,9 +11,9 @@ import type { TlsPair } from "../proxy/http/tls-files.ts";
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
 import { polarRoutes } from "./polar/polar-routes.ts";
 import { PolarTasks } from "./polar/polar-tasks.ts";
-import type { ServiceRoute } from "./route.ts";
+import { serviceRoutes } from "./routes/index.ts";
+import type { ServiceRoute } from "./routes/route.ts";
 import type { ServiceParts } from "./service-parts.ts";
-import { serviceRoutes } from "./service-routes.ts";
 
 export class ServiceListener implements AsyncDisposable {
   readonly routes: readonly ServiceRoute[];

@@ -5,7 +5,7 @@ import type { ResultRow, SetState } from "../../ledger/index.ts";
 import type { DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
-import type { SetStepFigures } from "../figure-route.ts";
+import type { SetStepFigures } from "../routes/figure-route.ts";
 import type { ServiceClient } from "./service-client.ts";
 
 /** The name of a task of the service, or a whole task. */

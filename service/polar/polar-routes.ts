@@ -3,7 +3,7 @@
  * does the same here.
  */
 import { z } from "zod";
-import { defineRoute, type ServiceRoute } from "../route.ts";
+import { defineRoute, type ServiceRoute } from "../routes/route.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { PolarRequest } from "./polar-request.ts";
 import type { PolarTasks } from "./polar-tasks.ts";

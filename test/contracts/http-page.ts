@@ -13,8 +13,8 @@ import { schemaOf } from "../../proxy/control/openapi.ts";
 import type { ListenerRoute } from "../../proxy/control/route.ts";
 import { polarRoutes } from "../../service/polar/polar-routes.ts";
 import type { PolarTasks } from "../../service/polar/polar-tasks.ts";
+import { serviceRoutes } from "../../service/routes/index.ts";
 import type { ServiceParts } from "../../service/service-parts.ts";
-import { serviceRoutes } from "../../service/service-routes.ts";
 import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/http.md", import.meta.url));

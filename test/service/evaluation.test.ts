@@ -5,7 +5,7 @@ import { putPacked } from "../../blobs/index.ts";
 import { evaluationText } from "../../commands/overview/evaluation-text.ts";
 import { exporters } from "../../exporters/index.ts";
 import type { Claim } from "../../ledger/index.ts";
-import { figureRoute, type SetStepFigures } from "../../service/figure-route.ts";
+import { figureRoute, type SetStepFigures } from "../../service/routes/figure-route.ts";
 import { SetTallies } from "../../service/set-tallies.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
 import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";

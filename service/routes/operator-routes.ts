@@ -1,12 +1,12 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
-import { PauseBody, PolicyBody } from "../proxy/control/fence-bodies.ts";
-import { statusCodeOf } from "../proxy/control/health.ts";
-import { nothing } from "../proxy/control/route.ts";
-import { ServiceControl } from "./fences/service-control.ts";
+import { PauseBody, PolicyBody } from "../../proxy/control/fence-bodies.ts";
+import { statusCodeOf } from "../../proxy/control/health.ts";
+import { nothing } from "../../proxy/control/route.ts";
+import { ServiceControl } from "../fences/service-control.ts";
+import { serviceHealth } from "../service-health.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import { serviceHealth } from "./service-health.ts";
-import type { ServiceParts } from "./service-parts.ts";
 
 const FenceName = z.string().regex(/^[\w.:-]{1,100}$/, "letters, digits, dots, colons, dashes and underscores, at most 100");
 

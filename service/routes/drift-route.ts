@@ -1,12 +1,12 @@
 /** The route on which a trainer holds its recomputed logprobs against what is stored of its rollouts. */
 import { z } from "zod";
-import { getPacked } from "../blobs/index.ts";
-import { AlidadeError } from "../errors.ts";
-import { Drift, type DriftSummary, TrainerLogprobs } from "../reconstruct/index.ts";
-import { readJson } from "../schema/read-json.ts";
-import { Trajectory } from "../schema/trajectory.ts";
+import { getPacked } from "../../blobs/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { Drift, type DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
+import { readJson } from "../../schema/read-json.ts";
+import { Trajectory } from "../../schema/trajectory.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
 
 /** Each is read whole, one after another: a second or two for a batch of a training step. */
 const mostRollouts = 2_000;

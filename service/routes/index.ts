@@ -1,4 +1,7 @@
 /** All routes of a service but those for bridges of Polar. */
+
+import type { ServiceParts } from "../service-parts.ts";
+import { SetTallies } from "../set-tallies.ts";
 import { blobRoutes } from "./blob-routes.ts";
 import { driftRoute } from "./drift-route.ts";
 import { figureRoute } from "./figure-route.ts";
@@ -6,9 +9,7 @@ import { metricsRoute } from "./metrics-route.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { resultRoutes } from "./result-routes.ts";
 import type { ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
 import { setRoutes } from "./set-routes.ts";
-import { SetTallies } from "./set-tallies.ts";
 
 export function serviceRoutes(parts: ServiceParts): ServiceRoute[] {
   const tallies = new SetTallies(parts.ledger);

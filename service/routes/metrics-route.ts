@@ -1,12 +1,12 @@
 /** The route that a Prometheus reads. */
-import { SharedWork } from "../host/shared-work.ts";
-import type { Ledger, SetState } from "../ledger/index.ts";
-import { engineMetrics } from "../proxy/control/engine-metrics.ts";
-import { prometheusText, prometheusType } from "../wire/prometheus-text.ts";
-import { ledgerMetrics, type SetFigures } from "./ledger-metrics.ts";
+import { SharedWork } from "../../host/shared-work.ts";
+import type { Ledger, SetState } from "../../ledger/index.ts";
+import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
+import { prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
+import { ledgerMetrics, type SetFigures } from "../ledger-metrics.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { SetTallies } from "../set-tallies.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
-import type { SetTallies } from "./set-tallies.ts";
 
 /** Each adds ten series; older steps are served by `GET /sets/:id/figures`. */
 const latestSteps = 3;

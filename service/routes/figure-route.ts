@@ -1,10 +1,10 @@
 /** The route of figures: of each policy step, and of an evaluation as a whole. */
 import { z } from "zod";
-import { biasesOf, type ResultRow, type SetState } from "../ledger/index.ts";
-import { type Evaluation, passReward, type StepFigures } from "../rollouts/index.ts";
+import { biasesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
+import { type Evaluation, passReward, type StepFigures } from "../../rollouts/index.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import type { SetTallies } from "../set-tallies.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
-import type { SetTallies } from "./set-tallies.ts";
 
 /**
  * `steps_left_out`: earlier ones. `evaluation`: of a set of that purpose. `counted`: results in these figures; `expired`: results that

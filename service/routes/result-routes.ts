@@ -1,14 +1,14 @@
 /** Routes for what came of it: results from a cursor on, as NDJSON, waited for where there are none yet, or as events. */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import { Deadline } from "../host/deadline.ts";
-import type { Ledger } from "../ledger/index.ts";
-import { DeliveryQuery, deliveryOf, type PayloadText } from "./delivery.ts";
-import { EventStreams, eventType } from "./event-streams.ts";
-import { linesFrom, type ResultLine } from "./result-lines.ts";
+import { AlidadeError } from "../../errors.ts";
+import { Deadline } from "../../host/deadline.ts";
+import type { Ledger } from "../../ledger/index.ts";
+import { DeliveryQuery, deliveryOf, type PayloadText } from "../delivery.ts";
+import { EventStreams, eventType } from "../event-streams.ts";
+import { linesFrom, type ResultLine } from "../result-lines.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import { atStep } from "../stale-rows.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
-import { atStep } from "./stale-rows.ts";
 
 /** Proxies close what is silent for a minute. */
 const longestWait = 60;

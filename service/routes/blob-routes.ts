@@ -1,10 +1,10 @@
 /** Routes for nodes that share no disk and no bucket with the service: its place of trajectories, over HTTP. */
-import { isBlobKey, isPackedAs } from "../blobs/index.ts";
-import { AlidadeError } from "../errors.ts";
-import { RequestBytes } from "../proxy/http/request-bytes.ts";
-import { withJoined } from "../wire/joined.ts";
+import { isBlobKey, isPackedAs } from "../../blobs/index.ts";
+import { AlidadeError } from "../../errors.ts";
+import { RequestBytes } from "../../proxy/http/request-bytes.ts";
+import { withJoined } from "../../wire/joined.ts";
+import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
 
 /** Unpacked it would be longer than the longest text that Node can hold, so it could not be read again. */
 const mostBytes = 256 * 1024 * 1024;

@@ -1,11 +1,11 @@
 /** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
 import { z } from "zod";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
-import { assertAsStrict, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../ledger/index.ts";
-import { nothing } from "../proxy/control/route.ts";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { assertAsStrict, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
+import { nothing } from "../../proxy/control/route.ts";
+import type { ServiceParts } from "../service-parts.ts";
+import { refusedAddress } from "../webhooks/post-signed.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
-import type { ServiceParts } from "./service-parts.ts";
-import { refusedAddress } from "./webhooks/post-signed.ts";
 
 const GivenTask = z
   .union([z.string().min(1).max(1_000), z.record(z.string(), z.unknown())])

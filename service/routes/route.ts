@@ -1,7 +1,7 @@
 /** A route of the service: who may call it stands beside it. */
 import type { z } from "zod";
-import { defineRoute as define, type ListenerRoute } from "../proxy/control/route.ts";
-import type { AccessRole } from "./access.ts";
+import { defineRoute as define, type ListenerRoute } from "../../proxy/control/route.ts";
+import type { AccessRole } from "../access.ts";
 
 /** One of these roles is enough. */
 type Guarded = { roles: readonly AccessRole[] };
