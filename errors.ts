@@ -58,6 +58,16 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 export type ErrorOwner = (typeof errorCodes)[ErrorCode];
 
+/** What a sandbox failed at: the doing of its machine, or of what its task asks for. */
+export const sandboxFailures: readonly ErrorCode[] = [
+  "sandbox_unavailable",
+  "sandbox_unhealthy",
+  "sandbox_died",
+  "sandbox_error",
+  "image_pull_failed",
+  "image_build_failed",
+];
+
 /**
  * A failure with a stable code. `status` is the HTTP status for a caller of the API; `param` names the field at fault;
  * `retryAfterSeconds` is the wait that the failing side asked for, or null.

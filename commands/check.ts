@@ -7,7 +7,6 @@ import type { Grader } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
-import { loadConfig } from "../load-config.ts";
 import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, RunFolder, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
@@ -22,6 +21,7 @@ import type { HashedTask } from "../tasks/task-set.ts";
 import { version } from "../version.ts";
 import { checkReport, whyNot } from "./check/check-report.ts";
 import { print, say, toNumber } from "./command-line.ts";
+import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import {
   dockerEngineOption,
@@ -165,7 +165,7 @@ async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Check
 /** null: no task asks a model, or no engine was named. What the models are asked is recorded in `runs/<id>/sessions`. */
 async function judgeFor(tasks: readonly Task[], run_id: string, { flags, graders, signal }: Checking): Promise<OpenedJudge | null> {
   if (flags.engine.length === 0 || !tasks.some(({ grader }) => asksModels(grader, graders))) return null;
-  const config = await loadConfig({ env: terminal().env, overrides: enginesOf(flags) });
+  const config = await commandConfig(undefined, { overrides: enginesOf(flags) });
   return openJudge(config, { sessions: RunFolder.sessions(join(config.out, run_id)), note: progress, signal });
 }
 

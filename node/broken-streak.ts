@@ -3,21 +3,11 @@
  * so it has room again at once: it would claim, and break, all that there is, while other machines work. So after a few in a row
  * it tries one at a time, ever more seldom, until one is not broken.
  */
-import type { ErrorCode } from "../errors.ts";
+import { type ErrorCode, sandboxFailures } from "../errors.ts";
 import type { Fault } from "../proxy/control/health.ts";
 
 /** What this machine may be the cause of. An engine that is away is asked by itself, and holds no attempt up elsewhere. */
-const ofMachine: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  "sandbox_unavailable",
-  "sandbox_unhealthy",
-  "sandbox_died",
-  "sandbox_error",
-  "image_pull_failed",
-  "image_build_failed",
-  "node_unfit",
-  "store_full",
-  "store_error",
-]);
+const ofMachine: ReadonlySet<ErrorCode> = new Set<ErrorCode>([...sandboxFailures, "node_unfit", "store_full", "store_error"]);
 
 /** Two of one bad task may come together. */
 const most = 3;

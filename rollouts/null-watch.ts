@@ -2,22 +2,14 @@
  * Sets a task aside, in a run or on a node, when too many of its rollouts have no reward: rewards that are missing are no random
  * ones, and a broken task would take the machine's time from the others.
  */
-import type { ErrorCode } from "../errors.ts";
+import { type ErrorCode, sandboxFailures } from "../errors.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 
 /** Fewer say nothing about a task: a machine may stumble twice. */
 const leastNulls = 3;
 
 /** What may be the doing of a task's environment, where there was no grading. An engine that is down is no task's fault. */
-const ofEnvironment: ReadonlySet<string> = new Set<ErrorCode>([
-  "task_invalid",
-  "sandbox_unavailable",
-  "sandbox_unhealthy",
-  "sandbox_died",
-  "sandbox_error",
-  "image_pull_failed",
-  "image_build_failed",
-]);
+const ofEnvironment: ReadonlySet<string> = new Set<ErrorCode>(["task_invalid", ...sandboxFailures]);
 
 /** How long it looks back, and what becomes of a task that is set aside. */
 export type WatchRules = {
