@@ -2,6 +2,6 @@ export { Appender } from "./appender.ts";
 export { DiskStore } from "./disk.ts";
 export { hasTornEnd, type LinePlace, readJsonLines, readLine } from "./json-lines.ts";
 export { MemoryStore } from "./memory.ts";
-export { makePrivateFolder, privateFileMode } from "./private.ts";
+export { makePrivateFolder, privateFileMode, replacePrivateFile } from "./private.ts";
 export type { SessionLog, Store } from "./store.ts";
 export { isFull, toStoreError } from "./store-error.ts";

@@ -1,10 +1,10 @@
 /** `following.json` in the folder of a run over a service: how far the run has followed its set. */
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { tryJson } from "../../schema/read-json.ts";
-import { privateFileMode, toStoreError } from "../../store/index.ts";
+import { replacePrivateFile } from "../../store/index.ts";
 
 const Following = z.strictObject({
   set_id: z.string(),
@@ -27,12 +27,6 @@ export async function readFollowing(path: string): Promise<Following | null> {
 }
 
 /** A process that dies meanwhile leaves the one or the other. */
-export async function keepFollowing(path: string, following: Following): Promise<void> {
-  const file = join(path, "following.json");
-  try {
-    await writeFile(`${file}.new`, `${JSON.stringify(following)}\n`, { mode: privateFileMode });
-    await rename(`${file}.new`, file);
-  } catch (error) {
-    throw toStoreError(file, error);
-  }
+export function keepFollowing(path: string, following: Following): Promise<void> {
+  return replacePrivateFile(join(path, "following.json"), `${JSON.stringify(following)}\n`);
 }

@@ -2,12 +2,16 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { tryJson } from "../../schema/read-json.ts";
 import { type ClientOptions, type ServiceAddress, ServiceClient } from "../../service/index.ts";
 import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { defaultTokenVariable } from "./service-tokens.ts";
+
+/** What a service writes of itself. */
+const Kept = z.looseObject({ url: z.url(), token: z.string().nullable() });
 
 export type AskFlags = { url?: string; ca?: string; tokenEnv: string; out: string };
 
@@ -55,9 +59,11 @@ async function readCertificates(file: string): Promise<string> {
   throw new AlidadeError("config_invalid", `--ca is ${file}, which holds no certificate: give one in PEM form`, { param: "ca" });
 }
 
-async function readKept(file: string, flags: string): Promise<{ url: string; token: string | null }> {
+async function readKept(file: string, flags: string): Promise<z.infer<typeof Kept>> {
   const text = await readFile(file, "utf8").catch(() => {
     throw new AlidadeError("config_invalid", `there is no ${file}: ${flags}`, { param: "out" });
   });
-  return readJson(text) as { url: string; token: string | null };
+  const kept = Kept.safeParse(tryJson(text));
+  if (kept.success) return kept.data;
+  throw new AlidadeError("config_invalid", `${file} is no service.json, which has url and token: ${flags}`, { param: "out" });
 }

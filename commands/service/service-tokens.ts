@@ -1,11 +1,11 @@
 /** The tokens of the service's listener: the operator's, by the names of variables, or one that is made and kept. */
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../../errors.ts";
 import { isLoopback } from "../../host/is-loopback.ts";
 import { newKey } from "../../schema/ids.ts";
 import { type AccessRole, type AccessToken, roles } from "../../service/index.ts";
-import { privateFileMode } from "../../store/index.ts";
+import { replacePrivateFile } from "../../store/index.ts";
 import { terminal } from "../terminal.ts";
 
 export const defaultTokenVariable = "ALIDADE_SERVICE_TOKEN";
@@ -39,14 +39,18 @@ export function assertMayListen(host: string, given: readonly AccessToken[]): vo
   });
 }
 
-/** Without a token of the operator's the one that was made at the first start; it is in the private service.json only. */
+/**
+ * Without a token of the operator's the one that was made at the first start; it is in private files only. The caller holds the
+ * lock of the folder. An empty file, as a full disk leaves one, is no token: a request without any would have it.
+ */
 export async function accessOf(folder: string, given: AccessToken[]): Promise<{ tokens: AccessToken[]; token: string | null }> {
   if (given.length > 0) return { tokens: given, token: null };
   const file = join(folder, "token");
-  const made = newKey();
-  const token = await writeFile(file, made, { mode: privateFileMode, flag: "wx" }).then(
-    () => made,
-    () => readFile(file, "utf8"),
-  );
+  const kept = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return "";
+    throw new AlidadeError("store_error", `the token of the service cannot be read: ${error.message}`, { cause: error });
+  });
+  const token = kept.trim() || newKey();
+  if (token !== kept) await replacePrivateFile(file, token);
   return { tokens: [{ token, roles }], token };
 }

@@ -2,7 +2,6 @@
  * `alidade service`: trainers hand in tasks and take finished rollouts, for days. Ledger, node and listener in one process; over
  * a ledger in Postgres the listener alone, and nodes are processes of their own.
  */
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../../config.ts";
@@ -13,7 +12,7 @@ import { faultsOfMachine, runNode } from "../../node/index.ts";
 import { readTlsFiles, type TlsPair } from "../../proxy/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
 import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type ServiceParts } from "../../service/index.ts";
-import { privateFileMode } from "../../store/index.ts";
+import { replacePrivateFile } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
@@ -181,7 +180,7 @@ async function listen(parts: ServiceParts, folder: string, flags: Listening, kno
   const listener = new ServiceListener(parts, tokens, version, flags.tls);
   const url = await listener.listen(flags.host, flags.port);
   const file = join(folder, "service.json");
-  await writeFile(file, `${JSON.stringify({ url, token })}\n`, { mode: privateFileMode });
+  await replacePrivateFile(file, `${JSON.stringify({ url, token })}\n`);
   if (flags.json) print(JSON.stringify({ url, token_file: file, tasks: known }));
   else say(`alidade: service on ${url}, ${known} tasks by name; ${token === null ? "its url is" : "url and token are"} in ${file}`);
   return listener;
