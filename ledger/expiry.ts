@@ -44,11 +44,11 @@ export function expiredOf(
   { seconds, unread }: Expiry,
   { set, cursors, now }: { set: string; cursors: readonly string[]; now: number },
 ): OldGroup[] {
-  if (cursors.length === 0 && !unread) return [];
-  const numbers = groups[0]?.whole.length ?? 1;
+  const [first] = groups;
+  if (first === undefined || (cursors.length === 0 && !unread)) return [];
   const kept = cursors.map((cursor) => {
     const kind = kindOfCursor(cursor);
-    return { kind, place: fromCursor(kind, set, cursor, numbers) };
+    return { kind, place: fromCursor(kind, set, cursor, first.whole.length) };
   });
   const placeOf = (group: OldGroup, kind: CursorKind): OrderPlace => (kind === "groups" ? group.whole : group.last);
   const isNeeded = (group: OldGroup): boolean =>

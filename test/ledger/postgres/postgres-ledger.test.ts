@@ -57,6 +57,39 @@ const listens = (at: PostgresPlace) => `LISTEN alidade_${at.schema}`;
 const keysOf = async (ledger: Ledger, set: string, after: string | null = null) =>
   (await ledger.results(set, after, 1_000)).map(({ row }) => row.group_key);
 
+test("a group behind a transaction that is still open does not expire yet, and the other sets do", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const at = new PostgresPlace(postgres, `own${places++}`);
+  const ledger = await openAt(t, at);
+  const lease = await ledger.join({ name: "n", slots: 9 });
+  const spec = SetSpec.parse({ samples: 1, expire_after: { seconds: 60 } });
+  const sets = await Array.fromAsync(["first", "second"], async (key) => (await ledger.putSet(key, spec)).set_id);
+  const [first, second] = sets as [string, string];
+  const make = async (set: string, key: string) => {
+    await ledger.submit(set, [GroupPart.parse({ group_key: key, task })]);
+    for (const claim of await ledger.claim(lease, 9)) await ledger.finish(claim, attemptResult());
+  };
+  for (const set of sets) {
+    await make(set, "old");
+    const [group] = await ledger.wholeGroups(set, null, 1);
+    await ledger.keep("c", set, { cursor: group?.cursor as string, step: null });
+  }
+  await at.passLeases(61);
+  assert.equal(await ledger.expireResults(null), 2);
+  const slow = await clientAt();
+  t.after(() => slow.end());
+  await slow.query("BEGIN");
+  await slow.query("SELECT pg_current_xact_id()");
+  await make(first, "new");
+  await at.passLeases(61);
+  assert.equal(await ledger.expireResults(null), 0);
+  await slow.query("COMMIT");
+  const [group] = await ledger.wholeGroups(first, null, 1, "skip");
+  await ledger.keep("c", first, { cursor: group?.cursor as string, step: null });
+  assert.equal(await ledger.expireResults(null), 1);
+  assert.deepEqual([(await ledger.set(first)).expired?.groups, (await ledger.set(second)).expired?.groups], [2, 1]);
+});
+
 test("a result behind a transaction that is still open is given when that is over, and no reader misses it", async (t) => {
   if (!(await need(t, "postgres"))) return;
   const { at, ledger, set, lease } = await atWork(t, 2);
