@@ -11,7 +11,7 @@ import type { Webhook } from "./post-signed.ts";
 
 /** Groups that become whole within a second are one hint. */
 const defaultPauseMs = 1_000;
-/** A trainer may name an address that hangs for each of its sets. */
+/** A trainer may name an address that hangs for each of its sets. The service's webhook does not wait among them. */
 const requestsAtOnce = 16;
 /** For an address that a trainer chose: about three minutes. */
 const mostTries = 8;
@@ -29,7 +29,7 @@ export class GroupHints implements AsyncDisposable {
   readonly #note: (text: string) => void;
   readonly #pauseMs: number;
   readonly #stop = new AbortController();
-  readonly #places = new Limiter(requestsAtOnce);
+  readonly #placesOfSets = new Limiter(requestsAtOnce);
   readonly #service: HintLine | null;
   /** By their address. */
   readonly #ofSets = new Map<string, HintLine>();
@@ -41,7 +41,7 @@ export class GroupHints implements AsyncDisposable {
     this.#addresses = addresses;
     this.#note = note;
     this.#pauseMs = pauseMs;
-    this.#service = addresses.service && this.#lineTo(addresses.service, Number.POSITIVE_INFINITY);
+    this.#service = addresses.service && this.#lineTo(addresses.service, Number.POSITIVE_INFINITY, new Limiter(1));
     this.#work = this.#watch(this.#stop.signal);
   }
 
@@ -74,13 +74,13 @@ export class GroupHints implements AsyncDisposable {
     const own = this.#service === null ? [] : [this.#service];
     const { sets } = this.#addresses;
     if (spec.webhook === undefined || sets === null) return own;
-    const line = this.#ofSets.get(spec.webhook) ?? this.#lineTo({ ...sets, url: spec.webhook }, mostTries);
+    const line = this.#ofSets.get(spec.webhook) ?? this.#lineTo({ ...sets, url: spec.webhook }, mostTries, this.#placesOfSets);
     this.#ofSets.set(spec.webhook, line);
     return [...own, line];
   }
 
-  #lineTo(webhook: Webhook, tries: number): HintLine {
+  #lineTo(webhook: Webhook, tries: number, places: Limiter): HintLine {
     const { signal } = this.#stop;
-    return new HintLine({ ledger: this.#ledger, webhook, note: this.#note, pauseMs: this.#pauseMs, places: this.#places, tries, signal });
+    return new HintLine({ ledger: this.#ledger, webhook, note: this.#note, pauseMs: this.#pauseMs, places, tries, signal });
   }
 }

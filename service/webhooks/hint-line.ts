@@ -17,7 +17,7 @@ export type HintLineParts = {
   /** Hears of the first failure in a row. */
   note: (text: string) => void;
   pauseMs: number;
-  /** Requests to all receivers share them. */
+  /** Requests to receivers that trainers choose share them. */
   places: Limiter;
   /** After so many failures in a row a hint is given up; the next one is that of more groups. */
   tries: number;

@@ -131,6 +131,27 @@ test("the webhook of a set is told of that set alone, beside the service's own, 
   assert.equal(own.told.length, told, "without the operator's word sets are told nothing");
 });
 
+test("webhooks of sets that hang do not delay the service's own, however many they are", async (t) => {
+  const { told, url } = await receiverAt(t);
+  let hanging = 0;
+  const silent = createServer(() => (hanging += 1)).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.closeAllConnections());
+  t.after(() => silent.close());
+  const { ledger, call, lease } = await setAt(t);
+  const how = { secret: "s3cret", mayBePrivate: true };
+  await using _hints = new GroupHints(ledger, { service: { url, ...how }, sets: how }, () => undefined, 1);
+  const named: string[] = [];
+  for (let at = 0; at < 20; at++) {
+    const webhook = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/${at}`;
+    named.push((await call("PUT", `/sets/named-${at}`, { samples: 1, webhook })).body.set_id as string);
+    await call("POST", `/sets/${named.at(-1)}/groups`, serviceGroups("g"));
+  }
+  for (const claim of await ledger.claim(lease, 22)) if (named.includes(claim.set_id)) await ledger.finish(claim, attemptResult());
+  await until(() => hanging === 16);
+  await until(() => told.length >= 20, { ms: 8_000 });
+});
+
 test("a set's webhook that fails is told again some times, and given up until there are more groups", async (t) => {
   const { told, url } = await receiverAt(t, () => 500);
   const { ledger, finish, hint } = await setAt(t, `${url}?key=word`);
