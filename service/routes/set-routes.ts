@@ -126,7 +126,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       method: "put",
       path: "/consumers/:name",
       roles: ["submit"],
-      title: "A consumer's word on what it has safe; nothing of what is served depends on it",
+      title: "A consumer's word on what it has safe: results behind the cursors of all consumers may expire (`expire_after`)",
       body: z.strictObject({
         set: z.string(),
         cursor: z.string(),
