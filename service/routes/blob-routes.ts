@@ -2,7 +2,6 @@
 import { isBlobKey, isPackedAs } from "../../blobs/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { RequestBytes } from "../../proxy/http/request-bytes.ts";
-import { withJoined } from "../../wire/joined.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
@@ -18,13 +17,14 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       title:
         "Keeps a finished trajectory (its bytes are the body, at most 256 MiB) before a node finishes its rollout; the name ends with the hash of the bytes. 201 when it would survive a crash",
       status: 201,
-      handle: async ({ param, context }) => {
+      handle: async ({ param, context, signal }) => {
         const key = keyOf(param("set"), param("rollout"), param("name"));
         const pieces = await new RequestBytes(context.env.incoming).read({ limit: mostBytes });
-        const bytes = withJoined(pieces, (joined) => Buffer.from(joined));
+        const bytes = Buffer.concat(pieces);
         if (!isPackedAs(key, bytes))
           throw new AlidadeError("request_invalid", `${key} names other bytes than the ${bytes.length} that came`, { param: "name" });
-        await blobs.put(key, bytes);
+        // A node asks again while a bucket is away: what it no longer waits for would stay in memory beside the next one.
+        await blobs.put(key, bytes, signal);
         return { key, bytes: bytes.length };
       },
     }),

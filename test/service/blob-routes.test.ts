@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
+import { until } from "../fakes/machine/until.ts";
 import { serviceAt } from "../fakes/proxies/service-at.ts";
 
 const at = (url: string, token: string) => openBlobs(url, { ALIDADE_SERVICE_TOKEN: token });
@@ -54,6 +55,23 @@ test("a service that is away is waited for, until the node is stopped", async ()
   const waiting = putPacked(at(url, "node"), "set1/roll1/2", record, stop.signal);
   stop.abort(new Error("the node was stopped"));
   await assert.rejects(waiting, /stopped|aborted/);
+});
+
+test("a service waits no longer for its own place than the node does", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const begun = Promise.withResolvers<AbortSignal>();
+  const put = (_key: string, _bytes: Uint8Array, signal: AbortSignal) => {
+    begun.resolve(signal);
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+  Object.assign(blobs, { put });
+  const stop = new AbortController();
+  const waiting = putPacked(at(url, "node"), "set1/roll1/1", record, stop.signal);
+  const signal = await begun.promise;
+  assert.equal(signal.aborted, false);
+  stop.abort(new Error("the node was stopped"));
+  await assert.rejects(waiting, /stopped|aborted/);
+  await until(() => signal.aborted);
 });
 
 test("an address that is none, one with a password, and a token that is not there are named before anything is sent", () => {
