@@ -2,16 +2,25 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, messageOf } from "../errors.ts";
 
-/** A request of some megabytes takes seconds on a slow way; one that takes this long is dead. */
+/** A request of some megabytes takes seconds on a slow way; one that takes this long is dead, */
 const requestMs = 60_000;
+/** unless its body is large: a slow way brings so many bytes a second when several nodes share it. */
+const slowestBytesPerMs = 250;
 const firstPauseMs = 250;
 /** A server that was started again is found so soon. */
 const longestPauseMs = 5_000;
 
-/** How often it is asked: a question of a person is not left without an answer for long. */
-export const readTries = 5;
-/** For about ten minutes, as clients wait for a service: a finished rollout's GPU time is worth the wait. */
-export const writeTries = 125;
+/** How often it is asked, and how many bytes each request brings. */
+export type Patience = { tries: number; bytes: number };
+
+/** A question of a person is not left without an answer for long. */
+export const toRead: Patience = { tries: 5, bytes: 0 };
+/** About ten minutes, as clients wait for a service: a finished rollout's GPU time is worth the wait. */
+export const toWrite = (bytes: number): Patience => ({ tries: 125, bytes });
+
+export function bytesOf({ body }: RequestInit): number {
+  return Buffer.isBuffer(body) ? body.length : 0;
+}
 
 /**
  * Its first answer that is neither 429 nor of 500 or more, or the last one. Throws `store_error`, beginning with `what`, where no
@@ -19,13 +28,13 @@ export const writeTries = 125;
  */
 export async function askAgain(
   what: string,
-  tries: number,
+  { tries, bytes }: Patience,
   send: (signal: AbortSignal) => Promise<Response>,
   stop?: AbortSignal,
 ): Promise<Response> {
   for (let turn = 1; ; turn += 1) {
     stop?.throwIfAborted();
-    const late = AbortSignal.timeout(requestMs);
+    const late = AbortSignal.timeout(requestMs + Math.ceil(bytes / slowestBytesPerMs));
     const answer = await send(stop ? AbortSignal.any([stop, late]) : late).catch((error: unknown) => failure(what, error));
     const isAway = answer instanceof AlidadeError || answer.status >= 500 || answer.status === 429;
     if (isAway && turn < tries) {

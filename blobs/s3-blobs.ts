@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../errors.ts";
-import { askAgain, readTries, writeTries } from "./ask-again.ts";
+import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { Blobs } from "./blobs.ts";
 import { assertKey, assertName } from "./keys.ts";
 
@@ -86,7 +86,7 @@ export class S3Blobs implements Blobs {
 
   #send(verb: BlobVerb, key: string, url: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     const send = (signal: AbortSignal) => this.#client.fetch(url, { ...init, redirect: "error", signal });
-    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" ? writeTries : readTries, send, stop);
+    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
   async #refusal(verb: BlobVerb, key: string, response: Response): Promise<AlidadeError> {

@@ -4,7 +4,7 @@
  */
 import { AlidadeError } from "../errors.ts";
 import { tryJson } from "../schema/read-json.ts";
-import { askAgain, readTries, writeTries } from "./ask-again.ts";
+import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { Blobs } from "./blobs.ts";
 import { assertKey } from "./keys.ts";
 
@@ -49,7 +49,7 @@ export class ServiceBlobs implements Blobs {
     assertKey(key);
     const headers = { ...init.headers, authorization: this.#authorization };
     const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, { ...init, headers, redirect: "error", signal });
-    return askAgain(`cannot ${verb} ${this.place}/blobs/${key}`, verb === "write" ? writeTries : readTries, send, stop);
+    return askAgain(`cannot ${verb} ${this.place}/blobs/${key}`, verb === "write" ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
   /** In the service's own words, where it has said any. */

@@ -38,7 +38,7 @@ export class ClaimLoop {
   readonly #signal: AbortSignal;
   /** Fires when nothing more is claimed. */
   readonly #drained: AbortSignal;
-  readonly #running = new Map<string, { claim: Claim; slot: ClaimedSets; stop: AbortController }>();
+  readonly #running = new Map<string, { claim: Claim; slot: ClaimedSets; isProbe: boolean; stop: AbortController }>();
   readonly #ended = new Changes();
   readonly #streak = new BrokenStreak();
   readonly #over = new AbortController();
@@ -94,8 +94,7 @@ export class ClaimLoop {
   async #claimOnce(): Promise<void> {
     const { ledger } = this.#node;
     const [seen, ended] = [ledger.claimable.version, this.#ended.version];
-    if (this.#streak.isOn && this.#running.size === 0)
-      await sleep(this.#streak.pauseMs, undefined, { signal: this.#drained }).catch(() => undefined);
+    if (this.#streak.isOn && !this.#isProbing) await this.#streak.rest(this.#drained);
     if (this.#drained.aborted) return;
     try {
       const lease = await this.#joined();
@@ -119,11 +118,17 @@ export class ClaimLoop {
     const { ledger, atOnce } = this.#node;
     if (atOnce[slot] === 0) return;
     const taken = [...this.#running.values()].filter((one) => one.slot === slot).length;
-    const free = this.#streak.isOn ? Number(this.#running.size === 0) : atOnce[slot] - taken;
+    const { isOn } = this.#streak;
+    const free = Math.min(atOnce[slot] - taken, isOn ? Number(!this.#isProbing) : Number.POSITIVE_INFINITY);
     const claims = await ledger.claim(lease, free, slot);
     // It may answer without a question to the ledger where there is nothing to claim.
     if (claims.length > 0) this.#away = null;
-    for (const claim of claims) void this.#work(claim, slot);
+    for (const claim of claims) void this.#work(claim, slot, isOn);
+  }
+
+  /** The one attempt that a machine which breaks its attempts tries. */
+  get #isProbing(): boolean {
+    return [...this.#running.values()].some(({ isProbe }) => isProbe);
   }
 
   /** Nothing is sampled before gates and names are those of the ledger. */
@@ -189,9 +194,9 @@ export class ClaimLoop {
     if (this.#lease !== null) await this.#node.ledger.leave(this.#lease).catch((error: unknown) => this.#node.note(messageOf(error)));
   }
 
-  async #work(claim: Claim, slot: ClaimedSets): Promise<void> {
+  async #work(claim: Claim, slot: ClaimedSets, isProbe: boolean): Promise<void> {
     const stop = new AbortController();
-    this.#running.set(keyOf(claim), { claim, slot, stop });
+    this.#running.set(keyOf(claim), { claim, slot, isProbe, stop });
     try {
       await this.#make(claim, slot, stop.signal, AbortSignal.any([stop.signal, this.#signal]));
     } catch (error) {
@@ -206,7 +211,7 @@ export class ClaimLoop {
     const { ledger, attempt, rest } = this.#node;
     const end = await attempt(claim, signal, slot);
     if (stopped.aborted) return;
-    this.#noteEnd(end.broken);
+    this.#noteEnd(end.broken, claim);
     if (this.#signal.aborted && end.broken === "cancelled") {
       await this.#written(() => ledger.release(claim, null));
       return;
@@ -220,9 +225,9 @@ export class ClaimLoop {
       this.#node.note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
   }
 
-  #noteEnd(broken: ErrorCode | null): void {
+  #noteEnd(broken: ErrorCode | null, { task_hash }: Claim): void {
     const wasOn = this.#streak.isOn;
-    this.#streak.ended(broken);
+    this.#streak.ended(broken, task_hash);
     if (wasOn === this.#streak.isOn) return;
     const [fault] = this.#streak.faults();
     this.#node.note(fault === undefined ? "attempts are no longer broken here" : `ALARM: ${fault.reason}`);

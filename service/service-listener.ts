@@ -15,6 +15,9 @@ import { serviceRoutes } from "./routes/index.ts";
 import type { ServiceRoute } from "./routes/route.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
+/** A long trajectory of a node on a slow way, which others use too: 256 MiB at 250 kB/s. */
+const requestMs = 20 * 60_000;
+
 export class ServiceListener implements AsyncDisposable {
   readonly routes: readonly ServiceRoute[];
   readonly #server: HttpServer;
@@ -29,7 +32,7 @@ export class ServiceListener implements AsyncDisposable {
     this.routes = [...serviceRoutes(parts), ...polar];
     this.#tls = tls;
     this.#server = serverOf(
-      { headersTimeout: 30_000, requestTimeout: 60_000 },
+      { headersTimeout: 30_000, requestTimeout: requestMs },
       getRequestListener(this.#app(version).fetch, { overrideGlobalObjects: false }),
       tls,
     );

@@ -54,14 +54,14 @@ BEGIN
       ) AS line
       CROSS JOIN LATERAL (
         SELECT id FROM rollouts WHERE set_id = line.id AND state = 'queued'
-        AND (shuns IS NULL OR shunned IS NULL OR shuns <> shunned OR since < ${now} - ${elsewhereSeconds * 1000})
+        AND (shuns IS NULL OR shunned IS NULL OR strpos(shuns, '|' || shunned || '|') = 0 OR since < ${now} - ${elsewhereSeconds * 1000})
         ORDER BY place LIMIT 1 FOR UPDATE SKIP LOCKED
       ) AS first
       LIMIT 1
     ), charged AS (
       UPDATE sets SET pass = pass + 1 / weight FROM next WHERE sets.id = next.set_id
     ), taken AS (
-      UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = its_name, since = ${now}, shuns = NULL FROM next WHERE rollouts.id = next.id
+      UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = its_name, since = ${now} FROM next WHERE rollouts.id = next.id
       RETURNING rollouts.id, attempt, rollouts.set_id, group_key, sample_index, failures, spec
     ), begun AS (
       UPDATE groups SET cut_at = coalesce(cut_at, CASE WHEN cut_after = 0 THEN ${now} + cut_ms END),

@@ -101,7 +101,8 @@ const withBroken = (code: string): string =>
   `(coalesce(earlier, '[]')::jsonb || jsonb_build_object('attempt', attempt, 'node', node, 'code', ${code}))::text`;
 
 export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, broken: string | null): Promise<"queued" | "fenced"> {
-  const why = broken === null ? "" : `, failures = failures + 1, shuns = node, earlier = ${withBroken("$3::text")}`;
+  const why =
+    broken === null ? "" : `, failures = failures + 1, shuns = coalesce(shuns, '|') || node || '|', earlier = ${withBroken("$3::text")}`;
   const changed = await db.run(
     `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}${why} WHERE id = $1 AND attempt = $2 AND state = 'running'`,
     rollout_id,

@@ -1,6 +1,6 @@
 /**
  * The tables of a ledger in one schema. Times are Unix milliseconds of the server's clock, the only one that leases are held
- * against; specifications, tasks and rows are JSON as text.
+ * against; specifications, tasks and rows are JSON as text; `shuns` has |names| of nodes.
  *
  * Results and whole groups have two numbers, `(xid, seq)`: the transaction that wrote them, and their order in it. A plain
  * sequence is drawn before the commit, so a reader behind a higher number would never see a lower one that is committed later.

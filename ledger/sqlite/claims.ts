@@ -81,7 +81,7 @@ export function claim(db: Database, lease: Lease, free: number, from: ClaimedSet
     if (!set || !rollout) break;
     db.run("UPDATE sets SET pass = pass + 1 / weight WHERE id = ?", set.id as string);
     db.run(
-      "UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = ?, since = ?, shuns = NULL WHERE id = ?",
+      "UPDATE rollouts SET state = 'running', attempt = attempt + 1, node = ?, since = ? WHERE id = ?",
       lease.node,
       now,
       rollout.id as string,
@@ -107,7 +107,7 @@ type Claimer = { shunned: string | null; shunnedSince: number };
 
 /** The highest priority first; among equals the set that has had least for its weight. */
 function nextRollout(db: Database, from: ClaimedSets, { shunned, shunnedSince }: Claimer): [set: TableRow, rollout: TableRow] | null {
-  const waits = "state = 'queued' AND (shuns IS NULL OR ? IS NULL OR shuns <> ? OR since < ?)";
+  const waits = "state = 'queued' AND (shuns IS NULL OR ? IS NULL OR instr(shuns, '|' || ? || '|') = 0 OR since < ?)";
   const claimer = [shunned, shunned, shunnedSince];
   const set = db.get(
     `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND ${waits})
@@ -125,7 +125,7 @@ export function release(db: Database, name: AttemptName, broken: string | null, 
   if (broken === null) db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ? WHERE id = ?", now, name.rollout_id);
   else
     db.run(
-      "UPDATE rollouts SET state = 'queued', failures = failures + 1, shuns = node, node = NULL, since = ?, earlier = ? WHERE id = ?",
+      "UPDATE rollouts SET state = 'queued', failures = failures + 1, shuns = coalesce(shuns, '|') || node || '|', node = NULL, since = ?, earlier = ? WHERE id = ?",
       now,
       withBroken(current, broken),
       name.rollout_id,

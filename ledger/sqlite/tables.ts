@@ -1,4 +1,4 @@
-/** The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON. Nodes are of this process alone. */
+/** The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON; `shuns` has |names| of nodes. Nodes are of this process alone. */
 export const tables = `
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS sets (
