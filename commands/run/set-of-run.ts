@@ -34,6 +34,8 @@ const setKeys = [
   "continuity",
   "policy_mode",
   "pinned_policy",
+  "min_tier",
+  "admitted_only",
 ] as const satisfies (keyof SetSpec & keyof Config)[];
 
 /** What is not given stays so: then the service's own configuration holds. Throws `config_invalid` naming the key. */

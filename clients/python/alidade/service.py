@@ -88,7 +88,7 @@ class Service:
                     return
 
     def _ask(self, read, method, path, body, query, seconds, lines):
-        """What `read` makes of the answer. Tries again, with growing pauses, while the service is away (502, 503), has no room (503), or
+        """What `read` makes of the answer. Tries again, with growing pauses, while the service is away (502, 503, 504), has no room (503), or
         its answer breaks off."""
         until = time.monotonic() + self._patience
         pause = 0.1
@@ -96,7 +96,7 @@ class Service:
             try:
                 return read(self._send(method, path, body, query, seconds, lines))
             except ServiceError as refusal:
-                if refusal.status not in (502, 503) or time.monotonic() > until:
+                if refusal.status not in (502, 503, 504) or time.monotonic() > until:
                     raise
             except (OSError, http.client.HTTPException, ValueError) as error:
                 if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):

@@ -65,13 +65,45 @@ test("flags and keys say what the set is, and what a set cannot have is refused 
   const { service, args, place, tasks, file } = await placeAt(t);
   const config = join(place, "run.yaml");
   await writeFile(config, "samples: 2\nsampling: { temperature: 0.5 }\nbudgets: { max_turns: 3 }\n");
-  const more = ["-c", config, "--purpose", "eval", "--seed", "7", "--priority", "5", "--weight", "2", "--harness", "pi", "--retries", "0"];
+  const more = [
+    "-c",
+    config,
+    "--purpose",
+    "eval",
+    "--seed",
+    "7",
+    "--min-tier",
+    "T1",
+    "--admitted-only",
+    "--priority",
+    "5",
+    "--weight",
+    "2",
+    "--harness",
+    "pi",
+    "--retries",
+    "0",
+  ];
   const asked = running([...args, ...more.slice(0, -2), "--task", "b"]);
   await until(async () => (await setOf(service))?.is_drained === true);
   const { spec, rollouts, key } = await setOf(service);
-  const { harness, samples, purpose, seed, sampling, budgets, priority, weight, retries, model } = spec;
+  const { harness, samples, purpose, seed, sampling, budgets, priority, weight, retries, model, min_tier, admitted_only } = spec;
   assert.deepEqual(
-    { harness, samples, purpose, seed, sampling, budgets, priority, weight, retries, model, queued: rollouts.queued },
+    {
+      harness,
+      samples,
+      purpose,
+      seed,
+      sampling,
+      budgets,
+      priority,
+      weight,
+      retries,
+      model,
+      min_tier,
+      admitted_only,
+      queued: rollouts.queued,
+    },
     {
       harness: "pi",
       samples: 2,
@@ -83,6 +115,8 @@ test("flags and keys say what the set is, and what a set cannot have is refused 
       weight: 2,
       retries: 1,
       model: undefined,
+      min_tier: "T1",
+      admitted_only: true,
       queued: 2,
     },
   );
@@ -95,7 +129,6 @@ test("flags and keys say what the set is, and what a set cannot have is refused 
     [["--sandbox", "docker"], /sandbox is given/],
     [["--concurrency", "3"], /concurrency is given/],
     [["--warm", "1"], /warm is given/],
-    [["--min-tier", "T2"], /min_tier is given/],
     [["--otel", "env"], /otel is given/],
     [["--harness", "./mine.ts"], /harness is one of your own, and a set names a built-in one/],
     [["--purpose", "live"], /purpose is "live"/],
