@@ -63,7 +63,11 @@ export async function sendGroups(
 ): Promise<void> {
   const refusals: AlidadeError[] = [];
   for (let at = 0; at < groups.length; at += atOnce) refusals.push(...(await refusalsOf(set, groups.slice(at, at + atOnce), signal)));
-  if (refusals[0] && refusals.length === groups.length) throw refusals[0];
+  if (refusals[0] && refusals.length === groups.length) {
+    // Nothing will come of it, and `alidade results` finds one set that is at work.
+    await set.drain(signal);
+    throw refusals[0];
+  }
   refusals.forEach(onLeftOut);
 }
 

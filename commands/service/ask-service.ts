@@ -37,7 +37,12 @@ export function askedPlace({ url, ca, tokenEnv, out }: AskFlags): WhichService {
 export async function clientAt(place: WhichService, options: Pick<ClientOptions, "patience">): Promise<ServiceClient> {
   const { ca } = await serviceAddress(place);
   const onAway = ({ message }: Error): void => say(`alidade: ${message}; waiting for it`);
-  return ServiceClient.by(() => serviceAddress(place), { ...options, ca, onAway });
+  return ServiceClient.by(() => serviceAddress(place).catch(asAway), { ...options, ca, onAway });
+}
+
+/** It was there when the verb began: a folder that is gone for a moment is waited for as the service is. */
+function asAway(error: unknown): never {
+  throw new AlidadeError("not_found", messageOf(error), { cause: error, status: 503 });
 }
 
 /** Throws `config_invalid`, saying which flag names it. */

@@ -53,7 +53,7 @@ async function printResults(flags: ResultsFlags, signal: AbortSignal): Promise<v
     }
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (after !== null) say(`alidade: alidade results --after ${after} goes on from here`);
+    if (after !== null) say(`alidade: the same command with --after ${after} goes on from here`);
   }
 }
 

@@ -131,6 +131,6 @@ test("a follower that is stopped says the cursor to go on from", async (t) => {
   following.stop();
   await following.ended;
   const [last] = await service.ledger.results(set, null, 9);
-  assert.ok(following.stderr.text.includes(`alidade results --after ${last?.cursor} goes on from here`), following.stderr.text);
+  assert.ok(following.stderr.text.includes(`the same command with --after ${last?.cursor} goes on from here`), following.stderr.text);
   assert.equal(following.terminal.exitCode, 0);
 });
