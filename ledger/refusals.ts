@@ -16,7 +16,7 @@ export const refusals = {
   isExpired: (set: string, cursor: string) =>
     new AlidadeError(
       "not_found",
-      `results of the set ${set} up to the cursor ${cursor} are expired: go on from that cursor or a later one, or say expired=skip for what is left`,
+      `results of the set ${set} up to the cursor ${cursor} are expired: say expired=skip for what is left; a read from that cursor on leaves out single results before it whose groups stay`,
       { param: "after", status: 410 },
     ),
   resultExpired: (rollout: string) =>

@@ -75,7 +75,7 @@ test("expired results are gone with all their trajectories, and a reader from be
 
   const env = { ALIDADE_SERVICE_TOKEN: "all" };
   const refused = await cli(["results", "--url", url], { env });
-  assert.match(refused.stderr, /are expired: go on from that cursor/);
+  assert.match(refused.stderr, /are expired: say expired=skip for what is left/);
   const { stdout } = await cli(["results", "--url", url, "--skip-expired", "--json"], { env });
   assert.equal(stdout.trim().split("\n").length, 2);
 
