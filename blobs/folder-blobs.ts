@@ -1,5 +1,6 @@
 /** Blobs as files of one folder. */
-import { mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
+import { randomInt } from "node:crypto";
+import { access, mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Blobs } from "./blobs.ts";
@@ -14,11 +15,12 @@ export class FolderBlobs implements Blobs {
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
     const path = this.#path(key);
-    const draft = `${path}.${process.pid}.new`;
+    // Two containers may have one pid, and one process may put a key twice at once.
+    const draft = `${path}.${process.pid}.${randomInt(2 ** 47)}.new`;
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       await write(draft, bytes);
-      await rename(draft, path);
+      await rename(draft, path).catch((error: unknown) => assertThere(path, error));
       if (dirname(key) !== ".") await removeOlderDrafts(path);
     } catch (error) {
       await rm(draft, { force: true });
@@ -48,6 +50,14 @@ export class FolderBlobs implements Blobs {
     assertKey(key);
     return join(this.place, key);
   }
+}
+
+/** A draft that is gone was removed by another put of its attempt. A key is written with one content only, so that one's counts. */
+async function assertThere(path: string, error: unknown): Promise<void> {
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  await access(path).catch(() => {
+    throw error;
+  });
 }
 
 /**

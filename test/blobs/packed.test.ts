@@ -16,6 +16,15 @@ test("a record comes back as it was put, and its folder holds whole files only",
   assert.deepEqual(await readdir(join(scratch, "whole/set1/roll1")), [at.key.split("/").at(-1)]);
 });
 
+test("a record that is put many times at once is there whole, and each of them holds", async () => {
+  const blobs = new FolderBlobs(join(scratch, "same"));
+  const put = () => putPacked(blobs, "set1/roll1/1", { text: "x".repeat(100_000) });
+  const [at, ...others] = await Promise.all([put(), put(), put(), put(), put(), put()]);
+  for (const other of others) assert.deepEqual(other, at);
+  assert.equal(JSON.parse(await getPacked(blobs, at)).text.length, 100_000);
+  assert.deepEqual(await readdir(join(scratch, "same/set1/roll1")), [at.key.split("/").at(-1)]);
+});
+
 test("what a killed process left of a blob goes with the next attempt's", async () => {
   const folder = join(scratch, "drafts/set1/roll1");
   await mkdir(folder, { recursive: true });
