@@ -45,9 +45,7 @@ export class HintLine {
   /** A set that was over before this process began is not told again. */
   look({ set_id, key, groups, is_over, expired }: SetState, isFirst: boolean): void {
     const known = this.#told.get(set_id) ?? { whole: is_over && isFirst ? groups.whole : 0, cursor: null };
-    // The first groups expire first, so they are counted up to that cursor.
-    const isBehind = expired !== null && known.whole < expired.groups;
-    const told = isBehind ? { whole: expired.groups, cursor: expired.cursors.groups } : known;
+    const told = behindExpired(known, expired);
     this.#told.set(set_id, told);
     if (groups.whole <= told.whole) return;
     this.#waiting.set(set_id, key);
@@ -94,8 +92,10 @@ export class HintLine {
     this.#told.set(set, now);
   }
 
-  async #readOn(set: string, { whole, cursor }: HintState): Promise<HintState> {
-    for (const now = { whole, cursor }; ; ) {
+  /** Groups may have expired since the set was looked at, while the receiver was away. */
+  async #readOn(set: string, told: HintState): Promise<HintState> {
+    const { expired } = await this.#parts.ledger.set(set);
+    for (const now = { ...behindExpired(told, expired) }; ; ) {
       this.#parts.signal.throwIfAborted();
       const page = await this.#parts.ledger.wholeGroups(set, now.cursor, groupsAtOnce);
       now.whole += page.length;
@@ -103,4 +103,9 @@ export class HintLine {
       if (page.length < groupsAtOnce) return now;
     }
   }
+}
+
+/** The first groups expire first, so they are counted up to the cursor from which on groups are served. */
+function behindExpired(known: HintState, expired: SetState["expired"]): HintState {
+  return expired !== null && known.whole < expired.groups ? { whole: expired.groups, cursor: expired.cursors.groups } : known;
 }

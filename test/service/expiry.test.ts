@@ -7,12 +7,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { putPacked } from "../../blobs/index.ts";
+import { Limiter } from "../../host/limiter.ts";
 import { ServiceClient } from "../../index.ts";
 import { ExpirySweep, GroupHints } from "../../service/index.ts";
+import { HintLine } from "../../service/webhooks/hint-line.ts";
 import { until } from "../fakes/machine/until.ts";
 import { cli } from "../fakes/processes/cli.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
-import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
+import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { need } from "../needs.ts";
@@ -107,6 +109,39 @@ test("a webhook counts groups that are expired", async (t) => {
   await until(() => bodies.length > 0);
   const last = (await ledger.wholeGroups(run.id, null, 9, "skip")).at(-1)?.cursor;
   assert.deepEqual(JSON.parse(bodies[0] ?? ""), { set: run.id, key: "s", whole_groups: 2, cursor: last });
+});
+
+test("a hint that is sent again counts groups that expired meanwhile", async (t) => {
+  const { ledger, lease, call } = await serviceAt(t);
+  const { set_id: set } = (await call("PUT", "/sets/a", { samples: 1 })).body;
+  await call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"));
+  for (const claim of await ledger.claim(lease, 9)) await ledger.finish(claim, attemptResult());
+  const [first, last] = await ledger.wholeGroups(set, null, 9);
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    bodies.push(Buffer.concat(await request.toArray()).toString("utf8"));
+    if (bodies.length === 1) {
+      await ledger.keep("c", set, { cursor: first?.cursor as string, step: null });
+      await until(async () => (await ledger.expireResults(0)) === 1);
+    }
+    response.writeHead(bodies.length === 1 ? 500 : 204).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const notes: string[] = [];
+  const line = new HintLine({
+    ledger,
+    webhook: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, secret: null, mayBePrivate: true },
+    note: (text) => notes.push(text),
+    pauseMs: 1,
+    places: new Limiter(1),
+    tries: 3,
+    signal: AbortSignal.timeout(20_000),
+  });
+  line.look(await ledger.set(set), true);
+  await line.ended;
+  assert.equal(notes.length, 1);
+  assert.deepEqual(bodies, [bodies[0], JSON.stringify({ set, key: "a", whole_groups: 2, cursor: last?.cursor })]);
 });
 
 test("blobs that cannot be removed are tried again, and said once", async (t) => {
