@@ -10,6 +10,8 @@ import type { Ledger } from "../ledger/index.ts";
 const defaultPauseMs = 60_000;
 /** A bucket takes two requests for each. */
 const removalsAtOnce = 20;
+/** One sweep tries no more after so many: the store is away then. */
+const mostFailures = 200;
 
 export type SweepParts = {
   ledger: Ledger;
@@ -49,17 +51,35 @@ export class ExpirySweep implements AsyncDisposable {
   }
 }
 
-/** What was begun first, then group by group. Throws what the ledger or the blobs throw, and ends early when the signal fires. */
+/**
+ * What was begun first, then group by group. What cannot be removed holds up nothing else: it is thrown at the end, and stays to be
+ * removed. Throws what the ledger throws, and ends early when the signal fires.
+ */
 export async function sweep(parts: Omit<SweepParts, "note">, signal: AbortSignal): Promise<void> {
-  do await removeAll(parts, signal);
+  const failures = new Map<string, unknown>();
+  do await removeAll(parts, failures, signal);
   while (!signal.aborted && (await parts.ledger.expireResults(parts.byDefault)) > 0);
+  const [first] = failures.values();
+  if (failures.size > 1) throw new Error(`${messageOf(first)} (the first of ${failures.size} failures)`, { cause: first });
+  if (failures.size === 1) throw first;
 }
 
-async function removeAll({ ledger, blobs }: Pick<SweepParts, "ledger" | "blobs">, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const page = await ledger.removals(removalsAtOnce);
-    if (page.length === 0) return;
-    await Promise.all(page.map(({ set_id, rollout_id }) => blobs.removeBelow(`${set_id}/${rollout_id}`)));
-    await ledger.removed(page);
+/** `failures`, by the rollout, come with each page again and are not tried again. */
+async function removeAll(
+  { ledger, blobs }: Pick<SweepParts, "ledger" | "blobs">,
+  failures: Map<string, unknown>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted && failures.size < mostFailures) {
+    const page = await ledger.removals(removalsAtOnce + failures.size);
+    const untried = page.filter(({ rollout_id }) => !failures.has(rollout_id));
+    if (untried.length === 0) return;
+    const ends = await Promise.allSettled(untried.map(({ set_id, rollout_id }) => blobs.removeBelow(`${set_id}/${rollout_id}`)));
+    const gone = untried.filter(({ rollout_id }, at) => {
+      const end = ends[at];
+      if (end?.status === "rejected") failures.set(rollout_id, end.reason);
+      return end?.status === "fulfilled";
+    });
+    if (gone.length > 0) await ledger.removed(gone);
   }
 }

@@ -167,6 +167,41 @@ test("blobs that cannot be removed are tried again, and said once", async (t) =>
   assert.deepEqual(notes, [`expired results are not removed: ${set}/${set}-0-0 is away; it is tried again`]);
 });
 
+test("a blob that cannot be removed holds up no other one and no expiry", async (t) => {
+  const { ledger, blobs, lease, call } = await serviceAt(t);
+  const { set_id: set } = (await call("PUT", "/sets/a", { samples: 1 })).body;
+  const finished = async (...keys: string[]) => {
+    const parts = keys.map((group_key) => JSON.stringify({ group_key, task: serviceTask }));
+    await call("POST", `/sets/${set}/groups`, parts.join("\n"));
+    for (const claim of await ledger.claim(lease, 9)) await ledger.finish(claim, attemptResult());
+    const cursor = (await ledger.wholeGroups(set, null, 9, "skip")).at(-1)?.cursor as string;
+    await ledger.keep("c", set, { cursor, step: null });
+  };
+  const stuck = [`${set}-0-0`, `${set}-1-0`];
+  const removed: string[] = [];
+  const folder = {
+    place: "folder",
+    put: blobs.put.bind(blobs),
+    get: blobs.get.bind(blobs),
+    removeBelow: async (name: string) => {
+      if (stuck.some((id) => name.endsWith(id))) throw new Error(`${name} is held`);
+      removed.push(name.slice(set.length + 1));
+    },
+  };
+  const notes: string[] = [];
+  await finished("g", "h", "i");
+  await using _sweep = new ExpirySweep({ ledger, blobs: folder, byDefault: 0, note: (text) => notes.push(text) }, 1);
+  await until(() => removed.length === 1 && notes.length === 1);
+  await finished("j");
+  await until(() => removed.length === 2);
+  assert.deepEqual(removed, [`${set}-2-0`, `${set}-3-0`]);
+  assert.deepEqual(
+    (await ledger.removals(9)).map(({ rollout_id }) => rollout_id),
+    stuck,
+  );
+  assert.deepEqual(notes, [`expired results are not removed: ${set}/${set}-0-0 is held (the first of 2 failures); it is tried again`]);
+});
+
 test("--expire-after wants hours", async () => {
   const args = ["service", "--engine", "http://127.0.0.1:1", "--harness", "pi", "--expire-after"];
   for (const hours of ["0", "-1", "soon"]) {
