@@ -23,8 +23,13 @@ type Note = (text: string) => void;
 
 export type KnownTasks = { tasks: Task[]; graders: readonly Grader[] } & Pick<ServiceParts, "taskOf" | "namedTasks">;
 
-/** Throws `task_invalid` where two have one name. */
-export async function knownTasks(config: Config, signal: AbortSignal, note: Note): Promise<KnownTasks> {
+type Sandboxes = Pick<SandboxBackend, "capabilities">;
+
+/** Where nodes are elsewhere it is not known which sandbox a rollout gets: the node that makes it looks again, with its own. */
+const containers: Sandboxes = { capabilities: docker.capabilities };
+
+/** `sandboxes`: those of the service's own node. Throws `task_invalid` where two have one name. */
+export async function knownTasks(config: Config, signal: AbortSignal, note: Note, sandboxes: Sandboxes = containers): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
   const onLeftOut = leftOutTo(note);
   const all =
@@ -48,7 +53,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
       param: "task_id",
     });
   const own = demandsOf(config);
-  const assertTrusted = trustedBy(plugIns.graders);
+  const assertTrusted = trustedBy(sandboxes, plugIns.graders);
   await acceptedTasks(tasks, (task) => assertTrusted(task, own), onLeftOut, true);
   const found = async (given: unknown): Promise<Task> => {
     if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading);
@@ -76,14 +81,13 @@ export function demandsOf({ min_tier, admitted_only }: Config): Demands {
   return { ...(min_tier !== null && { min_tier }), ...(admitted_only && { admitted_only }) };
 }
 
-/** Before it is known which sandbox a rollout gets; the node that makes it looks again, with its own. */
-const containers = { capabilities: docker.capabilities };
-
 /** Throws what is missing for a verdict of the task to count here. Records are read anew, so a task may be checked meanwhile. */
-function trustedBy(graders: readonly Grader[]) {
+function trustedBy(sandboxes: Sandboxes, graders: readonly Grader[]) {
   return async (task: Task, { min_tier, admitted_only }: Demands): Promise<void> => {
-    checkTiers([task], min_tier ?? null, containers, graders);
-    if (admitted_only) await assertAdmitted(task, { version: checksVersion(version), graders });
+    checkTiers([task], min_tier ?? null, sandboxes, graders);
+    if (!admitted_only) return;
+    assertContainers(sandboxes);
+    await assertAdmitted(task, { version: checksVersion(version), graders });
   };
 }
 

@@ -115,7 +115,7 @@ async function serveWithNode(
   const { onProgress, note } = nodeProgress(flags, config);
   const folder = join(config.out, "service");
   const backend = await chooseBackend(config, signal, onProgress);
-  const known = await knownTasks(config, signal, note);
+  const known = await knownTasks(config, signal, note, backend);
   const { slots, admit } = await roomFor(config, backend, known, signal, note);
   await using _lock = await lockFolder(folder);
   await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"));

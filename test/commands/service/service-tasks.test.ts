@@ -8,6 +8,7 @@ import { checksVersion } from "../../../graders/admission/checks-version.ts";
 import { loadConfig } from "../../../load-config.ts";
 import { keepAdmission } from "../../../rollouts/accepted/admission-records.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
+import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
 import { hashedTasks, inlineTask } from "../../../tasks/index.ts";
 import { version } from "../../../version.ts";
 import { ownCache } from "../../fakes/machine/own-cache.ts";
@@ -17,12 +18,12 @@ const cache = ownCache("service-tasks");
 const given = (task_id: string) => ({ task_id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
 const signal = AbortSignal.timeout(60_000);
 
-async function serviceWith(more: object) {
+async function serviceWith(more: object, sandboxes?: Pick<SandboxBackend, "capabilities">) {
   const file = join(cache, "named.json");
   await writeFile(file, JSON.stringify(given("named")));
   const config = await loadConfig({ env: {}, overrides: { engine: { url: "http://127.0.0.1:1" }, tasks: [file], ...more } });
   const said: string[] = [];
-  return { config, said, ...(await knownTasks(config, signal, (text) => void said.push(text))) };
+  return { config, said, ...(await knownTasks(config, signal, (text) => void said.push(text), sandboxes)) };
 }
 
 async function admit(task_id: string, admitted: boolean): Promise<void> {
@@ -61,6 +62,15 @@ test("a service asks for the least tier before any node does, and admits nothing
   const { config, ...known } = await serviceWith({ admitted_only: true, unsafe_host: true });
   const room = roomFor(config, localProcess, known, signal, () => undefined);
   await assert.rejects(room, { code: "config_invalid", param: "admitted_only" });
+});
+
+test("a service whose own node isolates nothing refuses what a set demands beyond that", async () => {
+  const { taskOf } = await serviceWith({ unsafe_host: true }, localProcess);
+  assert.equal((await taskOf("named", { min_tier: "T0" })).task_id, "named");
+  const refused = { code: "config_invalid", param: "min_tier", message: /named \(script: T0\); the process sandbox gives T0/ };
+  await assert.rejects(taskOf("named", { min_tier: "T1" }), refused);
+  await admit("sent", true);
+  await assert.rejects(taskOf(given("sent"), { admitted_only: true }), { code: "config_invalid", param: "admitted_only" });
 });
 
 test("harnesses that are kept for evaluations leave one for other sets", async () => {
