@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../errors.ts";
+import { exists } from "../../tasks/host-path.ts";
 import { toNumber } from "../command-line.ts";
 import { caWords, type WhichService } from "../service/ask-service.ts";
 import { defaultTokenVariable } from "../service/service-tokens.ts";
@@ -14,7 +15,7 @@ export function addServiceFlags(command: Command): Command {
   return command
     .option(
       "--service <place>",
-      "a service makes the rollouts: its URL, its service.json, or the folder of that; tasks, samples and options of sessions are the run's, all else is the service's",
+      "a service makes the rollouts: its URL, its service.json, or the folder of that or of the service (its --out); tasks, samples and options of sessions are the run's, all else is the service's",
     )
     .option(
       "--token-env <name>",
@@ -37,16 +38,24 @@ export function assertNoServiceFlags({ tokenEnv, ca, priority, weight, cancel }:
 /** As run.json keeps it: paths are absolute, and the token is not in it. Throws `config_invalid`. */
 export async function askedService(place: string, { tokenEnv, ca }: RunServiceFlags): Promise<Omit<AskedService, "set">> {
   const rest = { ca: ca === undefined ? null : resolve(ca), token_env: tokenEnv ?? defaultTokenVariable };
-  if (!/^https?:/i.test(place)) return { url: null, file: await serviceFile(resolve(place)), ...rest };
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(place)) return { url: null, file: await serviceFile(resolve(place)), ...rest };
   const url = URL.parse(place);
-  if (url !== null && url.username === "" && url.password === "") return { url: place.replace(/\/+$/, ""), file: null, ...rest };
-  const what = url === null ? "is no URL" : "has a name or a password in it, which run.json would keep: give the token by --token-env";
-  throw new AlidadeError("config_invalid", `--service ${what}`, { param: "service" });
+  if (url === null || !/^https?:$/.test(url.protocol)) throw invalid(`is ${place}: give an http or https address`);
+  if (url.username !== "" || url.password !== "")
+    throw invalid("has a name or a password in it, which run.json would keep: give the token by --token-env");
+  return { url: place.replace(/\/+$/, ""), file: null, ...rest };
 }
 
+function invalid(what: string): AlidadeError {
+  return new AlidadeError("config_invalid", `--service ${what}`, { param: "service" });
+}
+
+/** A folder is the service's own, or its --out, as `status` takes it. */
 async function serviceFile(place: string): Promise<string> {
   const isFolder = (await stat(place).catch(() => null))?.isDirectory() ?? false;
-  return isFolder ? join(place, "service.json") : place;
+  if (!isFolder) return place;
+  const below = join(place, "service", "service.json");
+  return (await exists(below)) ? below : join(place, "service.json");
 }
 
 export function placeOf({ url, file, ca, token_env }: Omit<AskedService, "set">): WhichService {

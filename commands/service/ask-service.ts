@@ -48,7 +48,9 @@ function asAway(error: unknown): never {
 /** Throws `config_invalid`, saying which flag names it. */
 export async function serviceAddress({ url, file, ca, tokenEnv, flags }: WhichService): Promise<ServiceAddress> {
   const kept = file === null ? null : await readKept(file, flags);
-  const token = terminal().env[tokenEnv] ?? kept?.token ?? null;
+  const named = terminal().env[tokenEnv];
+  // A variable for another service may be set; the token of a service's own file is its own.
+  const token = (tokenEnv === defaultTokenVariable ? (kept?.token ?? named) : (named ?? kept?.token)) ?? null;
   if (token === null)
     throw new AlidadeError("config_invalid", `--token-env names ${tokenEnv}, which is not set: put a token of the service into it`, {
       param: "token_env",

@@ -146,6 +146,7 @@ test("flags and keys say what the set is, and what a set cannot have is refused 
   assert.match((await cli([...alone, "--token-env", "X"])).stderr, /--token-env goes with --service/);
   assert.match((await cli([...alone, "--cancel"])).stderr, /--cancel goes with --resume and the folder of a run over a service/);
   assert.match((await cli(["run", tasks, "--service", "http://me:secret@127.0.0.1:1"])).stderr, /--service has a name or a password in it/);
+  assert.match((await cli(["run", tasks, "--service", "ftp://host"])).stderr, /--service is ftp:\/\/host: give an http or https address/);
   assert.match((await cli(["run", tasks, "--service", config])).stderr, /run\.yaml is no service\.json, which has url and token: give a/);
   assert.match((await cli(["run", tasks, "--service", `${place}/none.json`])).stderr, /there is no .*none\.json: give a service's URL/);
   assert.equal((await service.call("GET", "/sets")).body.sets.length, 1);
