@@ -133,6 +133,8 @@ test("what cannot be started is refused with one sentence that says what to do",
 });
 
 test("without the package the command that installs it is said", async () => {
+  await mkdir(scratch, { recursive: true });
+  await chmod(scratch, 0o711);
   const { code, stderr } = await cli(["postgres", "--folder", join(scratch, "none"), ...(isRoot ? ["--user", "daemon"] : [])]);
   assert.equal(code, 2);
   const { peerDependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
