@@ -5,8 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../../errors.ts";
 import { BoundedOutput } from "../../../host/bounded-output.ts";
-import type { PostgresCluster } from "./cluster.ts";
-import type { ServerUser } from "./programs.ts";
+import type { PostgresPrograms, ServerUser } from "./programs.ts";
 
 /** A server that was killed leaves processes for a moment, and one that is told to end writes its memory to the disk first. */
 const freeMs = 60_000;
@@ -58,6 +57,9 @@ export async function runProgram(
   if (code !== 0) throw failed(program, reasonIn(said.toString()) ?? `it ended with ${code ?? end}`);
 }
 
+/** A folder that initdb made, and the programs of its version. */
+type ServerData = { data: string; programs: PostgresPrograms };
+
 /** `signal`: ends a start, which may take minutes after a crash. */
 export type ServerOptions = { settings: Record<string, string>; log: (line: string) => void; signal: AbortSignal };
 
@@ -75,7 +77,7 @@ export class ServerProcess implements AsyncDisposable {
   }
 
   /** Until it takes connections. What it says after that goes to `log`, a line a call. Throws `store_error` with the reason. */
-  static async start({ data, programs }: PostgresCluster, { settings, log, signal }: ServerOptions): Promise<ServerProcess> {
+  static async start({ data, programs }: ServerData, { settings, log, signal }: ServerOptions): Promise<ServerProcess> {
     signal.throwIfAborted();
     const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const child = spawn("/bin/sh", ["-c", endsWithInput, "sh", programs.postgres, "-D", data, ...options], {
