@@ -87,6 +87,8 @@ export interface Ledger extends AsyncDisposable {
    * Throws `not_found` (410) for a cursor that is before what is expired.
    */
   keep(consumer: string, set: string, place: KeptPlace): Promise<void>;
+  /** The consumer has gone for good: its cursor holds nothing back. false: it has kept none. Throws `not_found` for a set. */
+  forget(consumer: string, set: string): Promise<boolean>;
 
   /**
    * Removes the rows of groups that are expired; returns how many groups, 0 when there are no more by now. `byDefault`: after how many

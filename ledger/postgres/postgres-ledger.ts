@@ -38,7 +38,7 @@ import { loadPg } from "./pg-library.ts";
 import { grant } from "./places.ts";
 import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-database.ts";
 import { prepare } from "./prepare.ts";
-import { keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
+import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
 import { cutOne } from "./stop-groups.ts";
@@ -248,6 +248,10 @@ export class PostgresLedger implements Ledger {
   keep(consumer: string, set: string, place: KeptPlace) {
     const isNews = (): boolean => place.step !== null;
     return this.#telling("queued", (db) => keep(db, consumer, set, place), isNews);
+  }
+
+  forget(consumer: string, set: string) {
+    return this.#db.statements((db) => forget(db, consumer, set));
   }
 
   control(signal?: AbortSignal) {

@@ -99,6 +99,11 @@ async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[])
 }
 
 /** Inside a transaction. `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
+export async function forget(db: Transaction, consumer: string, set: string): Promise<boolean> {
+  await setOf(db, set);
+  return (await db.run("DELETE FROM consumers WHERE name = $1 AND set_id = $2", consumer, set)) > 0;
+}
+
 export async function keep(db: Transaction, consumer: string, set: string, { cursor, step }: KeptPlace): Promise<void> {
   await lock(db, set);
   const known = await setOf(db, set);

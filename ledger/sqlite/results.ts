@@ -68,6 +68,11 @@ export function keep(db: Database, consumer: string, set: string, { cursor, step
   if (step !== null) db.run("UPDATE sets SET since_step = ?, since_groups = ? WHERE id = ?", step, groupsUpTo(db, set, kind, place), set);
 }
 
+export function forget(db: Database, consumer: string, set: string): boolean {
+  setOf(db, set);
+  return db.run("DELETE FROM consumers WHERE name = ? AND set_id = ?", consumer, set) > 0;
+}
+
 /** Single rows count as the groups that they fill. No cursor is kept before rows that are expired. */
 function groupsUpTo(db: Database, set: string, kind: CursorKind, place: number): number {
   if (kind === "groups") return Number(db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", set, place)?.n);

@@ -17,7 +17,7 @@ import { cutStragglers } from "./conclude.ts";
 import { Database } from "./database.ts";
 import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
-import { keep, resultOf, results, wholeGroups } from "./results.ts";
+import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
@@ -181,6 +181,10 @@ export class SqliteLedger implements Ledger {
 
   async keep(consumer: string, set: string, place: KeptPlace) {
     this.#write(() => keep(this.#db, consumer, set, place));
+  }
+
+  async forget(consumer: string, set: string) {
+    return this.#write(() => forget(this.#db, consumer, set));
   }
 
   async control() {

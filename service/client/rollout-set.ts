@@ -147,6 +147,11 @@ export class RolloutSet {
     await this.#service.ask({ method: "PUT", path: `/consumers/${encodeURIComponent(consumer)}`, body });
   }
 
+  /** A consumer that is gone for good: its cursor holds back no expiry any more. */
+  async forget(consumer: string): Promise<void> {
+    await this.#service.ask({ method: "DELETE", path: `/consumers/${encodeURIComponent(consumer)}`, query: { set: this.id } });
+  }
+
   /** Counts, ages and failures. */
   state(signal?: AbortSignal): Promise<SetState> {
     return this.#service.ask({ path: this.#path }, signal);

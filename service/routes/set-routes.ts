@@ -144,6 +144,14 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
         return { set, ...place };
       },
     }),
+    defineRoute({
+      method: "delete",
+      path: "/consumers/:name",
+      roles: ["submit"],
+      title: "Forgets a consumer that is gone for good: its cursor holds back the expiry of results no more",
+      query: z.strictObject({ set: z.string() }),
+      handle: async ({ param, query: { set } }) => ({ forgotten: await ledger.forget(param("name"), set) }),
+    }),
   ];
 }
 

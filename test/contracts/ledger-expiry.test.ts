@@ -54,6 +54,10 @@ for (const { name, needs, searches, place } of ledgerDrivers()) {
     await ledger.keep("other", set, { cursor: rows[4]?.cursor as string, step: null });
     assert.equal(await ledger.expireResults(null), 1);
     assert.equal(await ledger.expireResults(null), 0, "c is before a consumer");
+    await ledger.keep("gone", set, { cursor: rows[4]?.cursor as string, step: null });
+    assert.deepEqual([await ledger.forget("gone", set), await ledger.forget("gone", set)], [true, false]);
+    await assert.rejects(ledger.forget("one", "none"), { code: "not_found", param: "set" });
+    assert.deepEqual(Object.keys((await ledger.set(set)).consumers).sort(), ["one", "other"]);
 
     const state = await ledger.set(set);
     assert.deepEqual([state.rollouts, state.groups, state.failures], [before.rollouts, before.groups, before.failures]);

@@ -51,6 +51,9 @@ test("groups come once each with rows and cursor, through a service that is star
   const one = (await taken.next()).value as DeliveredGroup<FlatRow>;
   assert.deepEqual([one.group_key, one.results.map(({ reward }) => reward), one.rows?.[0]?.reward], ["g", [1, 1], 1]);
   await run.keep(one.cursor);
+  await run.keep(one.cursor, { consumer: "gone for good" });
+  await run.forget("gone for good");
+  assert.deepEqual((await run.state()).consumers, { trainer: one.cursor });
 
   await first.close();
   await started(t, first.path);

@@ -46,6 +46,7 @@ const mayOpen = {
   "DELETE /sets/:id/groups/:key": "submit",
   "DELETE /sets/:id/rollouts/:rollout": "submit",
   "PUT /consumers/:name": "submit",
+  "DELETE /consumers/:name": "submit",
   "GET /sets": "read",
   "GET /sets/:id": "read",
   "GET /sets/:id/rollouts/:rollout": "read",

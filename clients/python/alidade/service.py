@@ -233,6 +233,10 @@ class RolloutSet:
         max_version_lag counts from there."""
         self.service.request("PUT", "/consumers/" + _quoted(consumer), {"set": self.id, "cursor": cursor, "step": step})
 
+    def forget(self, consumer):
+        """A consumer that is gone for good: its cursor holds back no expiry any more."""
+        self.service.request("DELETE", "/consumers/" + _quoted(consumer), query={"set": self.id})
+
     def state(self):
         """Counts, ages and failures."""
         return self.service.request("GET", self._path)
