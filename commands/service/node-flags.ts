@@ -1,7 +1,9 @@
 /** Flags of the verbs that make rollouts for a ledger. */
 import type { Command } from "commander";
 import type { Config } from "../../config.ts";
+import { AlidadeError } from "../../errors.ts";
 import type { ProgressEvent } from "../../rollouts/index.ts";
+import { toNumber } from "../command-line.ts";
 import { addRolloutFlags, type RolloutFlags } from "../flags/rollout-flags.ts";
 import { liveProgress } from "../run/live-progress.ts";
 
@@ -10,6 +12,21 @@ export function addNodeFlags(command: Command): Command {
     harness: "a set may name another built-in one",
     unsafeHost: ": a holder of the token runs commands as you",
     out: "what is recorded",
+  }).option(
+    "--expire-logs-after <hours>",
+    "remove session logs and works of this machine that were last written so long ago (default: never)",
+    toNumber,
+  );
+}
+
+export type NodeFlags = RolloutFlags & { expireLogsAfter?: number };
+
+/** Seconds; null: they stay. A work is graded within the hour. Throws `config_invalid`. */
+export function logsExpireAfter({ expireLogsAfter }: NodeFlags): number | null {
+  if (expireLogsAfter === undefined) return null;
+  if (expireLogsAfter >= 1) return expireLogsAfter * 3600;
+  throw new AlidadeError("config_invalid", `--expire-logs-after is ${expireLogsAfter}: give hours, 1 or more`, {
+    param: "expire_logs_after",
   });
 }
 

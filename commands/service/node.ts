@@ -9,16 +9,16 @@ import { PostgresLedger } from "../../ledger/index.ts";
 import { runNode } from "../../node/index.ts";
 import { lockFolder } from "../../rollouts/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
-import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
+import { rolloutConfig } from "../flags/rollout-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
 import { openWatching } from "../watch/open-watching.ts";
-import { addNodeFlags, nodeProgress } from "./node-flags.ts";
+import { addNodeFlags, logsExpireAfter, type NodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { joinedBlobs } from "./shared-blobs.ts";
 
-type JoinFlags = RolloutFlags & { join: string; trajectories: string; name?: string; drainSeconds: number; healthPort?: number };
+type JoinFlags = NodeFlags & { join: string; trajectories: string; name?: string; drainSeconds: number; healthPort?: number };
 
 export function node(program: Command): void {
   addNodeFlags(program.command("node"))
@@ -52,6 +52,7 @@ export function node(program: Command): void {
 async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promise<void> {
   await using watching = await openWatching(config);
   const { onProgress, note } = nodeProgress(flags, config);
+  const logsSeconds = logsExpireAfter(flags);
   const name = nodeName(flags.name, config.out);
   const folder = join(config.out, "node");
   const stop = late(drain, flags.drainSeconds);
@@ -62,7 +63,17 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   await using ledger = await PostgresLedger.open(flags.join, "node");
   const blobs = await joinedBlobs(flags.trajectories, ledger.id);
   const { policies } = await ledger.control();
-  const place = { folder, run_id: `${ledger.id}-${hashed(name)}`, backend, slots, graders: known.graders, policies, onProgress, watching };
+  const place = {
+    folder,
+    run_id: `${ledger.id}-${hashed(name)}`,
+    backend,
+    slots,
+    graders: known.graders,
+    policies,
+    logsExpireAfter: logsSeconds,
+    onProgress,
+    watching,
+  };
   await using opened = await openNode(config, place, { drain, cancel: stop });
   if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce + (slots.evaluation?.atOnce ?? 0) }));
   else say(`alidade: node ${name} works for the ledger ${ledger.id}`);

@@ -5,7 +5,7 @@ import { removeDrafts } from "../../files/layer.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import type { PolicyName } from "../../ledger/index.ts";
-import { type NodeSetup, newestName } from "../../node/index.ts";
+import { type NodeSetup, newestName, OldRecords } from "../../node/index.ts";
 import type { EngineSpec, HarnessProxy } from "../../proxy/index.ts";
 import { type ProgressEvent, RunFolder } from "../../rollouts/index.ts";
 import { clearAway, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
@@ -31,6 +31,8 @@ type NodePlace = {
   graders: readonly Grader[];
   /** Names of weights that are newer than the configuration's. */
   policies: readonly PolicyName[];
+  /** Seconds after which logs and works are removed; null: never. */
+  logsExpireAfter: number | null;
   onProgress: (event: ProgressEvent) => void;
   watching: Watching;
 };
@@ -73,6 +75,15 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
   // Sandboxes of the process that died: their calls would reach no proxy.
   await clearAway(setup, { run: place.run_id }, signal);
   scope.use(reapMeanwhile(setup));
+  if (place.logsExpireAfter !== null)
+    scope.use(
+      new OldRecords({
+        folder,
+        seconds: place.logsExpireAfter,
+        isOpen: (id) => proxy.sessions.get(id) !== undefined,
+        note: (text) => place.onProgress({ type: "note", text }),
+      }),
+    );
   const node = {
     setup,
     harnessNamed: async (name: string | null) => (name === null ? own : harnessNamed(name)),

@@ -15,21 +15,21 @@ import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type Servic
 import { replacePrivateFile } from "../../store/index.ts";
 import { version } from "../../version.ts";
 import { print, say, toNumber } from "../command-line.ts";
-import { type RolloutFlags, rolloutConfig } from "../flags/rollout-flags.ts";
+import { rolloutConfig } from "../flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
 import { addTrustFlags, type TrustFlags, trustOf } from "../flags/trust-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { type StopSignals, terminal } from "../terminal.ts";
 import { openWatching, type Watching } from "../watch/open-watching.ts";
-import { addNodeFlags, nodeProgress } from "./node-flags.ts";
+import { addNodeFlags, logsExpireAfter, type NodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { demandsOf, knownTasks, roomFor } from "./service-tasks.ts";
 import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
 import { ownBlobs } from "./shared-blobs.ts";
 import { addWebhookFlags, type WebhookFlags, webhooksOf } from "./webhook-flags.ts";
 
-type ServiceFlags = RolloutFlags &
+type ServiceFlags = NodeFlags &
   TaskChoiceFlags &
   WebhookFlags &
   TrustFlags &
@@ -90,6 +90,10 @@ export function service(program: Command): void {
 async function serveRollouts(config: Config, given: ServiceFlags, stops: StopSignals): Promise<void> {
   assertMayListen(given.host, tokensOf(given.tokenEnv));
   secondsOf(given);
+  if (logsExpireAfter(given) !== null && given.ledger !== undefined)
+    throw new AlidadeError("config_invalid", "--expire-logs-after goes to the nodes: with --ledger the service keeps no logs", {
+      param: "expire_logs_after",
+    });
   const flags = { ...given, tls: await readTlsFiles(config.tls) };
   const webhooks = webhooksOf(flags);
   const hints: OpenHints = (ledger, note) => webhooks && new GroupHints(ledger, webhooks, note);
@@ -120,7 +124,17 @@ async function serveWithNode(
   await using _lock = await lockFolder(folder);
   await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"));
   const { policies } = await ledger.control();
-  const place = { folder, run_id: ledger.id, backend, slots, graders: known.graders, policies, onProgress, watching };
+  const place = {
+    folder,
+    run_id: ledger.id,
+    backend,
+    slots,
+    graders: known.graders,
+    policies,
+    logsExpireAfter: logsExpireAfter(flags),
+    onProgress,
+    watching,
+  };
   await using opened = await openNode(config, place, { drain: signal, cancel });
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   const taskOf: ServiceParts["taskOf"] = async (given, demands) => {
