@@ -1,12 +1,11 @@
 /** deploy/compose.yaml in a real Docker engine: service, node and Postgres in containers, and sandboxes beside them. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
+import { bridgeAddress } from "../fakes/machine/bridge-address.ts";
 import { Compose } from "../fakes/machine/compose.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
@@ -22,14 +21,15 @@ test("a node in a container makes rollouts in sandboxes beside it, and ends what
 }, async (t) => {
   if (!((await need(t, "engine-here")) && (await need(t, "compose")) && (await need(t, "postgres")))) return;
   await ensureBaseImage({ signal: AbortSignal.timeout(240_000) });
-  const { stdout: gateway } = await docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
+  const gateway = await bridgeAddress();
+  assert.ok(gateway, "containers are on a bridge of this machine");
   const gate = Promise.withResolvers<void>();
   const held = (request: Parameters<typeof solve>[0]) => ({ ...solve(request), ...(request.tools && { before: gate.promise }) });
-  await using engine = await ScriptedEngine.start(held, gateway.trim());
+  await using engine = await ScriptedEngine.start(held, gateway);
   const place = await writeTask(scratch, "fix-slug");
   await copyFile(chatHarness, join(place, "files", "chat-harness.ts"));
   const command = ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}"];
-  const url = engine.url.replace(gateway.trim(), "host.docker.internal");
+  const url = engine.url.replace(gateway, "host.docker.internal");
   const file = runFile({ engine: url, tasks: ["fix-slug"], command, more: "concurrency: { run: 1 }\n" });
   await writeFile(join(scratch, "run.yaml"), file.replace("sandbox: process\nunsafe_host: true", "sandbox: docker"));
 
@@ -60,5 +60,3 @@ test("a node in a container makes rollouts in sandboxes beside it, and ends what
   const lines = await drainedResults({ ask }, set, 12);
   assert.ok(lines.every(({ result }) => result.attempt === 1));
 });
-
-const docker = (...args: string[]) => promisify(execFile)("docker", args);

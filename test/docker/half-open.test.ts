@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { bridgeAddress } from "../fakes/machine/bridge-address.ts";
 import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { need } from "../needs.ts";
 import { canListen } from "../quiet-port.ts";
@@ -20,10 +21,7 @@ test("a client whose machine is gone in the middle of a call is found, and who a
   const docker = await dockerClient();
   const image = await ensureBaseImage({ signal: t.signal });
   const bridge = docker.getNetwork("bridge");
-  const { IPAM } = (await bridge.inspect()) as { IPAM: { Config: { Gateway?: string; Subnet: string }[] } };
-  // A bridge that the engine has just made names no gateway until the engine's next start: it is the first address.
-  const [network] = IPAM.Config;
-  const us = network?.Gateway ?? network?.Subnet.replace(/\.0\/\d+$/, ".1");
+  const us = await bridgeAddress();
   if (!us || !(await canListen(us, 0))) return t.skip("docker: its containers are not on a bridge of this machine");
 
   const hold = Promise.withResolvers<void>();
