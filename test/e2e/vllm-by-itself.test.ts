@@ -19,7 +19,10 @@ import { counted, ofTheHarness, proveContinuity, proveTokens, toleranceOverTurns
 const turns = 20;
 /** Behind Codex's prompt, longer than any that it was taught with, the model ends every seventh turn too early. */
 const goOn = { calls: turns, most: 12 };
-/** mini-swe-agent cannot be told to go on. */
+/**
+ * mini-swe-agent cannot be told to go on, so its turns are those of all its sessions: how early a free policy ends one depends on the
+ * machine that the model was taught on. The others reach them in one session.
+ */
 const mostSessions = 8;
 
 const modes = {
@@ -36,17 +39,18 @@ for (const harness of harnesses)
     if (!(await need(t, "vllm"))) return;
     await using vllm = await startVllm(t.signal);
     const playedIn = async (mode: Mode) => {
-      let longest = 0;
-      for (let session = 0; session < mostSessions && longest < turns; session++) {
+      let reached = 0;
+      for (let session = 0; session < mostSessions && reached < turns; session++) {
         const one = await playByItself(t, { harness, vllm, turns, goOn, spec: modes[mode] });
         if (one === null) return;
         proveTokens(one);
         if (mode !== "off") proveContinuity(one, ofTheHarness);
         const { worst } = await proveLogprobs(vllm, one.trajectory, { tolerance: toleranceOverTurns, signal: t.signal });
         t.diagnostic(JSON.stringify({ mode, ...counted(one), worst }));
-        longest = Math.max(longest, one.trajectory.calls.length);
+        const { length } = one.trajectory.calls;
+        reached = harness === "mini-swe-agent" ? reached + length : Math.max(reached, length);
       }
-      assert.ok(longest >= turns, `${mode}: at most ${longest} turns in a session`);
+      assert.ok(reached >= turns, `${mode}: ${reached} turns`);
     };
     await Promise.all((Object.keys(modes) as Mode[]).map(playedIn));
   });
