@@ -38,7 +38,7 @@ export async function packedVersion(name: string, version: string, options: Pick
   await npm(["pack", `${name}@${version}`, "--pack-destination", packed.path], packed.path, options);
   const tarball = (await readdir(packed.path)).find((entry) => entry.endsWith(".tgz"));
   if (!tarball) throw new AlidadeError("pack_failed", `npm packed nothing for ${name}@${version}`);
-  return readFile(join(packed.path, tarball));
+  return await readFile(join(packed.path, tarball));
 }
 
 /** As the registry prints it. */

@@ -216,6 +216,33 @@ test("the rule about tables finds each way to write such a lookup, and leaves ke
     assert.deepEqual(wordLookups(`${declared}};\nfind(modes[mode]);\n`), ["modes[mode]"], declared);
 });
 
+test("a promise is awaited before the scope that it needs is released", async () => {
+  const texts = await Promise.all(production.map(async (path) => [path, await readFile(join(root, path), "utf8")] as const));
+  const names = promising(texts.map(([, source]) => source));
+  const unawaited = texts.flatMap(([path, source]) => unawaitedReturns(source, names).map((line) => `${path}: ${line}`));
+  assert.deepEqual(unawaited, [], "write return await");
+});
+
+test("the rule about scopes finds a promise that is returned as it is, also from a block, and no other return", () => {
+  const names = promising(["async function read(): Promise<string> {}\n  async #take(): Promise<void> {}\nfunction size(): number {}\n"]);
+  const found = (line: string) =>
+    unawaitedReturns(`async function one() {\n  await using scope = await open();\n  ${line}\n}\n`, names).length > 0;
+  for (const line of [
+    "return read(scope);",
+    "if (scope.ok) return new Reader(scope).read();",
+    "return this.#take();",
+    "{\n    return read(scope);\n  }",
+  ])
+    assert.equal(found(line), true, line);
+  for (const line of [
+    "return await read(scope);",
+    "return size(scope);",
+    "each(async () => {\n    return read(scope);\n  });",
+    "}\nasync function b() {\n  return read();",
+  ])
+    assert.equal(found(line), false, line);
+});
+
 test("each folder of plug-ins says what one is, and lists them under unique names", async () => {
   const registries = [
     ["dialects", "dialect", "dialects"],
@@ -321,6 +348,37 @@ function wordLookups(source: string): string[] {
     .filter((line) => !/\bObject\.hasOwn\(|\bfor \(const \w+ in /.test(line))
     .flatMap((line) => [...line.matchAll(lookup)].map((match) => match[0]));
 }
+
+/** Names of asynchronous functions and methods. One that is declared as both counts: an `await` too many does no harm. */
+function promising(sources: string[]): Set<string> {
+  const declared = /\basync (?:function\*? )?(#?\w+)(?:<[^(]*>)?\(|\b(?:const|readonly) (#?\w+)(?:: [^=]+)? = async\b/g;
+  const named = sources.flatMap((source) => [...source.matchAll(declared)].map((match) => match[1] ?? match[2] ?? ""));
+  // `of` makes a value of its arguments wherever it is a method.
+  return new Set(["readFile", "readdir", "stat", ...named.filter((name) => name !== "of")]);
+}
+
+/** Lines behind an `await using` of the same function that return what a function of `names` gives, without `await`. */
+function unawaitedReturns(source: string, names: Set<string>): string[] {
+  const lines = source.split("\n");
+  const indentOf = (line: string): number => /^\s*/.exec(line)?.[0].length ?? 0;
+  return lines.flatMap((line, at) => {
+    const called = /\breturn (?!await\b|async\b)(?:new )?(?:[\w.#]+(?:\([^()]*\))?\.)?(#?\w+)\(/.exec(line)?.[1];
+    if (called === undefined || !names.has(called)) return [];
+    let indent = indentOf(line);
+    for (let above = at - 1; above >= 0; above--) {
+      const text = lines[above] ?? "";
+      if (text.trim() === "" || indentOf(text) > indent) continue;
+      // A deeper line may be the body of another function, which has scopes of its own.
+      if (indentOf(text) < indent && beginsFunction(text)) return [];
+      if (/^\s*await using /.test(text)) return [line.trim()];
+      indent = indentOf(text);
+    }
+    return [];
+  });
+}
+
+const beginsFunction = (line: string): boolean =>
+  /=> \{$|\bfunction\b|^\s*(?:static |private )?(?:async )?(?!if\b|for\b|while\b|switch\b|catch\b)#?\w+(?:<.*>)?\(.*\{$/.test(line);
 
 /** Types, interfaces, classes and enums at the top level of a source, exported or not. */
 function declaredTypes(source: string): Set<string> {

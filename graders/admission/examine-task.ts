@@ -58,7 +58,7 @@ export type Examination = {
 /** Throws what the infrastructure did: it says nothing of the task. */
 export async function examineTask(task: Task, backend: SandboxBackend, options: ExaminationOptions): Promise<Examination> {
   await using kept = await temporaryLayers();
-  return new TaskExamination(task, backend, options, kept.folder).run();
+  return await new TaskExamination(task, backend, options, kept.folder).run();
 }
 
 /** What is read of a sandbox as an agent gets it. */
