@@ -33,7 +33,7 @@ const defaults = { purpose: "live" } as const;
 export function record(program: Command): void {
   addSessionFlags(addEngineFlags(program.command("record")), { defaults })
     .description(
-      `Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session and passes its exit code on. A harness that Alidade knows (${harnesses.flatMap(({ commands }) => commands[0] ?? []).join(", ")})\nis configured in a temporary home. Leaves <out>/trajectories.jsonl.`,
+      `Runs a local program with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY\npointing at the proxy, records its calls as one session (those that name a rollout of their own, as one each) and passes its exit code on. A harness that Alidade knows (${harnesses.flatMap(({ commands }) => commands[0] ?? []).join(", ")})\nis configured in a temporary home. Leaves <out>/trajectories.jsonl.`,
     )
     .argument("<command...>", "the program and its arguments, after --")
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
@@ -109,38 +109,43 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
       signal,
     );
     await proxy.pool.watch.recheck(signal);
-    await session.seal(`the program ended with exit code ${exitCode}`);
-    const trajectory = await proxy.trajectory(session.id, {
-      status: "recorded",
-      harness: { name: harness?.name ?? null, version: null, config_hash: null },
-      stop_reason: "exited",
-    });
-    const file = await keep(out, trajectory);
-    const { fidelity } = trajectory;
-    const error = fidelity.calls > 0 ? null : noCallSeen(command);
-    if (flags.json)
-      print(
-        JSON.stringify({
-          session_id: session.id,
-          calls: fidelity.calls,
-          exit_code: exitCode,
-          trajectories: file,
-          fidelity,
-          ...(error && { error: error.toJSON() }),
-        }),
-      );
-    else if (error) say(`alidade: ${error.message}`);
-    else
-      say(
-        `alidade: ${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens${isCounted(fidelity) ? "" : ", and an unknown number more"} (${fidelity.trainable_tokens} trainable) in ${file}; \`alidade show ${session.id} --run ${out}\` prints it`,
-      );
-    if (!flags.json)
-      for (const [reason, tokens] of Object.entries(fidelity.excluded))
-        say(`  ${tokens} tokens not trained: ${reason.replaceAll("_", " ")}${meaningOf(untrainedReasons, reason)}`);
+    const trajectories = await endedTrajectories(proxy, session.id, exitCode, harness?.name ?? null);
+    const file = await keep(out, trajectories);
+    const calls = trajectories.reduce((sum, { fidelity }) => sum + fidelity.calls, 0);
+    const error = calls > 0 ? null : noCallSeen(command);
+    if (flags.json) {
+      const sessions = trajectories.map(({ session_id, rollout_id, fidelity }) => ({ session_id, rollout_id, fidelity }));
+      const said = { session_id: session.id, calls, exit_code: exitCode, trajectories: file, sessions };
+      print(JSON.stringify({ ...said, ...(error && { error: error.toJSON() }) }));
+    } else if (error) say(`alidade: ${error.message}`);
+    else for (const trajectory of trajectories) sayRecorded(trajectory, file, out);
     return error && exitCode === 0 ? 1 : exitCode;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * One of each session that got a call: calls that name a rollout of their own are in sessions of their own. The session of
+ * the key stands for a program without a call.
+ */
+async function endedTrajectories(proxy: HarnessProxy, own: string, exitCode: number, harness: string | null): Promise<Trajectory[]> {
+  const trajectories: Trajectory[] = [];
+  for (const session of proxy.sessions.all()) {
+    await session.seal(`the program ended with exit code ${exitCode}`);
+    const ended = { status: "recorded", harness: { name: harness, version: null, config_hash: null }, stop_reason: "exited" } as const;
+    trajectories.push(await proxy.trajectory(session.id, ended));
+  }
+  const called = trajectories.filter(({ fidelity }) => fidelity.calls > 0);
+  return called.length > 0 ? called : trajectories.filter(({ session_id }) => session_id === own);
+}
+
+function sayRecorded({ session_id, rollout_id, fidelity }: Trajectory, file: string, out: string): void {
+  const unknown = isCounted(fidelity) ? "" : ", and an unknown number more";
+  const figures = `${fidelity.calls} calls, ${fidelity.sampled_tokens} sampled tokens${unknown} (${fidelity.trainable_tokens} trainable)`;
+  say(`alidade: ${figures} in ${file}; \`alidade show ${rollout_id ?? session_id} --run ${out}\` prints it`);
+  for (const [reason, tokens] of Object.entries(fidelity.excluded))
+    say(`  ${tokens} tokens not trained: ${reason.replaceAll("_", " ")}${meaningOf(untrainedReasons, reason)}`);
 }
 
 /** A person's program may run for weeks. After that its home is removed by `reap`, whatever boot it is of. */
@@ -149,11 +154,11 @@ const homeMs = 30 * 24 * 3600_000;
 const isCounted = ({ uncounted }: Trajectory["fidelity"]): boolean => Object.keys(uncounted).length === 0;
 
 /** Programs may be recorded into one folder at the same time: each waits until the other's line is written. */
-async function keep(out: string, trajectory: Trajectory): Promise<string> {
+async function keep(out: string, trajectories: readonly Trajectory[]): Promise<string> {
   const file = join(out, "trajectories.jsonl");
   await using _lock = await lockFolder(out, { waitMs: lockWaitMs });
   await using lines = await Appender.open(file);
-  await lines.append(`${JSON.stringify(trajectory)}\n`);
+  for (const trajectory of trajectories) await lines.append(`${JSON.stringify(trajectory)}\n`);
   return file;
 }
 

@@ -3,6 +3,7 @@
  * how many tokens of the others are not trained for what an agent can bring about. A policy that learns to do either is
  * seen here, and not in its rewards.
  */
+import { type ErrorCode, errorCodes } from "../errors.ts";
 
 /** Above this share the rewards that are left are a selection: of a group of eight it is the first one. */
 const alarmAbove = 0.1;
@@ -78,9 +79,24 @@ function shareOf(part: number, whole: number): number {
   return whole === 0 ? 0 : part / whole;
 }
 
+/** Failures of the infrastructure that a work may bring about: it is what is graded. */
+const ofGrading: ReadonlySet<ErrorCode> = new Set(["grader_error", "grader_timeout", "judge_abstained"]);
+
+/** Whether a policy can cause this mask reason. It causes no missing image, dead engine or full disk. */
+function mayBePolicys(reason: string): boolean {
+  const code = Object.hasOwn(errorCodes, reason) ? (reason as ErrorCode) : null;
+  return !stopped.has(reason) && (code === null || errorCodes[code] === "policy" || ofGrading.has(code));
+}
+
+function adviceOn({ masked }: Tally): string {
+  return Object.keys(masked).some(mayBePolicys)
+    ? "If the policy brings that about, `alidade export --unmeasured zero` trains it as a failure."
+    : "The infrastructure caused all of them, so they say nothing about the policy: mend the cause, then `alidade run --resume` makes them again.";
+}
+
 function alarmsOf(what: string, tally: Tally): string[] {
   const tooMuch = `which is more than ${percent(alarmAbove)}`;
-  const masked = `${what}: ${described(tally)}, ${tooMuch}. If the policy brings that about, \`alidade export --unmeasured zero\` trains it as a failure.`;
+  const masked = `${what}: ${described(tally)}, ${tooMuch}. ${adviceOn(tally)}`;
   const tokens = `${what}: ${percent(tally.untrained_share)} of ${tally.sampled_tokens} sampled tokens are not trained (${listed(tally.untrained)}), ${tooMuch}. An agent can bring that about; \`alidade show\` prints its calls.`;
   return [...(tally.masked_share > alarmAbove ? [masked] : []), ...(tally.untrained_share > alarmAbove ? [tokens] : [])];
 }

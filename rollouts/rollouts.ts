@@ -40,7 +40,7 @@ async function submit(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, d
     const code = brokenBy(outcome.record);
     const failures = next.attempt - plan.attempt + 1;
     if (code === null || code === "cancelled" || failures > plan.retries) return outcome;
-    if (waiting.aborted) return outcome;
+    if (waiting.aborted || failsAgain.has(code)) return outcome;
     await beforeNextAttempt(setup, { ...next, attempt: next.attempt + 1 }, { code, failures }, waiting);
     if (waiting.aborted) return outcome;
   }
@@ -48,6 +48,9 @@ async function submit(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, d
 
 /** A bug of ours: it meets the next draw as well, and an agent that finds one must not get another draw by it. */
 const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal"]);
+
+/** An image that cannot be had is missed by the next attempt too: it begins seconds later on the same container engine. */
+const failsAgain: ReadonlySet<ErrorCode> = new Set(["image_pull_failed", "image_build_failed"]);
 
 /** What the infrastructure did to the attempt, in its sandbox or in its grading; null where it is done. */
 export function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {

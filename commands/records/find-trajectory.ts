@@ -26,17 +26,20 @@ export async function findTrajectory(
     Trajectory.parse(readJson((await readLine(join(folder, indexedFiles.trajectories), place)).toString("utf8")));
   const store = new DiskStore(join(folder, "sessions"));
   const written = new Set(index.trajectories.map(({ figures }) => figures.session_id));
+  const figures = new Map(index.sessions.map((one) => [one.session_id, one.figures]));
   const sessions = (await store.list()).filter((id) => !written.has(id)).toSorted();
-  const known = [...new Set(index.trajectories.map(({ figures }) => figures.rollout_id ?? figures.session_id)), ...sessions];
+  const kept = index.trajectories.map((one) => foundAs(one.figures, () => read(one)));
+  const open = sessions.map((id) => foundSession(id, figures.get(id) ?? null, () => rebuilt(store, id))).toSorted(byAttempt);
+  const found = [...open, ...kept];
+  const known = [...new Set([...kept, ...open].map(({ shown }) => shown))];
   const name = given ?? onlyOne(folder, known);
-  const exact = index.trajectories.findLast(({ figures }) => namesOf(figures).includes(name));
-  if (exact) return read(exact);
-  if (sessions.includes(name)) return rebuilt(store, name);
-  const near = index.trajectories.findLast(({ figures }) => namesOf(figures).some((id) => id.startsWith(name)));
-  const alike = new Set(index.trajectories.flatMap(({ figures }) => namesOf(figures).find((id) => id.startsWith(name)) ?? []));
-  const begun = sessions.filter((id) => id.startsWith(name));
-  if (alike.size + begun.length === 1) return near ? read(near) : rebuilt(store, begun[0] as string);
-  const there = { alike: [...alike, ...begun], known, damaged: index.damaged.trajectories.length };
+  const exact = found.findLast(({ names }) => names.includes(name));
+  if (exact) return exact.read();
+  const begun = found.filter(({ names }) => names.some((id) => id.startsWith(name)));
+  const alike = new Set(begun.flatMap(({ names }) => names.find((id) => id.startsWith(name)) ?? []));
+  const [near] = begun.slice(-1);
+  if (near && alike.size === 1) return near.read();
+  const there = { alike: [...alike], known, damaged: index.damaged.trajectories.length };
   throw new AlidadeError("not_found", await whyNone(folder, name, there), { param: "rollout" });
 }
 
@@ -48,9 +51,21 @@ export async function findRecord(folder: string, { rollout_id, attempt }: Trajec
   return RolloutRecord.parse(readJson((await readLine(join(folder, indexedFiles.rollouts), found.place)).toString("utf8")));
 }
 
-function namesOf({ rollout_id, session_id, trajectory_id, task_id, sample_index }: TrajectoryFigures): string[] {
-  return [rollout_id ?? "", session_id, trajectory_id, `${task_id}/${sample_index}`];
+/** What a name may mean. `names`: all that it is known by; `shown`: the one of them that is listed. */
+type Found = { names: string[]; shown: string; attempt: number; read: () => Promise<Trajectory> };
+
+function foundAs(figures: TrajectoryFigures, read: Found["read"]): Found {
+  const { rollout_id, session_id, trajectory_id, task_id, sample_index, attempt } = figures;
+  const names = [rollout_id ?? "", session_id, trajectory_id, `${task_id}/${sample_index}`];
+  return { names, shown: rollout_id ?? session_id, attempt, read };
 }
+
+/** `figures`: null where the log cannot be read, and of an attempt that has a record. */
+function foundSession(id: string, figures: TrajectoryFigures | null, read: Found["read"]): Found {
+  return figures === null ? { names: [id], shown: id, attempt: 0, read } : foundAs(figures, read);
+}
+
+const byAttempt = (one: Found, other: Found): number => one.attempt - other.attempt;
 
 function onlyOne(folder: string, known: string[]): string {
   const [name] = known;

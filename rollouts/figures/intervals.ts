@@ -5,9 +5,19 @@ export type Interval = { low: number; high: number };
 /** The normal distribution's two-sided 95 % quantile. */
 const z = 1.959964;
 
-/** By Student's t, for the mean of independent values; null for fewer than two, and where all are equal, for then they tell no spread. */
+/**
+ * For the mean of independent values; null for fewer than two, and where equal ones tell no spread. Wilson's interval where
+ * each value is 0 or 1, else Student's t. Values that all lie in 0 to 1, the usual range of rewards, get an interval in it.
+ */
 export function meanInterval(values: readonly number[]): Interval | null {
   if (values.length < 2) return null;
+  if (values.every((value) => value === 0 || value === 1)) return shareInterval(meanOf(values), values.length);
+  const interval = studentInterval(values);
+  const isUsual = values.every((value) => value >= 0 && value <= 1);
+  return interval && isUsual ? { low: Math.max(0, interval.low), high: Math.min(1, interval.high) } : interval;
+}
+
+function studentInterval(values: readonly number[]): Interval | null {
   const mean = meanOf(values);
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
   if (variance === 0) return null;

@@ -46,7 +46,7 @@ test("the beginning of a name finds a session of serve too, lists what it may be
   const run = await mkdtemp(join(tmpdir(), "alidade-find-"));
   t.after(() => rm(run, { recursive: true }));
   await mkdir(join(run, "sessions"));
-  const log = new LogBuilder();
+  const log = new LogBuilder({ rollout_id: null });
   log.call({ messages: [user("hi")] });
   const lines = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
   for (const id of ["sesaab", "sesabb"]) await writeFile(join(run, "sessions", `${id}.jsonl`), lines.replaceAll("sestest", id));
@@ -62,4 +62,24 @@ test("the beginning of a name finds a session of serve too, lists what it may be
   assert.equal((await findTrajectory(run, "rolla")).attempt, 2);
   await wrong("roll", '"roll" is the beginning of rolla, rollb: write more of it');
   await wrong("rollc", /it has rolla, rollb, sesaab, sesabb; the last line of its trajectories\.jsonl was cut off/);
+});
+
+test("a session that serve recorded is found by the names that its calls gave, the last attempt of a rollout first", async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "alidade-given-names-"));
+  t.after(() => rm(run, { recursive: true }));
+  await mkdir(join(run, "sessions"));
+  for (const [id, rollout_id, attempt] of [
+    ["sesb", "g1-0", 2],
+    ["sesc", "g1-0", 1],
+    ["sesd", "g1-1", 1],
+  ] as const) {
+    const log = new LogBuilder({ rollout_id, attempt, task_id: "slugify" });
+    log.call({ messages: [user("hi")] });
+    const lines = log.entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
+    await writeFile(join(run, "sessions", `${id}.jsonl`), lines.replaceAll("sestest", id));
+  }
+  assert.equal((await findTrajectory(run, "g1-0")).session_id, "sesb");
+  assert.equal((await findTrajectory(run, "g1-1")).session_id, "sesd");
+  await assert.rejects(findTrajectory(run, "g1"), { message: '"g1" is the beginning of g1-0, g1-1: write more of it' });
+  await assert.rejects(findTrajectory(run, "g2"), { message: `${run} holds no rollout or session "g2"; it has g1-0, g1-1` });
 });

@@ -45,6 +45,31 @@ test("record runs a program as it is, passes its exit code on and leaves its tra
   assert.match(JSON.stringify(engine.requests[1]?.messages.at(-1)), /tool output/);
 });
 
+test("a program that names rollouts in its calls is recorded as one session each, and show finds each by its name", async () => {
+  await using engine = await ScriptedEngine.start(talk);
+  const out = fresh();
+  const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+  const script = `for (const name of ["g1-0", "g1-1"])
+    await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+      method: "POST", body: ${JSON.stringify(body)},
+      headers: { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json",
+        "x-alidade-task": "slugify", "x-alidade-group": "g1", "x-alidade-sample": name.at(-1), "x-alidade-rollout": name },
+    });`;
+  const result = await cli(["record", "--engine", engine.url, "--out", out, "--json", "--", node, "--input-type=module", "-e", script]);
+  assert.equal(result.code, 0, result.stderr);
+  const said = jsonOf<{ calls: number; sessions: { rollout_id: string }[]; error?: unknown }>(result);
+  assert.deepEqual([said.calls, said.sessions.map(({ rollout_id }) => rollout_id), said.error], [2, ["g1-0", "g1-1"], undefined]);
+  const kept = await trajectoriesOf(out);
+  assert.deepEqual(
+    kept.map(({ rollout_id, group }) => [rollout_id, group?.id]),
+    [
+      ["g1-0", "g1"],
+      ["g1-1", "g1"],
+    ],
+  );
+  assert.match((await cli(["show", "g1-1", "--run", out])).stdout, /g1-1/);
+});
+
 test("record asks the engine whose weights it serves: another name is refused before the program runs, and the same one is said", async () => {
   await using engine = await ScriptedEngine.start(talk);
   engine.weightVersion = "step-3";

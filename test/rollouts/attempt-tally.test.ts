@@ -33,6 +33,16 @@ test("masked shares are told of the run, its tasks and its groups, with an alarm
   assert.match(tally.alarms[1] ?? "", /75 % of 4 attempts .*\(2 grader_timeout, 1 engine_error\).*--unmeasured zero/);
 });
 
+test("an alarm over what the infrastructure alone caused counsels to mend it, and not to train it as a failure", () => {
+  for (const reason of ["image_pull_failed", "sandbox_unavailable", "engine_error", "store_full"]) {
+    const [alarm = ""] = tallyOf(ends("a", "g", reason, null)).alarms;
+    assert.match(alarm, /alidade run --resume/, reason);
+    assert.doesNotMatch(alarm, /--unmeasured/, reason);
+  }
+  for (const reason of ["grader_timeout", "grader_error", "harness_timeout", "overlong"])
+    assert.match(tallyOf(ends("a", "g", reason, "engine_error", null)).alarms[0] ?? "", /--unmeasured zero/, reason);
+});
+
 test("what was stopped from outside is counted and alarms no one", () => {
   const tally = tallyOf(ends("a", "g", "cancelled", "interrupted", null));
   assert.deepEqual([tally.masked, tally.masked_share, tally.alarms], [{ cancelled: 1, interrupted: 1 }, 0, []]);

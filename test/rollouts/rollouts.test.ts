@@ -54,6 +54,23 @@ test("a rollout that is submitted by itself ends in one outcome: its last attemp
   await assert.rejects(run(backend, AbortSignal.abort(new AlidadeError("cancelled", "Ctrl-C"))), { code: "cancelled" });
 });
 
+test("an image that cannot be had ends a rollout with its first attempt", async (t) => {
+  const place = await placeOf(t, "absent");
+  const { backend } = await pickBackend("process", t.signal);
+  let made = 0;
+  const create: typeof backend.create = async () => {
+    made++;
+    throw new AlidadeError("image_pull_failed", "there is no image alidade/none:1");
+  };
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    does: async (setup, batch, signal) => [(await rolloutsOn(setup).submit(planOf(batch, { retries: 3 }), signal)).record],
+  });
+  const [record] = await run({ ...backend, create });
+  assert.deepEqual([made, record?.attempt, record?.error?.code, record?.verdict?.reward ?? null], [1, 1, "image_pull_failed", null]);
+});
+
 test("a drain gives up what waits for its sandbox to be prepared, and what is being prepared goes on to its end", async (t) => {
   const place = await placeOf(t, "drain");
   const { backend } = await pickBackend("process", t.signal);
