@@ -52,10 +52,14 @@ function isProbe({ work }: AdmissionGrading): boolean {
   return work !== "gold" && work !== "no-op" && work !== "random-edit";
 }
 
+/** With one full stop at its end: some messages are whole sentences. */
+const sentence = (message: string): string => `${message.replace(/\.$/, "")}.`;
+
 /** Each reason, and the evidence of the first grading that it is seen in. */
 export function whyNot({ task_id, outcome, record, error, verdicts, file }: TaskCheck): string[] {
   if (outcome === "admitted" || outcome === "holds") return notes(task_id, record);
-  if (record === null) return [`\n${task_id} was not checked: ${error?.message ?? "it was broken off"}. The same command goes on with it`];
+  if (record === null)
+    return [`\n${task_id} was not checked: ${sentence(error?.message ?? "it was broken off")} The same command goes on with it`];
   const kept = file === null ? [] : [`  The record is ${file}; a task that is mended has another one`];
   const reasons = record.reasons.map(({ code, message }) => `  ${code}: ${message}`);
   const verb = outcome === "quarantined" ? "is quarantined" : "does not hold";

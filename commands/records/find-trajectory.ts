@@ -52,20 +52,20 @@ export async function findRecord(folder: string, { rollout_id, attempt }: Trajec
 }
 
 /** What a name may mean. `names`: all that it is known by; `shown`: the one of them that is listed. */
-type Found = { names: string[]; shown: string; attempt: number; read: () => Promise<Trajectory> };
+type NamedSession = { names: string[]; shown: string; attempt: number; read: () => Promise<Trajectory> };
 
-function foundAs(figures: TrajectoryFigures, read: Found["read"]): Found {
+function foundAs(figures: TrajectoryFigures, read: NamedSession["read"]): NamedSession {
   const { rollout_id, session_id, trajectory_id, task_id, sample_index, attempt } = figures;
   const names = [rollout_id ?? "", session_id, trajectory_id, `${task_id}/${sample_index}`];
   return { names, shown: rollout_id ?? session_id, attempt, read };
 }
 
 /** `figures`: null where the log cannot be read, and of an attempt that has a record. */
-function foundSession(id: string, figures: TrajectoryFigures | null, read: Found["read"]): Found {
+function foundSession(id: string, figures: TrajectoryFigures | null, read: NamedSession["read"]): NamedSession {
   return figures === null ? { names: [id], shown: id, attempt: 0, read } : foundAs(figures, read);
 }
 
-const byAttempt = (one: Found, other: Found): number => one.attempt - other.attempt;
+const byAttempt = (one: NamedSession, other: NamedSession): number => one.attempt - other.attempt;
 
 function onlyOne(folder: string, known: string[]): string {
   const [name] = known;
