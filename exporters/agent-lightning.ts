@@ -16,7 +16,7 @@ export const agentLightning = defineExporter({
   docs: {
     alignment: "D",
     rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it.",
-    loader: "alidade_agent_lightning.py",
+    loader: "alidade.loaders.agent_lightning",
     checked: "agentlightning 1.0.2",
   },
   options: noOptions,

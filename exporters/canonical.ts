@@ -12,7 +12,7 @@ export const canonical = defineExporter({
   docs: {
     alignment: "tree",
     rows: "One line for each trajectory, whatever it holds, every attempt of a rollout among them; nothing is padded, selected or refused.",
-    loader: "alidade_read.py",
+    loader: "alidade.rows",
     checked: "its own reader",
   },
   options: noOptions,

@@ -62,7 +62,7 @@ export interface Exporter {
     alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";
     /** What happens where the trainer wants a fixed number of rows: how it pads, selects or refuses; its dummy rows. */
     rows: string;
-    /** File of `clients/python/` that makes the trainer's own objects of the rows; null where the file is all. */
+    /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */
     loader: string | null;
     /** The trainer version whose own code has read such a file, or that only its documented fields were followed. */
     checked: string;

@@ -18,7 +18,7 @@ export const flat = defineExporter({
   docs: {
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
-    loader: "alidade_read.py",
+    loader: "alidade.rows",
     checked: "its own reader",
   },
   options: z.strictObject({ aggregation }),

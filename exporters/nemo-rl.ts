@@ -1,4 +1,4 @@
-/** NeMo RL: one `DatumSpec` a line, its message log in token ids; `alidade_nemo_rl.py` makes the tensors. */
+/** NeMo RL: one `DatumSpec` a line, its message log in token ids; `alidade.loaders.nemo_rl` makes the tensors. */
 import { z } from "zod";
 import type { FlatRow } from "../reconstruct/index.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
@@ -16,7 +16,7 @@ export const nemoRl = defineExporter({
   docs: {
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do.",
-    loader: "alidade_nemo_rl.py",
+    loader: "alidade.loaders.nemo_rl",
     checked: "its own code of August 2026 (advantages, masks), by hand",
   },
   options: z.strictObject({ group_size: groupSize }),

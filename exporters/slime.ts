@@ -1,4 +1,4 @@
-/** slime: one `Sample.to_dict()` a line; `alidade_slime.py` makes the file that `--load-debug-rollout-data` reads. */
+/** slime: one `Sample.to_dict()` a line; `alidade.loaders.slime` makes the file that `--load-debug-rollout-data` reads. */
 import { defineExporter, noOptions } from "./exporter.ts";
 import { samplesOf } from "./rows/sample.ts";
 
@@ -11,7 +11,7 @@ export const slime = defineExporter({
   docs: {
     alignment: "A",
     rows: "As many rows as a rollout has branches, together, with one `rollout_id`; groups follow each other, with one `group_index`. As soon as one rollout has two rows slime makes the whole batch one group: name the loader's `post_process_rewards` in `--custom-reward-post-process-path`. A rollout that trains nothing is a row of mask 0 with `remove_sample`. `--load-debug-rollout-data` trains offline only: slime then starts no engine and updates none. Online, the seam is its `--custom-generate-function-path`.",
-    loader: "alidade_slime.py",
+    loader: "alidade.loaders.slime",
     checked: "its own code of August 2026, by hand",
   },
   options: noOptions,

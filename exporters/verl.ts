@@ -22,7 +22,7 @@ export const verl = defineExporter({
   docs: {
     alignment: "A",
     rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0.",
-    loader: "alidade_verl.py",
+    loader: "alidade.loaders.verl",
     checked: "verl 0.9.1",
   },
   options: z.strictObject({ aggregation }),

@@ -75,6 +75,11 @@ const kinds = {
   helm: { missing: helmMissing, add: "bash test/interop/helm/install.sh" },
   ray: { missing: rayMissing, add: "bash test/interop/ray/install.sh" },
   python: { missing: pythonMissing, add: "install Python 3.9 or newer: sudo apt-get install -y python3" },
+  /** Builds wheels in an environment of its own. */
+  pip: {
+    missing: pipMissing,
+    add: "connect this machine to an index of Python packages: sudo apt-get install -y python3-venv python3-pip",
+  },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
   /** It runs beside us, at the same engine. */
@@ -154,6 +159,13 @@ async function dockerItselfMissing(): Promise<string | null> {
 async function pythonMissing(): Promise<string | null> {
   const { ok } = await run("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 9))"]);
   return ok ? null : "no python3 of version 3.9 or newer on the path";
+}
+
+async function pipMissing(): Promise<string | null> {
+  const { ok } = await run("python3", ["-c", "import ensurepip, venv"]);
+  if (!ok) return "no python3 with venv on the path";
+  const index = await run("python3", ["-m", "pip", "index", "versions", "hatchling"]);
+  return index.ok ? null : "pip reaches no index of packages";
 }
 
 async function gitMissing(): Promise<string | null> {

@@ -66,7 +66,8 @@ test("the published package holds what it needs and nothing else", async () => {
     "deploy/ray/alidade_nodes.py",
     "deploy/slurm/alidade.sbatch",
     "exporters/README.md",
-    "clients/python/alidade_read.py",
+    "clients/python/alidade/loaders/verl.py",
+    "clients/python/pyproject.toml",
   ])
     assert.ok(paths.includes(file), `${file} is in the package`);
   const strangers = paths.filter(

@@ -38,6 +38,8 @@ export function exportersReadme(): string {
     "* `--select` chooses the paths of the token tree that become rows. `--max-tokens` limits their length: a longer row ends at an earlier call.",
     "* The report names everything that was left out.",
     "",
+    'A loader is a module of the Python package of the checkout and of the npm package: `pip install ./clients/python`, or `pip install "$(npm root -g)/alidade/clients/python"`. It imports its trainer when it is called.',
+    "",
     row(["format", "a row is", "for", "alignment", "own options", "read by"]),
     row(["---", "---", "---", "---", "---", "---"]),
     ...exporters.map((one) =>
@@ -57,14 +59,14 @@ export function exportersReadme(): string {
     "",
     ...Object.entries(families).map(([name, meaning]) => `* **${name}**: ${meaning}.`),
     "",
-    "Where a mask is 0 a logprob is 0.0, in `flat`, `parquet` and `canonical` null.",
+    "Where a mask is 0, the formats of alignment A, B and C write the logprob 0.0. `flat`, `parquet` and `canonical` write what was recorded: null where the token was not sampled or has no logprob, and its own logprob where it was sampled and is not trained (0 where a grammar forced it).",
     "",
     ...exporters.flatMap(section),
   ].join("\n");
 }
 
 function section({ name, docs, extension, options, wholeGroups }: Exporter): string[] {
-  const loader = docs.loader === null ? [] : [`Loader: [\`clients/python/${docs.loader}\`](../clients/python/${docs.loader}).`, ""];
+  const loader = docs.loader === null ? [] : [`Loader: [\`${docs.loader}\`](../${loaderFile(docs.loader)}).`, ""];
   const groups = wholeGroups ? ["Reads whole groups: needs room on the disk for a copy of the run.", ""] : [];
   const own = Object.entries(options.shape).map(([key, field]) => `* \`--${key.replaceAll("_", "-")}\`: ${describe(field)}`);
   return [
@@ -77,6 +79,11 @@ function section({ name, docs, extension, options, wholeGroups }: Exporter): str
     ...loader,
     ...(extension === "jsonl" ? [] : [`A binary file: \`.${extension}\`.`, ""]),
   ];
+}
+
+/** Where a module of the Python package lies, below the checkout. */
+export function loaderFile(module: string): string {
+  return `clients/python/${module.replaceAll(".", "/")}.py`;
 }
 
 function describe(field: z.core.$ZodType): string {

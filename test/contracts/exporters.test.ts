@@ -11,6 +11,7 @@ import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
+import { loaderFile } from "./exporters-readme.ts";
 
 const group = (): Trajectory[] => [goldenTrajectory(), goldenSibling()];
 
@@ -124,7 +125,7 @@ for (const exporter of exporters) {
   test(`${exporter.name}: says in its docs how it fills, selects or refuses rows, and its loader exists`, async () => {
     assert.match(exporter.docs.rows, /^[A-Z].*\.$/);
     assert.ok(exporter.title.length < 120);
-    if (exporter.docs.loader) await access(new URL(`../../clients/python/${exporter.docs.loader}`, import.meta.url));
+    if (exporter.docs.loader) await access(new URL(`../../${loaderFile(exporter.docs.loader)}`, import.meta.url));
   });
 
   if (isRl) {

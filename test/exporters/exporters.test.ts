@@ -75,6 +75,8 @@ test("flat rows take grammar calls when allowed, and still never train a forced 
   const { rows, report } = await exported(flat, [session()], { allowGrammar: true });
   const grammar = rows.map((row) => FlatRow.parse(row)).find((row) => row.logprobs.includes(0));
   assert.deepEqual(grammar?.loss_mask.slice(-2), [0, 1]);
+  // So a mask of 0 does not mean that there is no logprob.
+  assert.deepEqual(new Set(grammar?.logprobs.filter((_, at) => grammar.loss_mask[at] === 0)), new Set([null, 0]));
   assert.ok(!("grammar" in report.left_out));
 });
 
@@ -154,7 +156,7 @@ test("the Python reader reads canonical and flat files alike", async (t) => {
   await writeFile(join(folder, "rows.jsonl"), flatExport.bytes);
   await writeFile(join(folder, "trajectories.jsonl"), (await exported(canonical, [trajectory])).bytes);
   const script = [
-    "import sys, json; sys.path.insert(0, sys.argv[1]); from alidade_read import path, read",
+    "import sys, json; sys.path.insert(0, sys.argv[1]); from alidade.rows import path, read",
     "rows = list(read(sys.argv[2] + '/rows.jsonl')); [t] = read(sys.argv[2] + '/trajectories.jsonl')",
     "leaf = {t['trace_id']: t['leaf_node_id'] for t in t['traces']}[rows[0]['trace_id']]",
     "print(json.dumps([sum(rows[0]['loss_mask']), rows[0]['token_ids'] == path(t, leaf)]))",

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { exporterNamed, exporters } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { need } from "../needs.ts";
@@ -28,13 +28,11 @@ async function python(script: string, files: Record<string, Buffer> = {}): Promi
 
 test("every loader of the list, the client and its examples are Python of the oldest version that is asked for", async (t) => {
   if (!(await need(t, "python"))) return;
-  const names = [...new Set(exporters.map(({ docs }) => docs.loader).filter((loader) => loader !== null))];
   const script = `
 import ast, glob
 root = ${JSON.stringify(clients)}
-for name in ${JSON.stringify(names)}: ast.parse(open(root + "/" + name).read(), feature_version=(3, 10))
-ours = glob.glob(root + "/alidade/*.py") + glob.glob(root + "/examples/*.py")
-assert len(ours) >= 6, ours
+ours = [name for part in ("alidade", "alidade/loaders", "examples") for name in glob.glob(f"{root}/{part}/*.py")]
+assert len(ours) >= 18, ours
 for name in ours: ast.parse(open(name).read(), feature_version=(3, 9))
 print(json.dumps("parsed"))`;
   assert.equal(await python(script), "parsed");
@@ -43,7 +41,8 @@ print(json.dumps("parsed"))`;
 /** What slime has of rows, as far as rewards go. */
 const slimeSamples = `
 from types import SimpleNamespace
-from alidade_slime import post_process_rewards, read
+from alidade import read
+from alidade.loaders.slime import post_process_rewards
 class Sample(SimpleNamespace):
     def get_reward_value(self, args): return self.reward
 samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]`;
@@ -78,7 +77,7 @@ test("TRL: each prompt gets its own group's rows, in order, and again in the nex
   if (!(await need(t, "python"))) return;
   const { bytes } = await exported(exporterNamed("trl-grpo"), [goldenTrajectory(), goldenSibling()]);
   const script = `
-from alidade_trl import GrpoRows
+from alidade.loaders.trl import GrpoRows
 rows = GrpoRows(sys.argv[1] + "/grpo.jsonl")
 first, second = (rows.rollout_func(["group 0", "group 0"], None) for _ in range(2))
 print(json.dumps([rows.num_generations, first["alidade_reward"], [len(ids) for ids in first["completion_ids"]], first == second]))`;
@@ -89,7 +88,7 @@ test("TRL: groups of different sizes are refused with what to do", async (t) => 
   if (!(await need(t, "python"))) return;
   const lines = [0, 1, 0].map((position) => JSON.stringify({ position }));
   const script = `
-from alidade_trl import GrpoRows
+from alidade.loaders.trl import GrpoRows
 try: GrpoRows(sys.argv[1] + "/grpo.jsonl")
 except ValueError as error: print(json.dumps(str(error)))`;
   assert.match(

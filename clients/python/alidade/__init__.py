@@ -1,4 +1,4 @@
-"""Rollouts from an Alidade service, for trainers: the standard library alone.
+"""Rollouts from an Alidade service, and rows that `alidade export` wrote, for trainers: the standard library alone.
 
     from alidade import Service
 
@@ -8,9 +8,16 @@
     for group in run.groups(after=checkpoint.get("cursor")):
         train(group.rows)
         save(checkpoint, cursor=group.cursor)
+
+    from alidade import read
+
+    for row in read("rows.jsonl"): ...                     # of `alidade export --format flat`
+
+`alidade.loaders` has a module for each trainer's own objects.
 """
 
 from .logprobs import trainer_logprobs, write_trainer_logprobs
+from .rows import read
 from .service import Group, RolloutSet, Service, ServiceError
 
-__all__ = ["Group", "RolloutSet", "Service", "ServiceError", "trainer_logprobs", "write_trainer_logprobs"]
+__all__ = ["Group", "RolloutSet", "Service", "ServiceError", "read", "trainer_logprobs", "write_trainer_logprobs"]

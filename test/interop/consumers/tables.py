@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "clients" / "python"))
 
 import pyarrow.parquet
 import torch
-from alidade_read import read
-from alidade_trl import dpo_trainer, preferences
+from alidade import read
+from alidade.loaders.trl import dpo_trainer, preferences
 from datasets import load_dataset
 from tokenizers import Tokenizer, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

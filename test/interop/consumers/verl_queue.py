@@ -11,9 +11,10 @@ from pathlib import Path
 os.environ |= {"CUDA_VISIBLE_DEVICES": "", "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}
 sys.path.insert(0, str(Path(__file__).parents[3] / "clients" / "python"))
 
-import alidade_verl
 import ray
 import transfer_queue
+from alidade import read
+from alidade.loaders.verl import put
 
 
 def start(tries=3):
@@ -31,11 +32,11 @@ def start(tries=3):
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    rows = list(alidade_verl.read(sys.argv[1]))
+    rows = list(read(sys.argv[1]))
     start()
     transfer_queue.init()
     try:
-        alidade_verl.put(transfer_queue, rows, global_steps=7)
+        put(transfer_queue, rows, global_steps=7)
         tags = transfer_queue.kv_list(partition_id="train")["train"]
         data = transfer_queue.kv_batch_get(keys=[row["key"] for row in rows], partition_id="train")
         names = ("prompts", "responses", "response_mask", "loss_mask", "input_ids", "position_ids", "rollout_log_probs", "rm_scores")

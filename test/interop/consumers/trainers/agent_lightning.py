@@ -2,7 +2,7 @@
 
 import torch
 from agentlightning.verl.rollout_adapter import RolloutAdapter
-from alidade_agent_lightning import completed_rollouts
+from alidade.loaders.agent_lightning import completed_rollouts
 from policy import ratios
 
 PACKAGE = "agentlightning"

@@ -1,7 +1,7 @@
 """AReaL: its batching, the shift that its actor makes, its gathering of logprobs and its loss."""
 
 import torch
-from alidade_areal import trajectories
+from alidade.loaders.areal import trajectories
 from areal.utils.data import concat_padded_tensors
 from areal.utils.functional import gather_logprobs, ppo_actor_loss_fn
 from policy import ratios

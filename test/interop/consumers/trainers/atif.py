@@ -1,7 +1,7 @@
 """Harbor's ATIF: its validated documents, written out and read again, then the tokens in the steps' metrics."""
 
 import torch
-from alidade_read import read
+from alidade import read
 from harbor.models.trajectories import Trajectory
 from policy import ratios
 

@@ -1,7 +1,7 @@
 """Harbor's results: its agent context with rollout details and its verifier's result."""
 
 import torch
-from alidade_read import read
+from alidade import read
 from harbor.models.agent.context import AgentContext
 from harbor.models.verifier.result import VerifierResult
 from policy import ratios

@@ -2,7 +2,7 @@
 prompt goes on from what was there before."""
 
 import torch
-from alidade_read import read
+from alidade import read
 from nemo_gym.base_resources_server import BaseVerifyResponse
 from nemo_gym.openai_utils import TokenIDLogProbMixin
 from policy import ratios

@@ -20,7 +20,7 @@ def import_without_server():
 
 
 import_without_server()
-from alidade_openenv import training_traces  # noqa: E402
+from alidade.loaders.openenv import training_traces  # noqa: E402
 from trl.experimental.async_grpo.async_rollout_worker import TurnRecord, _chain_to_sequences  # noqa: E402
 
 

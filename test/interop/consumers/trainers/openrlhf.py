@@ -4,7 +4,7 @@ import importlib.util
 import sys
 import types
 
-from alidade_openrlhf import responses
+from alidade.loaders.openrlhf import responses
 from policy import next_logprobs, ratios, refused
 
 PACKAGE = "openrlhf"

@@ -1,7 +1,7 @@
 """SkyRL: its validation and collation, step-wise, then its GRPO advantages and its loss."""
 
 import numpy as np
-from alidade_skyrl import generator_output
+from alidade.loaders.skyrl import generator_output
 from policy import next_logprobs, ratios, refused
 from skyrl.backends.skyrl_train.utils.ppo_utils import PolicyLossRegistry, compute_advantages_and_returns
 from skyrl.train.config import AlgorithmConfig

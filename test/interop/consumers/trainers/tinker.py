@@ -2,8 +2,8 @@
 
 import tinker
 import torch
-from alidade_tinker import advantages_of, datums
-from alidade_read import read
+from alidade.loaders.tinker import advantages_of, datums
+from alidade import read
 from policy import next_logprobs, ratios
 from tinker_cookbook.completers import TokensWithLogprobs
 from tinker_cookbook.rl.data_processing import trajectory_to_data

@@ -3,7 +3,7 @@
 import tempfile
 
 import torch
-from alidade_trl import GrpoRows
+from alidade.loaders.trl import GrpoRows
 from policy import ratios
 from trl import GRPOConfig, GRPOTrainer
 

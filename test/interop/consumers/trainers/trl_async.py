@@ -5,7 +5,7 @@ import queue
 from collections import defaultdict
 
 import torch
-from alidade_trl import rollout_samples
+from alidade.loaders.trl import rollout_samples
 from policy import ratios
 from trl.experimental.async_grpo.async_grpo_trainer import DataCollatorForRollout, FixedCountBatcher, RolloutQueueDataset
 

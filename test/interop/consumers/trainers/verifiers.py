@@ -1,7 +1,7 @@
 """verifiers: its `WireTrace` and the arrays that it spreads over each branch."""
 
 import torch
-from alidade_read import read
+from alidade import read
 from policy import ratios
 from verifiers.v1 import WireTrace
 

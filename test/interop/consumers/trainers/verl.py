@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from alidade_read import read
-from alidade_verl import advantages, data_proto
+from alidade import read
+from alidade.loaders.verl import advantages, data_proto
 from policy import ratios
 from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker, _InternalAgentLoopOutput

@@ -5,10 +5,12 @@
 
 The reward is None where none was measured.
 """
-from alidade_read import read
-from openenv.core.harness.training import TrainingTrace
+
+from ..rows import read
 
 
 def training_traces(file):
+    from openenv.core.harness.training import TrainingTrace
+
     for row in read(file):
         yield row, TrainingTrace.model_validate(row["training_trace"])

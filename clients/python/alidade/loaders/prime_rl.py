@@ -6,7 +6,8 @@ packs them, and an orchestrator of your own sends them:
     grid = micro_batches("prime.jsonl", seq_len=32768, num_train_workers=8)
     await setup_micro_batch_sender(output_dir, data_world_size, step, transport).send(grid)
 """
-from alidade_read import read
+
+from ..rows import read
 
 
 def training_samples(file):

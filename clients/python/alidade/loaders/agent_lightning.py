@@ -4,9 +4,11 @@
 
 Read the file again for another batch: at its `trajectory` level the adapter changes the triplets that it is given.
 """
-from agentlightning.verl.agl_rollout_manager import CompletedRollout
-from alidade_read import read
+
+from ..rows import read
 
 
 def completed_rollouts(file):
+    from agentlightning.verl.agl_rollout_manager import CompletedRollout
+
     return [CompletedRollout.model_validate(row) for row in read(file)]

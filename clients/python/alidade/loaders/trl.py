@@ -13,9 +13,10 @@
 Rows of `trl-sft` are a data set as they stand, and so are those of `trl-dpo` where TRL may tokenise the messages anew:
 datasets.load_dataset("json", data_files=...).
 """
+
 import json
 
-from alidade_read import read
+from ..rows import read
 
 
 class GrpoRows:

@@ -2,7 +2,8 @@
 
     batch = [datum(row) for row in read("nemo.jsonl")]        # one DatumSpec a rollout, groups one after the other
 """
-from alidade_read import read  # noqa: F401  (for who imports this file alone)
+
+from ..rows import read  # noqa: F401  (a user of this module needs no other)
 
 
 def datum(row):

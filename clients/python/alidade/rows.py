@@ -1,12 +1,16 @@
 """Read what Alidade exports; standard library only.
 
+    from alidade.rows import path, read
+
     for row in read("rows.jsonl"):         # `alidade export --format flat`: one token sequence a row
         row["token_ids"], row["loss_mask"], row["logprobs"]   # one entry for each token, unshifted
     for trajectory in read("trajectories.jsonl"):             # canonical: calls, token tree, traces, reward
         tokens = path(trajectory, trajectory["traces"][0]["leaf_node_id"])
 
-A logprob is None where the token was not sampled or the engine gave none; it is never 0 in place of a missing one.
+A logprob is None where the token was not sampled or the engine gave none; it is never 0 in place of a missing one. A sampled token
+keeps its logprob also where its mask is 0. One that a grammar forced has 0 there, for nothing else could be sampled.
 """
+
 import json
 
 

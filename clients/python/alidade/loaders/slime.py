@@ -5,9 +5,10 @@
 
 Where a rollout gave several samples, slime takes the whole batch for one group. Name this in its place:
 
-    --custom-reward-post-process-path alidade_slime.post_process_rewards
+    --custom-reward-post-process-path alidade.loaders.slime.post_process_rewards
 """
-from alidade_read import read
+
+from ..rows import read
 
 
 def samples(file, package="slime"):

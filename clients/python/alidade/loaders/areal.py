@@ -4,8 +4,8 @@
 
 Nothing is shifted; the trainer rolls mask and logprobs itself.
 """
-import torch
-from alidade_read import read
+
+from ..rows import read
 
 
 def trajectories(file):
@@ -16,6 +16,8 @@ def trajectories(file):
 
 
 def tensors(row, versions):
+    import torch
+
     columns = {
         "input_ids": torch.tensor([row["input_ids"]]),
         "loss_mask": torch.tensor([row["loss_mask"]]),

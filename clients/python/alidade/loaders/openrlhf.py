@@ -5,7 +5,8 @@
 
 Groups stand one after the other, `n_samples_per_prompt` rows each, as OpenRLHF expects them.
 """
-from alidade_read import read
+
+from ..rows import read
 
 
 def responses(file, max_len):

@@ -4,13 +4,15 @@
 
 A rollout whose context forked has several rows: they need `step_wise_trajectories`, which counts them as one.
 """
-from alidade_read import read
-from skyrl.train.generators.base import GeneratorOutput, TrajectoryID
+
+from ..rows import read
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs")
 
 
 def generator_output(file, step_wise=False):
+    from skyrl.train.generators.base import GeneratorOutput, TrajectoryID
+
     rows = list(read(file))
     if not step_wise and not all(row["is_last_step"] for row in rows):
         raise ValueError(f"{file} has rollouts of several rows: train with step_wise=True, or export with --select main-agent")

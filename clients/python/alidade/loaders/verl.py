@@ -7,7 +7,8 @@
 A rollout of several rows has one `uid_session` in `key`. verl's V1 trainers count it once; for a classic trainer do the
 same with `advantages(batch, rows)`.
 """
-from alidade_read import read  # noqa: F401  (for who imports this file alone)
+
+from ..rows import read  # noqa: F401  (a user of this module needs no other)
 
 
 def data_proto(rows, prompt_length, response_length, pad_token_id):

@@ -4,11 +4,8 @@
 
 A rollout whose context forked has several datums and counts once in its group.
 """
-import tinker
-import torch
-from alidade_read import read
-from tinker_cookbook.rl.data_processing import compute_advantages
-from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
+
+from ..rows import read
 
 
 def datums(file):
@@ -19,6 +16,10 @@ def datums(file):
 
 def advantages_of(rows):
     """Trajectory id -> its advantage, by what the cookbook makes of the rewards of its group."""
+    import tinker
+    from tinker_cookbook.rl.data_processing import compute_advantages
+    from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
+
     groups = {}
     for row in rows:
         groups.setdefault(row["group_id"], {})[row["trajectory_id"]] = float(row["reward"])
@@ -31,6 +32,9 @@ def advantages_of(rows):
 
 
 def datum(row, advantage):
+    import tinker
+    import torch
+
     inputs = row["loss_fn_inputs"]
     floats = {name: torch.tensor(inputs[name], dtype=torch.float32) for name in ("logprobs", "mask")}
     return tinker.Datum(
