@@ -23,6 +23,13 @@ test("README leads to every page of docs/", () => {
   for (const page of pages.filter((page) => page.startsWith("docs/"))) assert.ok(linked.includes(page), `README does not link ${page}`);
 });
 
+test("README says which Node a global install needs, and which one a checkout brings", () => {
+  const { engines, devDependencies } = JSON.parse(read("package.json"));
+  const wanted = /\d+/.exec(engines.node)?.[0];
+  assert.equal(devDependencies.node.split(".")[0], wanted);
+  assert.match(read("README.md"), new RegExp(`it brings the Node ${wanted} .*global install\\]\\S+ needs Node ${wanted} itself`));
+});
+
 test("the glossary has at most 60 words, in order, each once", () => {
   const words = [...read("docs/glossary.md").matchAll(/^\| ([^|]+?) \|/gm)].map((match) => match[1] ?? "").slice(2);
   assert.deepEqual(words, [...new Set(words)].sort());
