@@ -6,6 +6,7 @@ import { z } from "zod";
 import { AbsolutePath } from "./environment/absolute-path.ts";
 import { Build } from "./environment/build.ts";
 import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
+import { ImageName } from "./environment/image-name.ts";
 import { Services } from "./environment/services.ts";
 import { NetworkAccess } from "./network.ts";
 
@@ -26,7 +27,7 @@ export type Limits = z.infer<typeof Limits>;
 export const Environment = z
   .strictObject({
     /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
-    image: z.string().nullable().default(null),
+    image: ImageName.nullable().default(null),
     /** Or an image that is built from files beside the task; the loader resolves the context. */
     build: Build.nullable().default(null),
     /** Where the work is, inside the sandbox. */

@@ -83,6 +83,11 @@ test("dockerode is imported in sandboxes only, vendor SDKs in engines only, test
   }
 });
 
+test("an image is asked for by `imageAt` alone, which lets nothing but a name into the request's path", async () => {
+  for (const path of production)
+    if (path !== "sandboxes/images/image-at.ts") assert.doesNotMatch(await readFile(join(root, path), "utf8"), /\bgetImage\(/, path);
+});
+
 test("production code imports only what is in dependencies", async () => {
   const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
   for (const path of production) {

@@ -5,6 +5,7 @@ import { AlidadeError } from "../../errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
+import { imageParts, wantedImageName } from "../../schema/environment/image-name.ts";
 import type { CandidateFix } from "../../tasks/made/candidate-fix.ts";
 import type { HowTested } from "../../tasks/made/draft-task.ts";
 import { type MakeOptions, makeTasks } from "../../tasks/made/make-tasks.ts";
@@ -49,7 +50,7 @@ export async function makeOf(flags: MakeFlags, owner: Owner, signal: AbortSignal
   const how: HowTested = {
     test: flags.test,
     parser: parserOf(flags.parser),
-    image: flags.image ?? null,
+    image: imageOf(flags.image),
     tests: flags.tests ?? usualTests,
     test_seconds: wholeNumber(flags.testSeconds, "test-seconds"),
     memory_mb: wholeNumber(flags.memoryMb, "memory-mb"),
@@ -60,6 +61,11 @@ export async function makeOf(flags: MakeFlags, owner: Owner, signal: AbortSignal
   const run = (candidates: AsyncIterable<CandidateFix>, place: Pick<MakeOptions, "out" | "source" | "limit">) =>
     makeTasks(candidates, { ...place, how, backend, owner, signal, progress });
   return { how, run };
+}
+
+function imageOf(name: string | undefined): HowTested["image"] {
+  if (name === undefined || imageParts(name) !== null) return name ?? null;
+  throw new AlidadeError("config_invalid", `--image is ${JSON.stringify(name)}: give ${wantedImageName}`, { param: "image" });
 }
 
 function parserOf(name: string): HowTested["parser"] {

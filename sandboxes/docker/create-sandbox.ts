@@ -10,6 +10,7 @@ import { mountsAt } from "../engines/mounts.ts";
 import { checkOfTask, untilReady } from "../healthcheck.ts";
 import { checkImage } from "../images/check-image.ts";
 import { environmentImage } from "../images/environment-image.ts";
+import { imageAt } from "../images/image-at.ts";
 import { type ImageFacts, imageFacts } from "../images/image-facts.ts";
 import { type OwnedImage, ownedImage } from "../images/owned-image.ts";
 import { originOf, restorePlaces } from "../images/snapshot.ts";
@@ -137,7 +138,7 @@ async function factsOf(
     backend: "docker",
     isolation: "container",
     image: asked,
-    image_digest: spec.snapshot === undefined ? image.id : (await docker.getImage(spec.snapshot).inspect()).Id,
+    image_digest: spec.snapshot === undefined ? image.id : (await imageAt(docker, spec.snapshot).inspect()).Id,
     image_repo_digest: image.repo_digest,
     packages: image.packages,
     user: spec.user ?? "agent",

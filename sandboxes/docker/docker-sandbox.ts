@@ -7,6 +7,7 @@ import { isBelow, type TreeFile } from "../../files/file-tree.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { withinTime } from "../../host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
+import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import type { RunningServices } from "../services/service-container.ts";
@@ -257,10 +258,8 @@ export class DockerSandbox implements Sandbox {
   async isAsNew(): Promise<boolean> {
     const { image, image_digest } = this.facts;
     const isRunning = this.#container.inspect().then(({ State }) => State.Running && !State.Paused);
-    const isItsImage = this.#docker
-      .getImage(image ?? "")
-      .inspect()
-      .then(({ Id }) => Id === image_digest);
+    const look = image === null ? null : imageAt(this.#docker, image).inspect();
+    const isItsImage = look?.then(({ Id }) => Id === image_digest);
     return (await Promise.all([isRunning, isItsImage]).catch(() => [false])).every(Boolean);
   }
 

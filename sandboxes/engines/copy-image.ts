@@ -4,11 +4,12 @@ import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { imageAt } from "../images/image-at.ts";
 
 /** `image`: its name, which it keeps. Throws `sandbox_unavailable`. */
 export async function copyImage(from: Docker, to: Docker, image: string, signal: AbortSignal): Promise<void> {
   try {
-    const archive = addAbortSignal(signal, (await from.getImage(image).get()) as Readable);
+    const archive = addAbortSignal(signal, (await imageAt(from, image).get()) as Readable);
     const answer = await text((await to.loadImage(archive, { quiet: true })) as Readable);
     // The engine's complaints come in an answer that says "OK".
     const complaint = /"error":\s*"([^"]*)"/.exec(answer)?.[1];

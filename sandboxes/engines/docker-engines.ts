@@ -10,6 +10,7 @@ import { dockerClient, forgetUnreachable, isNotFound } from "../docker/client.ts
 import { engineTraits } from "../docker/engine-traits.ts";
 import { type ImageOrder, imageNameOf } from "../images/environment-image.ts";
 import { hasImage } from "../images/has-image.ts";
+import { imageAt } from "../images/image-at.ts";
 import { copyImage } from "./copy-image.ts";
 import { connectEngine, type EngineAddress, endConnections, hello } from "./engine-connection.ts";
 
@@ -176,7 +177,7 @@ export class DockerEngines {
   /** null: it has none of that name, or does not answer any more. */
   async #imageAt(member: Member, name: string): Promise<string | null> {
     try {
-      return (await member.docker.getImage(name).inspect()).Id;
+      return (await imageAt(member.docker, name).inspect()).Id;
     } catch (error) {
       if (!isNotFound(error)) member.problem = messageOf(error);
       return null;

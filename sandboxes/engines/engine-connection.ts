@@ -3,7 +3,7 @@
  * connections are remembered, so that requests to an engine that is gone fail instead of waiting for ever.
  */
 import { readFileSync } from "node:fs";
-import { Agent as HttpAgent } from "node:http";
+import { type ClientRequest, Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { createRequire } from "node:module";
 import { Socket } from "node:net";
@@ -134,7 +134,26 @@ function tracked<Kind extends HttpAgent>(agent: Kind, sockets: Set<Duplex>): Kin
     return socket;
   };
   // docker-modem prints the options of each request for a log, on or off: with all sockets that is half a second of CPU a rollout.
-  return Object.assign(agent, { createConnection: remember, [inspect.custom]: () => "Agent" });
+  return Object.assign(agent, { createConnection: remember, addRequest: guarded(agent), [inspect.custom]: () => "Agent" });
+}
+
+/** Not in the type declarations: Node hands each request to its agent by it. */
+type AddRequest = (request: ClientRequest, ...more: unknown[]) => void;
+
+/**
+ * The engine is the only one that is asked, and an answer that it breaks off fails its request. docker-modem alone would
+ * follow a redirect to any host, over a connection whose errors end the process; and it would wait for ever for the rest of
+ * an answer.
+ */
+function guarded(agent: HttpAgent): AddRequest {
+  const add = (agent as unknown as { addRequest: AddRequest }).addRequest.bind(agent);
+  return (request, ...more) => {
+    request.prependOnceListener("response", (response) => {
+      delete response.headers.location;
+      response.once("error", (error) => request.emit("error", error));
+    });
+    add(request, ...more);
+  };
 }
 
 /** A machine that is cut off answers nothing, and the system would try for two minutes. */

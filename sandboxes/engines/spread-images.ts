@@ -2,6 +2,7 @@
 import { messageOf } from "../../errors.ts";
 import { isNotFound } from "../docker/client.ts";
 import { environmentImage } from "../images/environment-image.ts";
+import { imageAt } from "../images/image-at.ts";
 import type { PreparedImage } from "../images/prepare-images.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import type { DockerEngine, DockerEngines } from "./docker-engines.ts";
@@ -37,8 +38,7 @@ export async function spreadImages(
 }
 
 async function idAt({ docker }: DockerEngine, image: string): Promise<string | null> {
-  return docker
-    .getImage(image)
+  return imageAt(docker, image)
     .inspect()
     .then(
       ({ Id }) => Id,

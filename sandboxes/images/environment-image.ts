@@ -12,6 +12,7 @@ import { readContext } from "./build/build-context.ts";
 import { buildImage } from "./build/build-image.ts";
 import { imagesOf } from "./build/dockerfile.ts";
 import { hasImage } from "./has-image.ts";
+import { imageAt } from "./image-at.ts";
 import { noteUse } from "./image-uses.ts";
 import { pullImage } from "./pull-image.ts";
 
@@ -80,7 +81,7 @@ async function builtImage(docker: Docker, build: Build, platform: string | null,
 async function ensurePulled(docker: Docker, image: string, platform: string | null, options: PrepareOptions): Promise<void> {
   await once(docker, image, options, async (own) => {
     await pullImage(docker, image, platform, own);
-    await noteUse((await docker.getImage(image).inspect()).Id, { pulled: image });
+    await noteUse((await imageAt(docker, image).inspect()).Id, { pulled: image });
   });
 }
 

@@ -1,11 +1,12 @@
 import type Docker from "dockerode";
 import { asAlidadeError } from "../../errors.ts";
 import { isNotFound } from "../docker/client.ts";
+import { imageAt } from "./image-at.ts";
 
 /** Throws `sandbox_unavailable` for an engine that does not answer. */
 export async function hasImage(docker: Docker, image: string): Promise<boolean> {
   try {
-    await docker.getImage(image).inspect();
+    await imageAt(docker, image).inspect();
     return true;
   } catch (error) {
     if (isNotFound(error)) return false;

@@ -14,6 +14,7 @@ import { isNotFound, statusOf } from "../docker/client.ts";
 import { agentId, etcFiles, home, hostname } from "../docker/container.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
 import { type ReadyCheck, readyCheck } from "../healthcheck.ts";
+import { imageAt } from "./image-at.ts";
 import { unstarted } from "./unstarted.ts";
 
 export type ImageFacts = {
@@ -75,7 +76,7 @@ function repoDigest({ RepoDigests = [] }: Docker.ImageInspectInfo, image: string
 
 async function inspect(docker: Docker, image: string): Promise<Docker.ImageInspectInfo> {
   try {
-    return await docker.getImage(image).inspect();
+    return await imageAt(docker, image).inspect();
   } catch (error) {
     if (!isNotFound(error)) throw asAlidadeError(error, "sandbox_unavailable", `Asking the Docker engine for image ${image}: `);
     throw new AlidadeError(

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
 import { messageOf } from "../../errors.ts";
+import { imageAt } from "./image-at.ts";
 import { forgetUses, usesOf } from "./image-uses.ts";
 import { lastUse, listImages, type StoredImage } from "./list-images.ts";
 
@@ -64,7 +65,7 @@ async function remove(docker: Docker, image: StoredImage, signal: AbortSignal): 
   if (container !== undefined) throw new Error(`container ${container.Names[0] ?? container.Id} was made of it meanwhile`);
   const pulled = new Set((await usesOf(image.id)).map((use) => use.pulled));
   const ours = image.names.filter((name) => name.startsWith("alidade/") || pulled.has(name) || pulled.has(name.replace(/:latest$/, "")));
-  for (const name of ours.length > 0 ? ours : [image.id]) await docker.getImage(name).remove({ abortSignal: signal });
+  for (const name of ours.length > 0 ? ours : [image.id]) await imageAt(docker, name).remove({ abortSignal: signal });
   await forgetUses(image.id);
 }
 
@@ -73,7 +74,7 @@ async function remove(docker: Docker, image: StoredImage, signal: AbortSignal): 
  * the same second, are the same layers.
  */
 async function layersOf(docker: Docker, id: string): Promise<Map<string, number>> {
-  const steps = (await docker.getImage(id).history()) as { Created: number; CreatedBy: string; Size: number }[];
+  const steps = (await imageAt(docker, id).history()) as { Created: number; CreatedBy: string; Size: number }[];
   const layers = new Map<string, number>();
   const chain = createHash("sha256");
   for (const { Created, CreatedBy, Size } of steps.toReversed()) {

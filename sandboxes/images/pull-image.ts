@@ -2,9 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../errors.ts";
+import type { ImageParts } from "../../schema/environment/image-name.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { engineEvents } from "./engine-events.ts";
-import { type ImageName, parseImageName } from "./image-name.ts";
+import { parseImageName } from "./image-name.ts";
 import { type RegistryLogin, registryLogin } from "./registry-login.ts";
 
 export type PullOptions = PrepareOptions & {
@@ -47,7 +48,7 @@ export async function pullImage(docker: Docker, image: string, platform: string 
 /** null: it is here. Otherwise what the engine said. */
 async function pullOnce(
   docker: Docker,
-  { repository, tag }: ImageName,
+  { repository, tag }: ImageParts,
   platform: string | null,
   { auth }: RegistryLogin,
   { signal, progress }: Required<Omit<PrepareOptions, "user" | "space">>,
@@ -121,7 +122,7 @@ function kindOf(error: string): "limited" | "unreachable" | "refused" {
   return passes.test(error) ? "unreachable" : "refused";
 }
 
-function failed(image: string, { host }: ImageName, { auth, problem }: RegistryLogin, error: string): AlidadeError {
+function failed(image: string, { host }: ImageParts, { auth, problem }: RegistryLogin, error: string): AlidadeError {
   const who = auth === null ? `without a login${problem === null ? "" : `: ${problem}`}` : "with the login of Docker's own configuration";
   return new AlidadeError(
     "image_pull_failed",

@@ -13,6 +13,7 @@ import { engineWork, isNotFound } from "../docker/client.ts";
 import type { MemoryPlace } from "../docker/container.ts";
 import { assertNotCut, putArchive } from "../docker/container-files.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
+import { imageAt } from "./image-at.ts";
 import { noteUse } from "./image-uses.ts";
 import { unstarted } from "./unstarted.ts";
 
@@ -38,14 +39,13 @@ export async function takeSnapshot(
     await using holder = await unstarted(docker, layer);
     for (const { target } of places) await copyFolder(container, holder.container, target, signal);
     await commit(holder.container, tag);
-    await noteUse((await docker.getImage(`${repository}:${tag}`).inspect()).Id, { run_id });
+    await noteUse((await imageAt(docker, `${repository}:${tag}`).inspect()).Id, { run_id });
     return `${repository}:${tag}`;
   } catch (error) {
     signal.throwIfAborted();
     throw asAlidadeError(error, "sandbox_error", "The sandbox could not be kept as a snapshot: ");
   } finally {
-    await docker
-      .getImage(layer)
+    await imageAt(docker, layer)
       .remove()
       .catch(() => {}); // it was not made, or goes with the snapshot
   }
@@ -53,8 +53,7 @@ export async function takeSnapshot(
 
 /** The content id of the image that a snapshot began with. Throws `not_found`. */
 export async function originOf(docker: Docker, snapshot: string): Promise<string> {
-  const found = await docker
-    .getImage(snapshot)
+  const found = await imageAt(docker, snapshot)
     .inspect()
     .catch((error: unknown) => {
       if (isNotFound(error)) return null;
@@ -81,7 +80,7 @@ export async function restorePlaces(
 /** No error when it is gone. */
 export async function removeSnapshot(docker: Docker, snapshot: string): Promise<void> {
   await originOf(docker, snapshot);
-  await docker.getImage(snapshot).remove({ force: true });
+  await imageAt(docker, snapshot).remove({ force: true });
 }
 
 /** The engine packs it on one side and unpacks it on the other; links in it are not followed. `user`: whose all of it becomes. */

@@ -15,6 +15,7 @@ import { Watchdog } from "../docker/watchdog.ts";
 import { mountsAt } from "../engines/mounts.ts";
 import { type ImageStart, type ReadyCheck, type ReadyWords, readyCheck } from "../healthcheck.ts";
 import { environmentImage } from "../images/environment-image.ts";
+import { imageAt } from "../images/image-at.ts";
 import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
 import type { ExecResult, SandboxFacts, ServiceFacts } from "../sandbox.ts";
 
@@ -60,7 +61,7 @@ export async function startService(
   const { docker, disk_limit } = place;
   const asked = await environmentImage(docker, service, { signal });
   const image = await imageFacts(docker, asked);
-  const { Config } = await docker.getImage(image.id).inspect();
+  const { Config } = await imageAt(docker, image.id).inspect();
   const user = service.user ?? Config.User;
   const owner = await uidOf(user, image.etc);
   const request = await containerRequest(place, container, service, image, { user, owner }, signal);

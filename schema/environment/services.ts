@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AbsolutePath } from "./absolute-path.ts";
 import { Build } from "./build.ts";
 import { Healthcheck } from "./healthcheck.ts";
+import { ImageName } from "./image-name.ts";
 import { startOrder } from "./start-order.ts";
 
 /** As names of hosts are; compose files have the underscore too. */
@@ -10,7 +11,7 @@ const ServiceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i
 
 export const Service = z
   .strictObject({
-    image: z.string().min(1).nullable().default(null),
+    image: ImageName.nullable().default(null),
     build: Build.nullable().default(null).describe("or an image that is built from files beside the task"),
     entrypoint: z.array(z.string()).min(1).nullable().default(null).describe("instead of the image's ENTRYPOINT and CMD"),
     command: z.array(z.string()).nullable().default(null).describe("instead of the image's CMD"),

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { GroupPart, SetSpec } from "../../ledger/index.ts";
 import { longestSeconds } from "../../schema/environment/healthcheck.ts";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { Task } from "../../schema/task.ts";
@@ -33,7 +34,7 @@ const Prepare = z.strictObject({
 
 const Runtime = z.strictObject({
   backend: z.literal("docker", "the sandbox is the service's: docker is the only word for it").default("docker"),
-  image: z.string().min(1),
+  image: ImageName,
   prepare: z.array(Prepare).max(100).default([]),
   eval_prepare: none("grading begins with what `prepare` made"),
   env: EnvironmentVariables,

@@ -1,15 +1,12 @@
+import type { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { readContext } from "../../sandboxes/images/build/build-context.ts";
-import type { Build } from "../../schema/environment/build.ts";
+import { Build } from "../../schema/environment/build.ts";
 import { taskError } from "../task-error.ts";
 
 /** A context that no build may have is this task's fault, and not the run's. */
-export async function checkBuild(
-  { context, dockerfile = "Dockerfile" }: Pick<Build, "context"> & Partial<Build>,
-  file: string,
-  field = "environment",
-) {
-  await readContext({ context, dockerfile }).catch((error: unknown) => {
+export async function checkBuild(build: z.input<typeof Build>, file: string, field = "environment"): Promise<void> {
+  await readContext(Build.parse(build)).catch((error: unknown) => {
     throw error instanceof AlidadeError ? taskError(file, field, error.message) : error;
   });
 }

@@ -1,6 +1,7 @@
 /** `task.toml` of Harbor 1.0 to 1.4, with its defaults, as published. What Harbor ignores is ignored here too, and said. */
 import { posix } from "node:path";
 import { z } from "zod";
+import { ImageName } from "../../schema/environment/image-name.ts";
 
 const seconds = z.number().positive().max(2_000_000);
 const Strings = z.record(z.string(), z.string());
@@ -40,7 +41,7 @@ const EnvironmentConfig = z.strictObject({
   ...Phase,
   allow_internet: z.boolean().nullable().default(null),
   build_timeout_sec: seconds.default(600),
-  docker_image: z.string().min(1).nullable().default(null),
+  docker_image: ImageName.nullable().default(null),
   os: z.preprocess((os) => (typeof os === "string" ? os.toLowerCase() : os), z.string()).default("linux"),
   cpus: z.number().positive().nullable().default(null),
   memory_mb: megabytes,

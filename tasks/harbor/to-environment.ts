@@ -8,6 +8,7 @@ import { NetworkAccess } from "../../schema/network.ts";
 import { Environment, type Limits } from "../../schema/task.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
+import { checkBuild } from "./check-build.ts";
 import type { ComposeParts } from "./compose/read-compose.ts";
 import type { EnvironmentConfig, HealthcheckConfig, StepConfig, TaskConfig } from "./task-config.ts";
 import type { FolderOrder, PlacedStep } from "./to-verifier.ts";
@@ -28,6 +29,7 @@ export async function imageSource(
   const dockerfile = await lstat(join(folder, "Dockerfile")).catch(() => null);
   if (!dockerfile?.isFile())
     throw taskError(file, `${field}.docker_image`, `is missing, and so is ${join(folder, "Dockerfile")}: a task has one of them`);
+  await checkBuild({ context: folder }, file, field);
   const stage = lastStageOf(await readFile(join(folder, "Dockerfile"), "utf8"));
   return { image: null, build: folder, stage: await startOf({ ...stage, workdir: config.workdir ?? stage.workdir }, options) };
 }

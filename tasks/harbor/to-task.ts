@@ -6,7 +6,6 @@ import { type Environment, Limits, Task } from "../../schema/task.ts";
 import { folderBelow } from "../host-path.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
-import { checkBuild } from "./check-build.ts";
 import { readCompose } from "./compose/read-compose.ts";
 import { expandEnv } from "./expand-env.ts";
 import { goldOf } from "./gold-of.ts";
@@ -48,7 +47,6 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
     grading_network: testNetwork(order, steps[0] ?? null, ["environment", environment]),
     compose,
   });
-  if (made.build) await checkBuild(made.build, file);
   const task = {
     task_id,
     environment: made,

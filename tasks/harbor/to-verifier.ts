@@ -6,7 +6,6 @@ import type { NetworkAccess } from "../../schema/network.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
-import { checkBuild } from "./check-build.ts";
 import { expandEnv } from "./expand-env.ts";
 import type { EnvironmentConfig, StepConfig, TaskConfig, VerifierConfig } from "./task-config.ts";
 import { type ImageSource, imageSource, networkOf, statedLimits, toEnvironment, userOf } from "./to-environment.ts";
@@ -117,7 +116,6 @@ async function separateVerifier(order: FolderOrder, places: readonly WordPlace[]
     network: "none",
     grading_network: networkOf([...words, [field, own]], unstated, file),
   });
-  if (made.build) await checkBuild(made.build, file);
   return { environment: made, limits: statedLimits(own), ownsTests: imaged !== undefined, source: from };
 }
 

@@ -25,7 +25,6 @@ export const Text = z.string().refine((text) => text.trim() !== "", "is empty: t
 /** A word that goes into a shell's command and into names: no quote, blank or option. */
 export const Commit = z.string().regex(/^[0-9a-f]{7,64}$/, "is no commit: 7 to 64 hexadecimal digits are wanted");
 export const Repository = z.string().regex(/^(?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}$)[\w.-]+$/, "is no repository: owner/name is wanted");
-export const Image = z.string().regex(/^[a-z0-9][\w./:@-]{0,254}$/, "is no name of an image");
 
 /** What the SWE-bench family has in common. */
 export const Common = {

@@ -5,8 +5,8 @@ import { patchedPaths } from "../../files/parse-patch.ts";
 import { parserNamed, parsers } from "../../graders/parsers/index.ts";
 import { marks } from "../../graders/parsers/swe/status-log.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { Environment, Limits, Task } from "../../schema/task.ts";
-import { taskError } from "../task-error.ts";
+import { Task } from "../../schema/task.ts";
+import { parseTask, taskError } from "../task-error.ts";
 import { taskIdOf } from "./columns.ts";
 import { oneCommit } from "./one-commit.ts";
 
@@ -51,17 +51,17 @@ export type ApartRun = {
 /** Limits that the sets' own harness has, or that their repositories need; the others are ours. */
 const limits = { grade_seconds: 1_800, memory_mb: 4_096, disk_mb: 4_096, pids: 1_024, output_bytes: 64_000_000 };
 
-/** Throws `task_invalid` for an unknown parser, and for a patch that is none. */
+/** Throws `task_invalid` for an unknown parser, for a patch that is none, and for an instance whose name gives no name of an image. */
 export function publishedTask(row: PublishedTask): Task {
   const parser = parserOf(row);
   const testPaths = [...(row.testPatch === null ? [] : pathsOf(row.testPatch, "test_patch", row.where)), ...(row.tests ?? [])];
   const goldPaths = row.gold === null ? [] : pathsOf(row.gold, "patch", row.where);
   const setup = [row.setup, row.base && row.testPatch && revertTests(row.base, testPaths)].filter((part) => part).join("\n");
   const steering = [...(parser.steeredBy ?? [])].filter((glob) => !goldPaths.some((path) => matchesAny(path, [glob])));
-  return Task.parse({
+  const task = {
     task_id: taskIdOf(row.instance_id),
     instruction: row.instruction,
-    environment: Environment.parse({
+    environment: {
       image: row.image,
       platform: "linux/amd64",
       workdir: row.workdir,
@@ -71,8 +71,8 @@ export function publishedTask(row: PublishedTask): Task {
       env: row.env ?? {},
       setup: setup === "" ? null : { command: shell("sh", setup) },
       conceal: shell("sh", [row.conceal, oneCommit].filter((part) => part !== undefined).join("\n")),
-    }),
-    limits: Limits.parse(limits),
+    },
+    limits,
     grader: TestsSpec.parse({
       kind: "tests",
       ...(typeof row.script === "string"
@@ -87,7 +87,8 @@ export function publishedTask(row: PublishedTask): Task {
     gold_patch: row.gold,
     data_source: `${row.set}/${row.repo}`,
     labels: { ...row.labels, set: row.set, repo: row.repo, instance_id: row.instance_id },
-  });
+  };
+  return parseTask(Task, task, row.where);
 }
 
 function parserOf({ parser, parserColumn, where }: PublishedTask) {

@@ -4,15 +4,16 @@
  * harness wants it to fail again, and so refuses a work that mends more.
  */
 import { z } from "zod";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { parseTask, taskError } from "../task-error.ts";
-import { Commit, Image, Text } from "./columns.ts";
+import { Commit, Text } from "./columns.ts";
 import { marked, publishedTask } from "./published-task.ts";
 import type { Columns, SweSet } from "./swe-set.ts";
 
 const R2eRow = z.looseObject({
   repo_name: z.string().regex(/^[\w.-]+$/, "is no name of a repository"),
-  docker_image: Image,
+  docker_image: ImageName,
   commit_hash: Commit,
   problem_statement: Text,
   expected_output_json: z.union([z.string(), z.record(z.string(), z.string())]),

@@ -1,7 +1,8 @@
 /** SWE-bench-Live: rows say their test commands; the images have no conda, and all tests of the repository are run. */
 import { z } from "zod";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import { parseTask } from "../task-error.ts";
-import { Common, Image, Names, Text } from "./columns.ts";
+import { Common, Names, Text } from "./columns.ts";
 import { marked, publishedTask } from "./published-task.ts";
 import { imageOf, patched } from "./swe-bench.ts";
 import type { SweSet } from "./swe-set.ts";
@@ -10,7 +11,7 @@ const LiveRow = z.looseObject({
   ...Common,
   test_cmds: Names.pipe(z.array(z.string()).min(1, "names no command")),
   log_parser: Text,
-  image: Image.optional(),
+  image: ImageName.optional(),
 });
 
 /** The set's short names of swebench's parsers. */

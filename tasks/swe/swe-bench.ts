@@ -4,9 +4,10 @@
  * tables of swebench 4 and of SWE-Gym do.
  */
 import { z } from "zod";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import type { Task } from "../../schema/task.ts";
 import { parseTask, taskError } from "../task-error.ts";
-import { Common, Image, Text } from "./columns.ts";
+import { Common, Text } from "./columns.ts";
 import { markedScript } from "./eval-script.ts";
 import { activate, marked, type PublishedTask, publishedTask, quoted } from "./published-task.ts";
 import { gymTestsOf, type RepoTests, testsOf } from "./swe-bench-repos.ts";
@@ -16,7 +17,7 @@ import { TestsApart } from "./tests-apart.ts";
 const SweBenchRow = z.looseObject({
   ...Common,
   version: z.string().default(""),
-  image: Image.optional(),
+  image: ImageName.optional(),
   eval_script: Text.optional(),
   log_parser: Text.optional(),
   alidade: TestsApart.nullish(),

@@ -3,8 +3,9 @@
  * SWE-bench's (conda, /testbed); those of V2 have the repository at /<its name>.
  */
 import { z } from "zod";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import { parseTask } from "../task-error.ts";
-import { Common, Image, Names, Text } from "./columns.ts";
+import { Common, Names, Text } from "./columns.ts";
 import { activate, marked, publishedTask } from "./published-task.ts";
 import { firstRebenchRecipe, secondRebenchRecipe } from "./recipes/rebench-recipe.ts";
 import { imageOf, patched } from "./swe-bench.ts";
@@ -14,8 +15,8 @@ const Commands = z.preprocess((value) => (typeof value === "string" && !/^\s*\[/
 
 const RebenchRow = z.looseObject({
   ...Common,
-  image_name: Image.nullish(),
-  docker_image: Image.nullish(),
+  image_name: ImageName.nullish(),
+  docker_image: ImageName.nullish(),
   install_config: z.looseObject({ test_cmd: Commands.pipe(z.array(z.string()).min(1, "names no command")), log_parser: Text }),
 });
 

@@ -4,8 +4,9 @@
  */
 import { z } from "zod";
 import { reversePatch } from "../../files/reverse-patch.ts";
+import { ImageName } from "../../schema/environment/image-name.ts";
 import { parseTask, taskError } from "../task-error.ts";
-import { Image, Names, RequiredNames, Text } from "./columns.ts";
+import { Names, RequiredNames, Text } from "./columns.ts";
 import { activate, marked, publishedTask, quoted } from "./published-task.ts";
 import type { SweSet } from "./swe-set.ts";
 
@@ -14,7 +15,7 @@ const SmithRow = z.looseObject({
   repo: z.string().regex(/^[\w.-]+\/[\w.-]+$/, "is no repository: swesmith/owner__name.commit is wanted"),
   patch: Text,
   problem_statement: Text,
-  image_name: Image,
+  image_name: ImageName,
   FAIL_TO_PASS: RequiredNames,
   PASS_TO_PASS: Names,
 });

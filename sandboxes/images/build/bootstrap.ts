@@ -4,6 +4,7 @@ import { access, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
+import { imageAt } from "../image-at.ts";
 
 export type DebianSources = { suite: string; files: string[] };
 
@@ -60,7 +61,7 @@ export async function bootstrap(docker: Docker, system: System, sources: DebianS
   const [repo, tag] = image.split(":") as [string, string];
   // Imported under a name of its own first: a failed bootstrap leaves a torn tar, which must never get the real tag.
   const torn = `${tag}-${process.pid}`;
-  const made = docker.getImage(`${repo}:${torn}`);
+  const made = imageAt(docker, `${repo}:${torn}`);
   try {
     const answer = await docker.importImage(child.stdout, { repo, tag: torn, changes });
     await text(answer as Readable);

@@ -9,6 +9,8 @@ import { AlidadeError, messageOf } from "../../../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "../../../files/file-collector.ts";
 import { insidePath } from "../../../files/file-tree.ts";
 import type { Build } from "../../../schema/environment/build.ts";
+import { imageParts, wantedImageName } from "../../../schema/environment/image-name.ts";
+import { imagesOf } from "./dockerfile.ts";
 import { IgnoreFile } from "./ignore-file.ts";
 
 type ContextEntry = {
@@ -35,11 +37,14 @@ export type BuildContext = {
 const maxBytes = 2 * 1024 ** 3;
 /** A Dockerfile of a thousand steps is 100 kB. */
 const maxDockerfile = 1_000_000;
+/** As much of a wrong name as a person needs to find it. */
+const mostShown = 200;
 
 /** Throws `task_invalid` for a context that no build may have; the message names the path. Bounded, and nothing of it runs. */
-export async function readContext({ context: folder, dockerfile }: Pick<Build, "context" | "dockerfile">): Promise<BuildContext> {
+export async function readContext({ context: folder, dockerfile, args }: Build): Promise<BuildContext> {
   try {
     const text = await dockerfileText(folder, dockerfile);
+    assertImages(text, dockerfile, args);
     const entries = await listContext(folder, dockerfile);
     return { folder, entries, dockerfile: { path: dockerfile, text }, sha256: await hashContext(folder, entries) };
   } catch (error) {
@@ -53,6 +58,14 @@ async function dockerfileText(folder: string, path: string): Promise<string> {
   if (!found?.isFile()) throw refused(`${why} (links are not followed): name a file in the context`, "dockerfile");
   if (found.size > maxDockerfile) throw refused(`${path} has more than ${maxDockerfile} bytes: shorten it`, "dockerfile");
   return readFile(join(folder, path), "utf8");
+}
+
+/** The names go to the engine, which reads them as a path. */
+function assertImages(text: string, dockerfile: string, args: Build["args"]): void {
+  const wrong = imagesOf(text, args).find(({ image }) => imageParts(image) === null);
+  if (wrong === undefined) return;
+  const shown = JSON.stringify(wrong.image.slice(0, mostShown));
+  throw refused(`${dockerfile} takes an image ${shown}: write ${wantedImageName}`, "dockerfile");
 }
 
 async function listContext(folder: string, dockerfile: string): Promise<ContextEntry[]> {

@@ -1,5 +1,6 @@
 /** What a service of a compose file may say. Any other key is refused before anything starts. */
 import { z } from "zod";
+import { ImageName } from "../../../schema/environment/image-name.ts";
 import { Argv, Duration, Memory, Pairs } from "./compose-words.ts";
 
 const Count = z.union([z.number(), z.string().regex(/^\d+(?:\.\d+)?$/, "a number")]).transform(Number);
@@ -91,7 +92,7 @@ const common = {
 
 export const SidecarConfig = z.strictObject({
   ...common,
-  image: z.string().min(1).optional(),
+  image: ImageName.optional(),
   build: z
     .union([
       z.string().transform((context) => ({ context, dockerfile: "Dockerfile", args: {} })),

@@ -3,8 +3,9 @@
  * `testbed`, as swebench 4 makes it; those of V2 begin with images that the set has Dockerfiles of.
  */
 import { z } from "zod";
+import { ImageName } from "../../../schema/environment/image-name.ts";
 import { parseTask } from "../../task-error.ts";
-import { Commit, fromJsonText, Image, Repository } from "../columns.ts";
+import { Commit, fromJsonText, Repository } from "../columns.ts";
 import { quoted } from "../published-task.ts";
 import type { Recipe } from "./recipe.ts";
 
@@ -37,7 +38,7 @@ const FirstRow = z.looseObject({
 
 const SecondRow = z.looseObject({
   ...Row,
-  install_config: z.looseObject({ base_image_name: Image, install: Commands }),
+  install_config: z.looseObject({ base_image_name: ImageName, install: Commands }),
 });
 
 /** What swebench 4.1 puts into each image of a Python repository. */

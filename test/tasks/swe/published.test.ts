@@ -215,7 +215,7 @@ for (const [set, change, field, says] of [
     "alidade.log_parser",
     /is "cargo": tests run apart with tape, node-test, pytest, unittest/,
   ],
-  ["swe-bench 5", { image: "--privileged" }, "image", /is no name of an image/],
+  ["swe-bench 5", { image: "--privileged" }, "image", /is "--privileged": a name of an image/],
   [
     "swe-rebench",
     { install_config: { log_parser: "parse_log_pytest" } },

@@ -147,7 +147,7 @@ for (const [title, row, param, says] of [
     "a base image with an option",
     { ...second, install_config: { ...second.install_config, base_image_name: "c:1 AS x\nRUN y" } },
     "install_config.base_image_name",
-    /is no name of an image/,
+    /a name of an image/,
   ],
   ["a repository above the mirror", { ...second, repo: "../thing" }, "repo", /is no repository/],
   [

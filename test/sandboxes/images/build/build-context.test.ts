@@ -18,7 +18,7 @@ async function contextOf(t: TestContext, files: Record<string, string>): Promise
   return folder;
 }
 
-const read = (context: string, dockerfile = "Dockerfile") => readContext({ context, dockerfile });
+const read = (context: string, dockerfile = "Dockerfile") => readContext({ context, dockerfile, args: {} });
 const pathsOf = async (context: string, dockerfile?: string) => (await read(context, dockerfile)).entries.map(({ path }) => path);
 
 test("a context's hash is of paths, modes and contents, and not of times or of what is left out", async (t) => {

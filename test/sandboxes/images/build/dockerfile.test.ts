@@ -57,7 +57,7 @@ test("a name of an image is read as the engine reads it", () => {
   const digest = `sha256:${"0".repeat(64)}`;
   assert.deepEqual(parts(`ghcr.io/a/b:1@${digest}`), ["ghcr.io", "ghcr.io/a/b", digest]);
   for (const name of ["", "A/b", "../x", "a//b", "a b", "a:", "http://a/b", "x".repeat(501), "a/b\n"])
-    assert.throws(() => parseImageName(name), { code: "sandbox_unavailable", param: "environment.image" }, name);
+    assert.throws(() => parseImageName(name), { code: "task_invalid", param: "environment.image" }, name);
 });
 
 test("BuildKit's steps, output and errors are read, and what is no such message is empty", () => {
