@@ -90,6 +90,7 @@ export function toSetState({ set, isOver, admission, results, open, groups, fail
   return {
     set_id: String(set.id),
     key: String(set.key),
+    namespace: String(set.namespace),
     spec: specOf(set),
     is_drained: Boolean(set.is_drained),
     is_over: isOver,

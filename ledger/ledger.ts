@@ -28,11 +28,19 @@ export interface Ledger extends AsyncDisposable {
   /** Grows when there may be more to claim. */
   readonly claimable: Waitable;
 
-  /** The same key and content is the same set. Throws `request_invalid` (409) for other content under the key. */
-  putSet(key: string, spec: SetSpec): Promise<SetState>;
+  /**
+   * The same key and content is the same set. Throws `request_invalid` (409) for other content under the key, and a 429 where the
+   * sets of the namespace hold too much. `namespace`: whose set it is, and whose key; the operator's own (empty) where left out.
+   */
+  putSet(key: string, spec: SetSpec, namespace?: string): Promise<SetState>;
+  /** Its id; null: the namespace has no set of this key. */
+  setNamed(key: string, namespace: string): Promise<string | null>;
+  /** Whose set it is, which never changes. Throws `not_found`. */
+  namespaceOf(set: string): Promise<string>;
   /** Throws `not_found`. */
   set(id: string): Promise<SetState>;
-  sets(): Promise<SetState[]>;
+  /** Those of a namespace; all where left out. */
+  sets(namespace?: string): Promise<SetState[]>;
   /** What the set was made with. Throws `not_found`. */
   specOf(id: string): Promise<SetSpec>;
   /**
@@ -122,6 +130,8 @@ export type Submitted = { groups: number; rollouts: number; rollout_ids: string[
 export type SetState = {
   set_id: string;
   key: string;
+  /** Whose set it is; empty: the operator's own. */
+  namespace: string;
   spec: SetSpec;
   is_drained: boolean;
   /** As `isOver` says. */

@@ -40,7 +40,7 @@ import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-da
 import { prepare } from "./prepare.ts";
 import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { allStates, cancel, drain, isOver, putSet, stateOf } from "./sets.ts";
+import { cancel, drain, isOver, putSet, setNamed, stateOf, statesOf } from "./sets.ts";
 import { cutOne } from "./stop-groups.ts";
 import { submit } from "./submit.ts";
 import { lock } from "./tables.ts";
@@ -107,8 +107,16 @@ export class PostgresLedger implements Ledger {
     return this.#results.after(seen, signal, set);
   }
 
-  putSet(key: string, spec: SetSpec) {
-    return this.#db.transaction(async (db) => stateOf(db, await putSet(db, key, spec)));
+  putSet(key: string, spec: SetSpec, namespace = "") {
+    return this.#db.transaction(async (db) => stateOf(db, await putSet(db, { namespace, key }, spec)));
+  }
+
+  setNamed(key: string, namespace: string) {
+    return this.#db.statements((db) => setNamed(db, { namespace, key }));
+  }
+
+  namespaceOf(set: string) {
+    return this.#db.statements(async (db) => String((await setOf(db, set)).namespace));
   }
 
   set(id: string) {
@@ -119,8 +127,8 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements(async (db) => specOf(await setOf(db, id)));
   }
 
-  sets() {
-    return this.#db.statements(allStates);
+  sets(namespace?: string) {
+    return this.#db.statements((db) => statesOf(db, namespace));
   }
 
   submit(set: string, parts: GroupPart[]) {

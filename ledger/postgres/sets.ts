@@ -1,8 +1,9 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
-import { canonicalJson, newId } from "../../schema/ids.ts";
+import { newId } from "../../schema/ids.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf, toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
+import { assertSpecsFit, type SetName } from "../namespaces.ts";
 import { pinnedSpec } from "../pinned-spec.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
@@ -15,22 +16,44 @@ import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now, ownXid, settledXid } from "./tables.ts";
 
-export async function putSet(db: Transaction, key: string, spec: SetSpec): Promise<string> {
+export async function putSet(db: Transaction, { namespace, key }: SetName, spec: SetSpec): Promise<string> {
   const control = await controlOf(db);
-  const found = () => db.get("SELECT id, spec FROM sets WHERE key = $1", key);
+  const found = () => db.get("SELECT id, spec FROM sets WHERE namespace = $1 AND key = $2", namespace, key);
   const before = await found();
+  const text = pinnedSpec(spec, before === undefined ? null : specOf(before), control);
   const made = await db.get(
-    `INSERT INTO sets (id, key, spec, priority, weight, created) VALUES ($1, $2, $3, $4, $5, ${now}) ON CONFLICT (key) DO NOTHING RETURNING id`,
+    `INSERT INTO sets (id, namespace, key, spec, priority, weight, created) VALUES ($1, $2, $3, $4, $5, $6, ${now})
+     ON CONFLICT (namespace, key) DO NOTHING RETURNING id`,
     newId("set"),
+    namespace,
     key,
-    canonicalJson(pinnedSpec(spec, before === undefined ? null : specOf(before), control)),
+    text,
     spec.priority,
     spec.weight,
   );
-  if (made !== undefined) return String(made.id);
+  if (made !== undefined) {
+    await chargeSpec(db, namespace, text.length);
+    return String(made.id);
+  }
   const known = (await found()) as DatabaseRow;
-  if (known.spec !== canonicalJson(pinnedSpec(spec, specOf(known), control))) throw refusals.otherSpec(key);
+  if (known.spec !== pinnedSpec(spec, specOf(known), control)) throw refusals.otherSpec(key);
   return String(known.id);
+}
+
+async function chargeSpec(db: Transaction, namespace: string, chars: number): Promise<void> {
+  const kept = await db.get(
+    `INSERT INTO namespaces VALUES ($1, $2)
+     ON CONFLICT (name) DO UPDATE SET spec_chars = namespaces.spec_chars + excluded.spec_chars RETURNING spec_chars`,
+    namespace,
+    chars,
+  );
+  assertSpecsFit(Number(kept?.spec_chars));
+}
+
+/** One statement. null: there is none. */
+export async function setNamed(db: Transaction, { namespace, key }: SetName): Promise<string | null> {
+  const found = await db.get("SELECT id FROM sets WHERE namespace = $1 AND key = $2", namespace, key);
+  return found === undefined ? null : String(found.id);
 }
 
 export async function stateOf(db: Transaction, id: string): Promise<SetState> {
@@ -75,9 +98,11 @@ export async function isOver(db: Transaction, id: string): Promise<boolean> {
   return more === undefined;
 }
 
-export async function allStates(db: Transaction): Promise<SetState[]> {
+/** All where no namespace is given. */
+export async function statesOf(db: Transaction, namespace: string | undefined): Promise<SetState[]> {
   const states: SetState[] = [];
-  for (const { id } of await db.all("SELECT id FROM sets ORDER BY created, id")) states.push(await stateOf(db, String(id)));
+  const sets = await db.all("SELECT id FROM sets WHERE namespace = coalesce($1, namespace) ORDER BY created, id", namespace ?? null);
+  for (const { id } of sets) states.push(await stateOf(db, String(id)));
   return states;
 }
 

@@ -8,7 +8,7 @@
 import type { Transaction } from "./postgres-database.ts";
 
 /** Raised when the tables change in a way that an older schema does not have. */
-export const layout = "10";
+export const layout = "11";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";
@@ -22,13 +22,14 @@ export const tables = `
 CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
 CREATE TABLE sets (
-  id text PRIMARY KEY, key text NOT NULL UNIQUE, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
+  id text PRIMARY KEY, namespace text NOT NULL, key text NOT NULL, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
   pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
   created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0, spare integer NOT NULL DEFAULT 0,
   expired_xid bigint NOT NULL DEFAULT 0, expired_seq bigint NOT NULL DEFAULT 0,
-  expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0
+  expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 );
 CREATE INDEX drained_sets ON sets (drained_xid) WHERE drained_xid IS NOT NULL;
+CREATE TABLE namespaces (name text PRIMARY KEY, spec_chars bigint NOT NULL);
 CREATE TABLE groups (
   set_id text NOT NULL, key text NOT NULL, number integer NOT NULL, task text NOT NULL, task_id text NOT NULL, task_hash text NOT NULL,
   size integer NOT NULL, wanted integer NOT NULL, submitted integer NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0,
@@ -57,11 +58,13 @@ CREATE TABLE results (
   rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, entry text NOT NULL,
   finished bigint NOT NULL DEFAULT (${now})
 );
-CREATE INDEX results_of_set ON results (set_id, xid, seq);
+CREATE INDEX results_of_set ON results (set_id, xid, seq) INCLUDE (state, code);
 CREATE INDEX newest_results ON results (xid);
 CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);
 CREATE TABLE expired_results (set_id text NOT NULL, state text NOT NULL, code text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, state, code));
 CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL);
+CREATE TABLE superseded (rollout_id text PRIMARY KEY, set_id text NOT NULL, noted bigint NOT NULL);
+CREATE TABLE tallies (set_id text PRIMARY KEY, tally text NOT NULL);
 CREATE TABLE nodes (
   name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false,
   report text, engines text

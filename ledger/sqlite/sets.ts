@@ -1,8 +1,9 @@
 /** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
-import { canonicalJson, hashOf, newId } from "../../schema/ids.ts";
+import { hashOf, newId } from "../../schema/ids.ts";
 import { specOf, toSetState } from "../from-rows.ts";
 import { groupToolsOf, joinedLate, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
+import { assertSpecsFit, type SetName } from "../namespaces.ts";
 import { pinnedSpec } from "../pinned-spec.ts";
 import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
@@ -15,14 +16,21 @@ import { controlOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import { setOf } from "./set-row.ts";
 
-export function putSet(db: Database, key: string, spec: SetSpec, now: number): string {
-  const known = db.get("SELECT id, spec FROM sets WHERE key = ?", key);
-  const text = canonicalJson(pinnedSpec(spec, known === undefined ? null : specOf(known), controlOf(db)));
+export function putSet(db: Database, { namespace, key }: SetName, spec: SetSpec, now: number): string {
+  const known = db.get("SELECT id, spec FROM sets WHERE namespace = ? AND key = ?", namespace, key);
+  const text = pinnedSpec(spec, known === undefined ? null : specOf(known), controlOf(db));
   if (known === undefined) {
     const id = newId("set");
+    const kept = db.get(
+      "INSERT INTO namespaces VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET spec_chars = spec_chars + excluded.spec_chars RETURNING spec_chars",
+      namespace,
+      text.length,
+    );
+    assertSpecsFit(Number(kept?.spec_chars));
     db.run(
-      "INSERT INTO sets (id, key, spec, priority, weight, created) VALUES (?, ?, ?, ?, ?, ?)",
+      "INSERT INTO sets (id, namespace, key, spec, priority, weight, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
       id,
+      namespace,
       key,
       text,
       spec.priority,
@@ -33,6 +41,18 @@ export function putSet(db: Database, key: string, spec: SetSpec, now: number): s
   }
   if (known.spec !== text) throw refusals.otherSpec(key);
   return String(known.id);
+}
+
+/** null: there is none. */
+export function setNamed(db: Database, { namespace, key }: SetName): string | null {
+  const found = db.get("SELECT id FROM sets WHERE namespace = ? AND key = ?", namespace, key);
+  return found === undefined ? null : String(found.id);
+}
+
+/** All where no namespace is given. */
+export function setsOf(db: Database, namespace: string | undefined): string[] {
+  const all = db.all("SELECT id FROM sets WHERE namespace = coalesce(?, namespace) ORDER BY created, id", namespace ?? null);
+  return all.map(({ id }) => String(id));
 }
 
 export function stateOf(db: Database, id: string, now: number): SetState {

@@ -19,11 +19,11 @@ import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
 import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, putSet, stateOf, submit } from "./sets.ts";
+import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
-const layout = "6";
+const layout = "7";
 
 export type SqliteOptions = { now?: () => number };
 
@@ -69,8 +69,16 @@ export class SqliteLedger implements Ledger {
     return this.#changes.after(seen, signal);
   }
 
-  async putSet(key: string, spec: SetSpec) {
-    return this.#write(() => stateOf(this.#db, putSet(this.#db, key, spec, this.#now()), this.#now()));
+  async putSet(key: string, spec: SetSpec, namespace = "") {
+    return this.#write(() => stateOf(this.#db, putSet(this.#db, { namespace, key }, spec, this.#now()), this.#now()));
+  }
+
+  async setNamed(key: string, namespace: string) {
+    return this.#read(() => setNamed(this.#db, { namespace, key }));
+  }
+
+  async namespaceOf(set: string) {
+    return this.#read(() => String(setOf(this.#db, set).namespace));
   }
 
   async set(id: string) {
@@ -81,11 +89,8 @@ export class SqliteLedger implements Ledger {
     return this.#read(() => specOf(setOf(this.#db, id)));
   }
 
-  async sets() {
-    return this.#read(() => {
-      const ids = this.#db.all("SELECT id FROM sets ORDER BY created, id").map(({ id }) => String(id));
-      return ids.map((id) => stateOf(this.#db, id, this.#now()));
-    });
+  async sets(namespace?: string) {
+    return this.#read(() => setsOf(this.#db, namespace).map((id) => stateOf(this.#db, id, this.#now())));
   }
 
   async submit(set: string, parts: GroupPart[]) {

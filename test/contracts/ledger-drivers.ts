@@ -1,12 +1,13 @@
 /** Every ledger driver, as its contract suites open it. */
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type Ledger, PostgresLedger, SqliteLedger } from "../../ledger/index.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import type { Need } from "../needs.ts";
 
-/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. */
-export type LedgerPlace = { open(): Promise<Ledger>; pass(seconds: number): Promise<void> };
+/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. `tell`: one statement of the test's own. */
+export type LedgerPlace = { open(): Promise<Ledger>; pass(seconds: number): Promise<void>; tell(sql: string): Promise<void> };
 
 /** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
 export type LedgerDriver = { name: string; needs?: Need; searches: number; place: () => LedgerPlace };
@@ -28,7 +29,11 @@ export function ledgerDrivers(): LedgerDriver[] {
         const pass = async (seconds: number) => {
           time += seconds * 1000;
         };
-        return { open: async () => SqliteLedger.open(path, { now: () => time }), pass };
+        const tell = async (sql: string) => {
+          using file = new DatabaseSync(path);
+          file.exec(sql);
+        };
+        return { open: async () => SqliteLedger.open(path, { now: () => time }), pass, tell };
       },
     },
     {
@@ -37,7 +42,11 @@ export function ledgerDrivers(): LedgerDriver[] {
       searches: 8,
       place: () => {
         const at = new PostgresPlace(postgres, `place${files++}`);
-        return { open: async () => PostgresLedger.open(await at.url()), pass: (seconds) => at.passLeases(seconds) };
+        return {
+          open: async () => PostgresLedger.open(await at.url()),
+          pass: (seconds) => at.passLeases(seconds),
+          tell: async (sql) => void (await at.ask(sql)),
+        };
       },
     },
   ];

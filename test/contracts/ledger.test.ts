@@ -66,6 +66,37 @@ for (const { name, needs, searches, place } of drivers) {
     await assert.rejects(ledger.set("setnone"), { code: "not_found" });
   });
 
+  test(`${name}: two namespaces may have sets of one key, which are listed, named and told apart`, async (t) => {
+    const { ledger, set } = await fresh(t);
+    const one = await ledger.putSet("s", spec({ samples: 3 }), "one");
+    const other = await ledger.putSet("s", spec({ samples: 4 }), "other");
+    assert.deepEqual([one.namespace, other.namespace, new Set([set, one.set_id, other.set_id]).size], ["one", "other", 3]);
+    assert.equal((await ledger.putSet("s", spec({ samples: 3 }), "one")).set_id, one.set_id);
+    await assert.rejects(ledger.putSet("s", spec({ samples: 4 }), "one"), { ...conflict, param: "key" });
+    const named = await Promise.all(["", "one", "other", "none"].map((namespace) => ledger.setNamed("s", namespace)));
+    assert.deepEqual(named, [set, one.set_id, other.set_id, null]);
+    assert.deepEqual([await ledger.namespaceOf(set), await ledger.namespaceOf(other.set_id)], ["", "other"]);
+    await assert.rejects(ledger.namespaceOf("setnone"), { code: "not_found", param: "set" });
+    const listed = async (namespace?: string) => (await ledger.sets(namespace)).map(({ set_id }) => set_id);
+    assert.deepEqual([await listed("one"), await listed(""), await listed("none")], [[one.set_id], [set], []]);
+    assert.deepEqual((await listed()).sort(), [set, one.set_id, other.set_id].sort());
+  });
+
+  test(`${name}: a set's labels have a bound, and so have those of all sets of a namespace`, async (t) => {
+    const { at, ledger } = await fresh(t);
+    const words = (count: number) => ({
+      labels: Object.fromEntries(Array.from({ length: count }, (_, at) => [`l${at}`, "x".repeat(2_000)])),
+    });
+    await assert.rejects(ledger.putSet("long", spec(words(40)), "one"), { code: "request_invalid", status: 413, param: "labels" });
+    assert.equal(await ledger.setNamed("long", "one"), null);
+    await ledger.putSet("fits", spec(words(30)), "one");
+    await at.tell("UPDATE namespaces SET spec_chars = 256 * 1024 * 1024 - 60000 WHERE name = 'one'");
+    await assert.rejects(ledger.putSet("more", spec(words(30)), "one"), { code: "too_many_requests", status: 429, param: "labels" });
+    assert.equal(await ledger.setNamed("more", "one"), null);
+    await ledger.putSet("more", spec(words(30)), "other");
+    assert.equal((await ledger.putSet("fits", spec(words(30)), "one")).key, "fits", "a set that is there is asked for again");
+  });
+
   test(`${name}: groups with mixed rewards get the samples that groups with equal ones leave, and none is made beyond them`, async (t) => {
     const { ledger, set, lease } = await fresh(t, { samples: 3, allocation });
     const keys = ["equal", "mixed", "broken"];
