@@ -3,8 +3,8 @@
  * and tape's flat form where `# name` opens a test and the points are its assertions.
  *
  * The work can print here too. Points out of order, a second plan or a plan that was not kept betray most of that and
- * make the report incomplete; a work that prints a whole report of its own and ends the process is not noticed. The
- * sealed parsers are for tests that must not be fooled by that.
+ * make the report incomplete; a work that prints a whole report of its own and ends the process is not noticed, and under
+ * `node --test` one that sends its runner messages. The sealed parsers are for tests that must not be fooled by that.
  */
 import { fullName, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";
@@ -30,6 +30,7 @@ const deepest = 50;
  */
 
 type Level = { count: number; plan: number | null };
+type FlatTest = { name: string; outcome: TestOutcome };
 
 class TapReader {
   readonly #list = new TestList();
@@ -37,8 +38,11 @@ class TapReader {
   readonly #levels: Level[] = [{ count: 0, plan: null }];
   #nested = false;
   /** tape's open test; null before the first one and in the nested form. */
-  #group: string | null = null;
-  #groupFailed = false;
+  #group: { name: string; points: FlatTest[] } | null = null;
+  /** The flat form, read as tape's tests. */
+  #groups: FlatTest[] = [];
+  /** The same points, each read as a test of its own. */
+  #loose: FlatTest[] = [];
 
   read(text: string): Report {
     let diagnostic: string | null = null;
@@ -72,16 +76,24 @@ class TapReader {
   #comment(depth: number, text: string): void {
     const subtest = /^Subtest: (.*)$/s.exec(text);
     if (subtest) {
-      this.#nested = true;
+      this.#nest();
       this.#names[depth] = unescapeTap(subtest[1] as string);
       this.#names.length = depth + 1;
       this.#levels.length = Math.min(this.#levels.length, depth + 1);
     } else if (!this.#nested && depth === 0 && !(this.#level(0).plan !== null && summary.test(text))) {
       this.#closeGroup();
       const skipped = /^SKIP\b:? *(.*)$/s.exec(text);
-      if (skipped) this.#add([skipped[1] as string], "skipped");
-      else if (!summary.test(text)) this.#group = text.replace(/^TODO\b:? */, "");
+      if (skipped) this.#groups.push({ name: skipped[1] as string, outcome: "skipped" });
+      else if (!summary.test(text)) this.#group = { name: text.replace(/^TODO\b:? */, ""), points: [] };
     }
+  }
+
+  /** node:test writes what a program prints as comments: with the first subtest, those before it open no tests. */
+  #nest(): void {
+    this.#closeGroup();
+    for (const { name, outcome } of this.#loose) this.#list.add(name, outcome);
+    [this.#groups, this.#loose] = [[], []];
+    this.#nested = true;
   }
 
   #point(depth: number, ok: boolean, number: string | undefined, text: string): void {
@@ -92,12 +104,8 @@ class TapReader {
     this.#closeLevel(depth + 1);
     const { name, directive } = readDescription(text);
     const outcome: TestOutcome = directive === "skip" ? "skipped" : ok || directive === "todo" ? "passed" : "failed";
-    if (this.#nested || this.#group === null) this.#add([...this.#names.slice(0, depth), name], outcome);
-    else if (outcome === "failed") this.#groupFailed = true;
-  }
-
-  #add(path: string[], outcome: TestOutcome): void {
-    this.#list.add(fullName(path), outcome);
+    if (this.#group === null) this.#list.add(fullName([...this.#names.slice(0, depth), name]), outcome);
+    else this.#group.points.push({ name, outcome });
   }
 
   #plan(depth: number, count: number): void {
@@ -121,13 +129,18 @@ class TapReader {
     this.#levels.length = Math.min(this.#levels.length, depth);
   }
 
+  /** A comment without a test point is no test: anything that the work prints may be one. */
   #closeGroup(): void {
-    if (this.#group !== null) this.#add([this.#group], this.#groupFailed ? "failed" : "passed");
+    const { name = "", points = [] } = this.#group ?? {};
     this.#group = null;
-    this.#groupFailed = false;
+    if (points.length === 0) return;
+    const found = new Set(points.map(({ outcome }) => outcome));
+    this.#groups.push({ name, outcome: (["failed", "passed"] as const).find((one) => found.has(one)) ?? "skipped" });
+    for (const point of points) this.#loose.push(point);
   }
 
   #end(): Report {
+    for (const { name, outcome } of this.#groups) this.#list.add(name, outcome);
     const { plan, count } = this.#level(0);
     if (plan === null) this.#list.complain("there is no plan: the test process ended before its tests did");
     else if (plan !== count) this.#list.complain(`${plan} tests were planned and ${count} reported`);

@@ -19,6 +19,7 @@ import { plantedConftest } from "./planted-conftest.ts";
 import { plantedFramework } from "./planted-framework.ts";
 import { plantedMakefile } from "./planted-makefile.ts";
 import { plantedRewards } from "./planted-rewards.ts";
+import { printedNames } from "./printed-names.ts";
 import type { Probe, WorkLanguage } from "./probe.ts";
 import { rewrittenTests } from "./rewritten-tests.ts";
 import { staleCaches } from "./stale-caches.ts";
@@ -39,6 +40,7 @@ export const probes: readonly Probe[] = [
   deletedTests,
   rewrittenTests,
   exitAtLoad,
+  printedNames,
   forgingDaemon,
   forgedReport,
   keyInMemory,

@@ -10,6 +10,7 @@ import { need } from "../needs.ts";
 const tried: Record<string, string[]> = {
   harbor: ["surviving-daemon", "path-shims"],
   python: ["planted-conftest", "forged-report", "equal-to-everything"],
+  "javascript-tap": ["printed-names", "forged-report"],
   cases: ["path-shims", "forged-report"],
   "python-apart": ["key-in-memory", "patched-framework", "equal-to-everything"],
 };

@@ -2,6 +2,7 @@
 import type { ProbeTarget, WorkLanguage } from "../probe.ts";
 import { atStart, cPrint, cWrite } from "./c-code.ts";
 import { forgedLines } from "./forged-lines.ts";
+import { nodeFrames } from "./node-frames.ts";
 
 /** Where `{report}` of a JUnit command lies (graders/by-tests/run-tests.ts). */
 const reportFile = "/home/agent/.alidade-report/report.xml";
@@ -15,6 +16,7 @@ export function forge(target: ProbeTarget): Record<WorkLanguage, string> {
     javascript: `const fs = get("node:fs");
 try { fs.writeFileSync("${reportFile}", ${xml}); } catch {}
 try { fs.writeFileSync("/logs/verifier/reward.json", ${reward}); } catch {}
+try { ${nodeFrames(target.required)} } catch {}
 try { fs.writeSync(1, ${lines}); } catch {}
 process.exit(0);`,
     python: `import os

@@ -35,6 +35,12 @@ export const hackSettings: readonly HackSetting[] = [
     place: () => "examples/demo/tasks/parse-duration",
     grader: { work_runs: "together" },
   },
+  {
+    name: "javascript-tap",
+    title: "`node --test`, by its TAP: T1",
+    place: () => "examples/demo/tasks/parse-duration",
+    grader: { work_runs: "together", parser: "tap", command: ["node", "--test", "--test-reporter=tap"] },
+  },
   { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "commands/init/skeletons/task-cases" },
   { name: "c", title: "tests in C, by their log: T1", place: () => cTask },
   {

@@ -63,6 +63,18 @@ const cases: { title: string; text: string; outcomes: Record<string, TestOutcome
     problem: null,
   },
   {
+    title: "tape's tests that assert nothing, or skip all that they assert",
+    text: "# empty\n# skips\nok 1 one # SKIP\n# last\nok 2 yes\nok 3 two # SKIP\n1..3\n",
+    outcomes: { skips: "skipped", last: "passed" },
+    problem: null,
+  },
+  {
+    title: "comments before the first subtest",
+    text: "# adds\n# SKIP b\n# subtracts\nok 1 - own\n# Subtest: a.test.js\nok 2 - a.test.js\n1..2\n",
+    outcomes: { own: "passed", "a.test.js": "passed" },
+    problem: null,
+  },
+  {
     title: "vitest's times behind the names",
     text: "TAP version 13\n1..2\nok 1 - a.test.js > adds # time=6.48ms\nnot ok 2 - a.test.js > s \\# 1 > bad # time=4.62ms\n",
     outcomes: { "a.test.js > adds": "passed", "a.test.js > s # 1 > bad": "failed" },
@@ -140,6 +152,22 @@ test("what Node's own runner writes is read", async () => {
       "suite > left out": "skipped",
       suite: "failed",
     });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("a work that prints the tests' names and ends the process of Node's own runner has passed none of them", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-tap-"));
+  try {
+    const file = join(folder, "a.test.mjs");
+    await writeFile(join(folder, "work.mjs"), `import fs from "node:fs"; fs.writeSync(2, "adds\\nsubtracts\\n"); process.exit(0);`);
+    await writeFile(file, `import { test } from "node:test"; import "./work.mjs"; test("adds", () => {}); test("subtracts", () => {});`);
+    const { NODE_TEST_CONTEXT: _context, ...env } = process.env;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--test", "--test-reporter=tap", file], { env });
+    assert.match(stdout, /^# adds$/m);
+    const report = read(stdout);
+    assert.deepEqual([report.outcomes.has("adds"), report.outcomes.has("subtracts")], [false, false]);
   } finally {
     await rm(folder, { recursive: true });
   }
