@@ -36,6 +36,7 @@ function isReceiver(word: string): boolean {
   return word === "env" || (url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "");
 }
 
+const ownPath = z.string().min(1, "give a path");
 const files = z.array(z.string().refine(isFile, { error: "expected the file of a plug-in" })).default([]);
 
 const engineFields = {
@@ -118,10 +119,10 @@ export const Config = z.strictObject({
           .min(1)
           .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home}, {workdir} and {files} are filled in"),
         files: z
-          .array(z.string().min(1, "give a path"))
+          .union([ownPath.transform((path) => [path]), z.array(ownPath)])
           .default([])
           .describe(
-            "its files and folders, relative to the run file: they are packed once and mounted read-only; a word of the command that names one becomes its path there",
+            "its files and folders, or the name of one, relative to the run file: they are packed once and mounted read-only; a word of the command that names one becomes its path there",
           ),
         python: z
           .string()

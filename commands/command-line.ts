@@ -32,16 +32,23 @@ export function fail(error: unknown, json: boolean): number {
   return ours.owner === "user" ? 2 : 1;
 }
 
-/** A flag's number. An empty text is none: of an unset variable (`--port "$PORT"`) `Number` makes 0. */
-export function toNumber(text: string): number {
+/** NaN for a text that is no number. An empty text is none: of an unset variable (`--port "$PORT"`) `Number` makes 0. */
+export function numberIn(text: string): number {
   return text.trim() === "" ? Number.NaN : Number(text);
+}
+
+/** A flag's number, for commander: it names the flag and the text that is none. */
+export function toNumber(text: string): number {
+  const value = numberIn(text);
+  if (Number.isNaN(value)) throw new InvalidArgumentError("Give a number.");
+  return value;
 }
 
 /** A trainer's temperature. Throws `config_invalid` where it is no number above 0. */
 export function toTemperature(text: string): number {
-  const value = toNumber(text);
+  const value = numberIn(text);
   if (value > 0 && value < Number.POSITIVE_INFINITY) return value;
-  throw new AlidadeError("config_invalid", `--temperature is ${value}: give a number above 0`, { param: "temperature" });
+  throw new AlidadeError("config_invalid", `--temperature is ${text}: give a number above 0`, { param: "temperature" });
 }
 
 /** Columns padded to their widest cell; numbers are set to the right. Cells may quote a stranger, and are one line each. */

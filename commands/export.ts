@@ -1,10 +1,10 @@
 /** `alidade export`: a run's trajectories in a trainer's form. */
 import { stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../errors.ts";
-import { type ExportReport, exporterRegistry, exporters, exportTrajectories } from "../exporters/index.ts";
+import { type Exporter, type ExportReport, exporterRegistry, exporters, exportTrajectories } from "../exporters/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../reconstruct/index.ts";
 import { groupReasons, rolloutReasons } from "../schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../schema/reasons/meaning.ts";
@@ -86,6 +86,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   };
   if (flags.out === undefined && exporter.extension !== "jsonl" && terminal().stdout.isTTY)
     throw new AlidadeError("config_invalid", `${exporter.name} is a binary file: name it with --out`, { param: "out" });
+  if (flags.out !== undefined) assertExtension(exporter, flags.out);
   const folder = await runFolderOf(flags.run);
   if (flags.out !== undefined) await refuseRecords(folder, flags.out);
   let damaged = 0;
@@ -108,6 +109,16 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: report.rows > 0 ? flags.out : null, ...report }));
   else for (const line of inLines(report, flags.out)) say(line);
   if (isEmpty(report)) terminal().exitCode = 1;
+}
+
+/** A reader goes by the name: it would take lines of JSON for a Parquet file, or the other way round. */
+function assertExtension(exporter: Exporter, out: string): void {
+  const named = extname(out).slice(1).toLowerCase();
+  const formats = exporters.filter(({ extension }) => extension === named).map(({ name }) => name);
+  if (formats.length === 0 || named === exporter.extension) return;
+  const others = named === "jsonl" ? "a format that writes lines" : `--format ${formats.join(" or ")}`;
+  const message = `--out is ${out}, and ${exporter.name} writes ${exporter.extension}: name it .${exporter.extension}, or take ${others}`;
+  throw new AlidadeError("config_invalid", message, { param: "out" });
 }
 
 /** It writes no row, or only dummies, which train nothing. */

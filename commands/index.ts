@@ -1,7 +1,8 @@
 /** The verbs of the command line; this list is the help. A verb's code is loaded when a command line names it. */
 import { Command, CommanderError } from "commander";
+import { AlidadeError } from "../errors.ts";
 import { version } from "../version.ts";
-import { fail } from "./command-line.ts";
+import { fail, print } from "./command-line.ts";
 import { terminal } from "./terminal.ts";
 
 type Verb = { name: string; summary: string; load: () => Promise<(program: Command) => void> };
@@ -159,7 +160,7 @@ export async function main(args: string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
-    terminal().exitCode = exitCodeOf(error, program);
+    terminal().exitCode = exitCodeOf(error, program, args);
   }
 }
 
@@ -175,10 +176,22 @@ async function add({ name, summary, load }: Verb, program: Command, args: string
 /** `help`, `--` and the verb. */
 const nameWithin = 3;
 
-function exitCodeOf(error: unknown, program: Command): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+function exitCodeOf(error: unknown, program: Command, args: string[]): number {
+  if (error instanceof CommanderError) {
+    if (error.exitCode !== 0 && asksJsonBefore(args)) print(JSON.stringify({ error: wrongWords(error.message).toJSON() }));
+    return error.exitCode === 0 ? 0 : 2;
+  }
   // Asked of the verb, for a `--json` behind `record --` is the program's own.
   return fail(error, asksJson(program));
+}
+
+/** The words that commander refuses; which of them it has taken by then depends on their order. */
+const asksJsonBefore = (args: string[]): boolean =>
+  args.slice(0, args.includes("--") ? args.indexOf("--") : args.length).includes("--json");
+
+function wrongWords(message: string): AlidadeError {
+  const flag = /--([a-z][a-z-]*)/.exec(message)?.[1]?.replaceAll("-", "_") ?? null;
+  return new AlidadeError("config_invalid", message.replace(/^error: /, ""), { param: flag });
 }
 
 function asksJson(command: Command): boolean {

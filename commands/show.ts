@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError, messageOf } from "../errors.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
 import { privateFileMode } from "../store/private.ts";
 import { toStoreError } from "../store/store-error.ts";
@@ -10,7 +10,7 @@ import { print, say } from "./command-line.ts";
 import { findRecord, findTrajectory } from "./records/find-trajectory.ts";
 import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
-import { renderHtml } from "./show/render-html.ts";
+import { renderHtml, type ShownWork } from "./show/render-html.ts";
 import { renderText } from "./show/render-text.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { renderDiff, workDiff } from "./show/work-diff.ts";
@@ -24,7 +24,7 @@ export function show(program: Command): void {
     )
     .argument("[rollout]", "id of a rollout, session or trajectory, or <task>/<index>; its beginning is enough (default: the only one)")
     .option("-r, --run <folder>", "folder of the run (default: the newest below runs/)")
-    .option("--html <file>", "write the same as one static page; - prints it")
+    .option("--html <file>", "write the same as one static page, with what the rollout changed; - prints it")
     .option("--diff", "print what the rollout changed, as a diff against its task's own files: in a sandbox that is made for it")
     .option("--json", "print the canonical trajectory; with --diff one JSON object with each path's diff")
     .option("--full", "do not shorten tool results and prompts")
@@ -37,19 +37,34 @@ export function show(program: Command): void {
       const trajectory = await findTrajectory(folder, name, (message) => say(`alidade: ${message}`));
       const record = flags.json && !flags.diff ? null : await findRecord(folder, trajectory);
       if (flags.diff) return showDiff(folder, record, flags.json === true);
-      if (flags.html === "-") print(renderHtml(trajectory, record));
-      else if (flags.html !== undefined) {
-        const { html } = flags;
-        await writeFile(html, renderHtml(trajectory, record), { mode: privateFileMode }).catch((error: unknown) => {
-          throw toStoreError(html, error);
-        });
-        say(`alidade: wrote ${html}`);
-      } else
+      if (flags.html !== undefined) await writePage(flags.html, renderHtml(trajectory, record, await shownWork(folder, record)));
+      else
         print(flags.json ? JSON.stringify(trajectory) : renderText(trajectory, { record, full: flags.full === true, color: hasColors() }));
     });
 }
 
 type ShowFlags = { run?: string; html?: string; diff?: boolean; json?: boolean; full?: boolean };
+
+async function writePage(html: string, page: string): Promise<void> {
+  if (html === "-") return print(page);
+  await writeFile(html, page, { mode: privateFileMode }).catch((error: unknown) => {
+    throw toStoreError(html, error);
+  });
+  say(`alidade: wrote ${html}`);
+}
+
+/** A page is also made where no sandbox of the task can be: then it says why the changes are not in it. */
+async function shownWork(folder: string, record: RolloutRecord | null): Promise<ShownWork> {
+  if (record === null || record.work === null) return null;
+  const signal = terminal().stopSignal();
+  try {
+    const run = await openKeptRun(folder, { note: (text) => say(`  ${text}`), only: record.task_id }, signal);
+    return await workDiff(run, join(folder, "blobs"), record, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return `The changes cannot be shown here: ${messageOf(error)}`;
+  }
+}
 
 /** Through a pipe as it is, for other programs; on a terminal nothing of it moves the cursor. */
 async function showDiff(folder: string, record: RolloutRecord | null, json: boolean): Promise<void> {

@@ -35,7 +35,6 @@ export function stats(program: Command): void {
     .addHelpText("after", "\nExamples:\n  alidade stats\n  alidade stats --run runs/run1abc --by policy -k 1 -k 8 --csv")
     .action(async (flags: StatsFlags) => {
       const { pass, k: ks = null, by = ["task", "policy"] } = flags;
-      if (Number.isNaN(pass)) throw new InvalidArgumentError("--pass is no number.");
       const folders = await Promise.all((flags.run ?? [undefined]).map((folder) => runFolderOf(folder)));
       if (flags.figures) return print(await figuresText(folders, flags));
       const entries = (await Promise.all(folders.map(entriesOf))).flatMap(toRollouts);

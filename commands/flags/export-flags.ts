@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { AlidadeError } from "../../errors.ts";
 import { type Exporter, exporters } from "../../exporters/index.ts";
-import { toNumber } from "../command-line.ts";
+import { numberIn } from "../command-line.ts";
 import { describeField, type FieldFlag, flagKey, toFlag } from "./schema-flags.ts";
 
 type OwnOption = FieldFlag & { key: string; formats: string[] };
@@ -23,7 +23,7 @@ export function ownOptionsOf(exporter: Exporter, flags: Record<string, unknown>)
       throw new AlidadeError("config_invalid", `--${key.replaceAll("_", "-")} is for ${formats.join(", ")}, not for ${exporter.name}`, {
         param: key,
       });
-    own[key] = type === "number" || type === "integer" ? toNumber(String(given)) : given;
+    own[key] = type === "number" || type === "integer" ? numberIn(String(given)) : given;
   }
   return own;
 }

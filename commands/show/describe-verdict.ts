@@ -34,7 +34,7 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
   const rows: [string, string | null][] = [
     ["verdict", `${status}, by ${grader} at ${tier}`],
     ["error", error && `${error.code}: ${error.message}`],
-    ["tests", required == null ? null : `${failed_count ?? 0} of ${required} required ones did not pass`],
+    ["tests", required == null ? null : countedTests(required, failed_count ?? 0)],
     ["not passed", names.length === 0 ? null : [...names, ...(more > 0 ? [`and ${more} more`] : [])].join("\n")],
     ["report", evidence.report_problem ?? null],
     ["exit code", evidence.exit_code == null ? null : String(evidence.exit_code)],
@@ -43,6 +43,11 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
     ["output ends", endOf(evidence.output_tail)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+function countedTests(required: number, failed: number): string {
+  if (failed > 0) return `${failed} of ${required} required ones did not pass`;
+  return required === 1 ? "the required one passed" : `all ${required} required ones passed`;
 }
 
 function changesOf({ added, modified, deleted, no_change }: z.infer<typeof Evidence>): string | null {
@@ -62,13 +67,14 @@ function endOf(text: string | null | undefined): string | null {
   return lines.length === 1 && lines[0] === "" ? null : lines.slice(-lastLines).join("\n");
 }
 
-/** The same of a rollout's record, with how its harness ended and what it changed. */
-export function describeRecord({ verdict, error, exit_code, output_tail, work, setup, network }: RolloutRecord): [string, string][] {
+/** The same of a rollout's record, with how its harness ended and what it changed. `isShown`: the changes themselves stand beside it. */
+export function describeRecord(record: RolloutRecord, isShown = false): [string, string][] {
+  const { verdict, error, exit_code, output_tail, work, setup, network } = record;
   const rows: [string, string | null][] = [
     ["rollout's error", error && `${error.code}: ${error.message}`],
     ...(verdict === null ? [] : describeVerdict(verdict)),
     ["set-up kept in", setup && blobOf(setup)],
-    ["changes kept in", work && `${blobOf(work)}; --diff prints them`],
+    ["changes kept in", work && `${blobOf(work)}${isShown ? "" : "; --diff prints them"}`],
     ...(network === null ? [] : describeNetwork(network)),
     ["harness's exit code", exit_code === null ? null : String(exit_code)],
     ["harness's last words", endOf(output_tail)],

@@ -20,8 +20,12 @@ import {
 import { describeRecord } from "./describe-verdict.ts";
 import { type BlockView, type BranchView, type TraceView, type TurnView, toSessionView } from "./session-view.ts";
 import { visibleText } from "./visible-text.ts";
+import type { PathDiff } from "./work-diff.ts";
 
-export function renderHtml(trajectory: Trajectory, record: RolloutRecord | null = null): string {
+/** What a rollout changed, path by path; a sentence where that cannot be shown; null where there is no work. */
+export type ShownWork = PathDiff[] | string | null;
+
+export function renderHtml(trajectory: Trajectory, record: RolloutRecord | null = null, work: ShownWork = null): string {
   const view = toSessionView(trajectory);
   const title = `Alidade session ${trajectory.session_id}`;
   return `<!doctype html>
@@ -37,10 +41,11 @@ export function renderHtml(trajectory: Trajectory, record: RolloutRecord | null 
 <main>
 <h1>${escaped(trajectory.task.id ?? trajectory.session_id)} <span class="${rewardClass(trajectory.reward)}">${reward(trajectory)}</span></h1>
 ${table(describeSession(view))}
-${record === null ? "" : `<h2>Why</h2>\n${table(describeRecord(record))}`}
+${record === null ? "" : `<h2>Why</h2>\n${table(describeRecord(record, work !== null))}`}
+${changes(work)}
 <h2>Traces</h2>
 ${legend}
-${view.traces.map(trace).join("\n") || "<p>No token ids were recorded, so there are no traces.</p>"}
+${traces(view.traces) || "<p>No token ids were recorded, so there are no traces.</p>"}
 <h2>Branches</h2>
 <ul class="branches">
 ${view.branches.map(branch).join("\n")}
@@ -70,19 +75,51 @@ function rewardClass(value: number | null): string {
 }
 
 function table(rows: [string, string][]): string {
-  const cells = rows.map(([name, value]) => `<tr><th>${escaped(name)}</th><td>${escaped(value)}</td></tr>`);
+  // Several lines are what a program printed, or a list: both are read by their columns.
+  const cells = rows.map(([name, value]) => {
+    const text = value.includes("\n") ? `<pre>${escaped(value)}</pre>` : escaped(value);
+    return `<tr><th>${escaped(name)}</th><td>${text}</td></tr>`;
+  });
   return `<table>${cells.join("")}</table>`;
 }
 
 const legend = `<p class="legend">${Object.entries(spanWords)
   .map(([kind, word]) => `<span><i class="${kind}"></i>${word}</span>`)
-  .join("")}<span>widths are logarithmic</span></p>`;
+  .join("")}<span>widths are logarithmic, of one scale</span></p>`;
 
-function trace(view: TraceView): string {
+function changes(work: ShownWork): string {
+  if (work === null) return "";
+  if (typeof work === "string") return `<h2>Changes</h2>\n<p class="quiet">${escaped(work)}</p>`;
+  return `<h2>Changes</h2>\n${work.map(changedPath).join("\n") || "<p>Nothing was changed.</p>"}`;
+}
+
+function changedPath({ path, change, diff, note }: PathDiff): string {
+  const lines = diff === null ? [] : diff.trimEnd().split("\n").slice(diffHead);
+  const body = diff === null ? `<p class="quiet">${escaped(note ?? "")}</p>` : `<pre>${lines.map(diffLine).join("\n")}</pre>`;
+  return `<details${lines.length <= folded.lines * 3 ? " open" : ""}><summary>${escaped(path)} <em>${change}</em></summary>${body}</details>`;
+}
+
+/** The two lines that name the file, which the summary does. */
+const diffHead = 2;
+
+function diffLine(line: string): string {
+  const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : null;
+  return kind === null ? escaped(line) : `<${kind}>${escaped(line)}</${kind}>`;
+}
+
+/** Strips of one scale, so that a longer one has more in it. */
+function traces(views: TraceView[]): string {
+  const widths = views.map(({ spans }) => spans.reduce((sum, { tokens }) => sum + spanWidth(tokens), 0));
+  const widest = Math.max(1, ...widths);
+  return views.map((view, at) => trace(view, (100 * (widths[at] ?? 0)) / widest)).join("\n");
+}
+
+/** `width`: of the page, in percent. */
+function trace(view: TraceView, width: number): string {
   const cells = view.spans.map(
     ({ kind, tokens: n, title }) => `<i class="${kind}" style="flex-grow:${spanWidth(n)}" title="${escaped(title)}"></i>`,
   );
-  return `<figure><figcaption>${escaped(describeTrace(view))}</figcaption><div class="strip">${cells.join("")}</div></figure>`;
+  return `<figure><figcaption>${escaped(describeTrace(view))}</figcaption><div class="strip" style="width:${width.toFixed(1)}%">${cells.join("")}</div></figure>`;
 }
 
 function branch(view: BranchView): string {
@@ -161,6 +198,7 @@ section{margin:.9rem 0;padding:1rem 1.1rem;border:1px solid var(--line);border-r
 pre{margin:0;font:.85rem/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 .tool_call pre,.tool_result pre{padding:.4rem .6rem;border-radius:.3rem;background:var(--code)}
 .reasoning pre{color:var(--faint);font-style:italic}
+pre ins,pre del{text-decoration:none}pre ins{color:var(--trainable)}pre del{color:var(--excluded)}
 summary{cursor:pointer;overflow-wrap:anywhere}
 @media (max-width:40rem){.block{grid-template-columns:1fr;gap:.15rem}}
 `;

@@ -8,9 +8,20 @@ export function noRoute(method: string, path: string, headers: Headers): HttpAns
   const shown = path.replace(/^\/s\/[^/]+/, "");
   const error = new AlidadeError(
     "not_found",
-    `${method} ${shown} is no route of this proxy. The request was not passed on and not recorded.`,
+    `${method} ${shown} is no route of this proxy. The request was not passed on and not recorded.${aboutBase(method, shown)}`,
   );
   return errorAt(path, headers, error);
+}
+
+/** What is wrong with the base URL, where that alone makes it no route; with a space in front. */
+function aboutBase(method: string, path: string): string {
+  if (hasRoute(method, `/v1${path}`)) return ` The base URL lacks /v1: give the client one that ends with /v1, as OPENAI_BASE_URL does.`;
+  if (path.startsWith("/v1/") && hasRoute(method, path.slice(3))) return " The base URL has a /v1 too many: this client adds its own.";
+  return "";
+}
+
+function hasRoute(method: string, path: string): boolean {
+  return dialects.some(({ routes }) => routes.some((route) => route.method === method && route.path === path));
 }
 
 /** An error in the shape that a caller of this path understands. */

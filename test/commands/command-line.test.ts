@@ -36,8 +36,8 @@ test("progress that is not read ends nothing: the work is done, and its exit cod
 
 test("an empty flag, as of a variable that is not set, is no 0 and no address of all interfaces", async (t) => {
   const wrong: [string[], RegExp][] = [
-    [["serve", "--port", ""], /port is NaN/],
-    [["serve", "--control-port", " "], /control_port is NaN/],
+    [["serve", "--port", ""], /--port <number>' argument '' is invalid/],
+    [["serve", "--control-port", " "], /--control-port <number>' argument ' ' is invalid/],
     [["serve", "--host", ""], /host is ""/],
     [["export", "--format", "trl-dpo", "--min-gap", ""], /min_gap/],
   ];

@@ -26,6 +26,18 @@ async function runFolder(t: TestContext): Promise<string> {
   return folder;
 }
 
+test("a file whose name promises another form is refused before it is written", async (t) => {
+  const run = await runFolder(t);
+  for (const [format, name, cure] of [
+    ["flat", "rows.parquet", /flat writes jsonl: name it \.jsonl, or take --format parquet/],
+    ["parquet", "rows.jsonl", /parquet writes parquet: name it \.parquet/],
+  ] as const) {
+    const refused = await cli(["export", "--run", run, "--format", format, "--out", join(run, name)]);
+    assert.deepEqual([refused.code, cure.test(refused.stderr)], [2, true], refused.stderr);
+    assert.ok(!(await readdir(run)).includes(name));
+  }
+});
+
 test("a format's own options are flags, and the report says what was left out of what", async (t) => {
   const run = await runFolder(t);
   const out = join(run, "grpo.jsonl");

@@ -106,7 +106,7 @@ test("without an engine, an export format or a run that are known, the verbs say
   const noFormat = jsonOf<{ error: { code: string; message: string } }>(await cli(["export", "--format", "arrow", "--json"]));
   assert.equal(noFormat.error.code, "plugin_unknown");
   assert.match(noFormat.error.message, /canonical, flat, parquet, chat/);
-  assert.match((await cli(["export", "--max-tokens", "few"])).stderr, /--max-tokens is NaN/);
+  assert.match((await cli(["export", "--max-tokens", "few"])).stderr, /--max-tokens <number>' argument 'few' is invalid. Give a number/);
   assert.match((await cli(["export", "--run", "/no/such/folder"])).stderr, /there is no folder \/no\/such\/folder/);
   assert.match((await cli(["show", "x", "--run", "commands"])).stderr, /commands holds no run/);
 });

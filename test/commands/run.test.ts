@@ -82,6 +82,11 @@ test("a run file with one's own tasks and harness leaves rollouts, sessions and 
   assert.equal((await cli(["show", "small-b/0", "--run", path, "--html", page])).code, 0);
   const whyZero = await readFile(page, "utf8");
   assert.match(whyZero, /I would rather not/);
+  await cli(["show", "small-a/0", "--run", path, "--html", page]);
+  assert.match(
+    await readFile(page, "utf8"),
+    /<h2>Changes<\/h2>\n<details open><summary>[^<]*done\.txt <em>added<\/em><\/summary><pre>.*<ins>\+yes<\/ins>/s,
+  );
   assert.match(whyZero, /<h2>Why<\/h2>.*verdict<\/th><td>graded, by script .*harness&#39;s exit code<\/th><td>0/s);
   assert.match((await cli(["show", "small-b/0", "--run", path])).stdout, /\nWhy\n +verdict +graded, by script at T\d\n/);
   assert.equal(jsonOf<Trajectory>(await cli(["show", "small-a/0", "--run", path, "--json"])).rollout_id, rollouts[0]?.rollout_id);
@@ -361,6 +366,8 @@ test("one's own files are packed once and the command finds them; after a rollou
       [2, 1, null],
     ],
   );
+  const one = await cli(["run", "-c", await withFiles(folder, "../x"), ...out, "--json"]);
+  assert.match(jsonOf<{ error: { message: string } }>(one).error.message, /harness\.files has "\.\.\/x": give paths below/);
   const away = await cli(["run", "-c", await withFiles(folder, "[../x]"), ...out, "--json"]);
   assert.match(jsonOf<{ error: { message: string } }>(away).error.message, /harness\.files has "\.\.\/x": give paths below/);
 });
@@ -493,7 +500,13 @@ test("what a user asks for wrongly stops the run before it begins, and the messa
   const cases: [string, { more?: string; flags?: string[]; task?: string; engine?: string }, string, RegExp, string | null][] = [
     ["wrong key", { more: "sample: 3\n" }, "config_invalid", /run\.yaml: "sample" is no key .*config --schema/, "sample"],
     ["wrong nested key", { more: "budgets: { max_turn: 3 }\n" }, "config_invalid", /"budgets\.max_turn" is no key/, "budgets.max_turn"],
-    ["wrong value", { flags: ["-n", "many"] }, "config_invalid", /samples is NaN/, "samples"],
+    [
+      "wrong value",
+      { flags: ["-n", "many"] },
+      "config_invalid",
+      /--samples <number>' argument 'many' is invalid. Give a number/,
+      "samples",
+    ],
     ["wrong purpose", { flags: ["--purpose", "fun"] }, "config_invalid", /purpose is "fun": .*"train"\|"eval"\|"live"/, "purpose"],
     [
       "unknown harness",

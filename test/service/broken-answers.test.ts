@@ -94,6 +94,22 @@ except ConnectionError as error:
   assert.match((await python(t, script, url)) ?? "no service answers after", /no service answers after/);
 });
 
+test("a client without a service.json says in time what it waits for, and what to do", { timeout: 60_000 }, async (t) => {
+  const script = `
+import contextlib, io
+said = io.StringIO()
+with contextlib.redirect_stderr(said):
+    try:
+        alidade.Service(folder=sys.argv[1], patience=4).set("s")
+    except ConnectionError as error:
+        print(error)
+print(said.getvalue())`;
+  const told = await python(t, script, "/no/such/folder");
+  if (told === null) return;
+  assert.match(told, /no service answers after 4 s: there is no \/no\/such\/folder\/service\.json; start `alidade service`/);
+  assert.match(told, /waiting up to \d s for the service: there is no \/no\/such\/folder\/service\.json/);
+});
+
 test("an answer that breaks off behind its headers is asked for again", async (t) => {
   const fault = () => cut(/sets$/, 1, (body) => body.length - 1);
   await using client = ServiceClient.at(await broken(t, fault()), "all");

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import ssl
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -91,20 +92,33 @@ class Service:
         """What `read` makes of the answer. Tries again, with growing pauses, while the service is away (502, 503, 504), has no room (503), or
         its answer breaks off."""
         until = time.monotonic() + self._patience
-        pause = 0.1
+        pause, told = 0.1, -60
         while True:
             try:
                 return read(self._send(method, path, body, query, seconds, lines))
             except ServiceError as refusal:
                 if refusal.status not in (502, 503, 504) or time.monotonic() > until:
                     raise
+                reason = refusal
             except (OSError, http.client.HTTPException, ValueError) as error:
                 if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
                     raise ConnectionError(f"the service's certificate is not trusted; name its CA's file as ca: {error.reason}") from error
                 if time.monotonic() > until:
-                    raise ConnectionError(f"no service answers after {self._patience} s: {error}") from error
+                    raise ConnectionError(f"no service answers after {self._patience} s: {self._without(error)}") from error
+                reason = error
+            # A pause of two seconds and more is no hiccup; then each minute, for a person who looks at a silent trainer.
+            if pause > 2 and time.monotonic() - told > 60:
+                left = max(0, round(until - time.monotonic()))
+                print(f"alidade: waiting up to {left} s for the service: {self._without(reason)}", file=sys.stderr, flush=True)
+                told = time.monotonic()
             time.sleep(pause)
             pause = min(2 * pause, 5)
+
+    def _without(self, error):
+        """Why there is no answer, and what to do where no service of this machine has written its address."""
+        if self._file is None or not isinstance(error, FileNotFoundError):
+            return error
+        return f"there is no {os.path.abspath(self._file)}; start `alidade service` here, or give Service its url or folder"
 
     def _send(self, method, path, body, query, seconds, lines):
         url, token = self._address()

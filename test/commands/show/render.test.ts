@@ -52,6 +52,25 @@ test("long results are shortened, and --full shows them whole", () => {
   assert.match(renderText(session({ result }), { full: true }), /line 49/);
 });
 
+test("the page has what the rollout changed, output in a fixed face, and strips of one scale", () => {
+  const diff = "--- a/x.js\n+++ b/x.js\n@@ -1 +1 @@\n-old\n+<b>new</b>\n";
+  const work = [
+    { path: "/w/x.js", change: "modified" as const, diff, note: null },
+    { path: "/w/y", change: "added" as const, diff: null, note: "a link to /etc" },
+  ];
+  const html = renderHtml(session(), null, work);
+  assert.match(
+    html,
+    /<summary>\/w\/x\.js <em>modified<\/em><\/summary><pre>@@ -1 \+1 @@\n<del>-old<\/del>\n<ins>\+&lt;b&gt;new&lt;\/b&gt;<\/ins><\/pre>/,
+  );
+  assert.match(html, /a link to \/etc/);
+  assert.doesNotMatch(html, /\+\+\+ b\/x\.js/);
+  assert.match(renderHtml(session(), null, "The changes cannot be shown here: no <Docker>"), /cannot be shown here: no &lt;Docker&gt;/);
+  assert.doesNotMatch(renderHtml(session()), /<h2>Changes/);
+  const widths = [...html.matchAll(/class="strip" style="width:([\d.]+)%"/g)].map((match) => Number(match[1]));
+  assert.ok(widths.length > 1 && widths.includes(100) && widths.some((width) => width < 100), widths.join());
+});
+
 test("escape sequences and direction marks are written out, in the terminal and on the page", () => {
   const hostile = "\u001b[2J\u001b]0;owned\u0007 \u202etxt.exe \u0000 \u061c \u00ad \u{e0041} \ud800 end";
   for (const rendered of [renderText(session({ text: hostile })), renderHtml(session({ text: hostile }))]) {

@@ -43,6 +43,16 @@ test("what is no generation is a 404 in the caller's own shape and no call", asy
   );
 });
 
+test("a base URL with a /v1 too few or too many is named as what is wrong", async () => {
+  await using at = await proxyAt(() => ({ text: "never" }));
+  const client = await at.open();
+  const told = async (path: string): Promise<string> => await (await client.post(path, { model: "m", messages: hi })).text();
+  assert.match(await told("/chat/completions"), /base URL lacks \/v1/);
+  assert.match(await told("/responses"), /base URL lacks \/v1/);
+  assert.match(await told("/v1/v1/messages"), /a \/v1 too many/);
+  assert.doesNotMatch(await told("/v1/embeddings"), /base URL/);
+});
+
 test("a model is found by its name, also one with slashes in it, by both vendors' SDKs", async () => {
   await using at = await proxyAt(() => ({ text: "never" }));
   const client = await at.open();
