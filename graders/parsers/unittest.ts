@@ -40,15 +40,31 @@ function outcomeOf(text: string): TestOutcome | undefined {
   return /^skipped\b/.test(text) ? "skipped" : words.get(text);
 }
 
+/** `counts`: it is one of the run tests, and no part of one. `end`: the word that it ended with. */
+type BegunTest = { names: string[]; counts: boolean; end: string | null };
+
 function read(lines: string[], list: TestList): void {
-  /** The names of the test that began last. */
-  let names: string[] = [];
-  let [begun, failures] = [0, 0];
+  let last: BegunTest = { names: [], counts: false, end: null };
+  let [begun, failures, expected] = [0, 0, 0];
+  const skipped = { tests: 0, words: 0 };
+  /** Names of tests behind whose `expected failure` a line says `skipped`: Python 3.12.1 leaves the next test's name out there. */
+  const doubtful: string[] = [];
   const ran: number[] = [];
   const verdicts: string[] = [];
   const end = (text: string) => {
     const outcome = outcomeOf(text);
-    if (outcome !== undefined) for (const name of names) list.add(name, outcome);
+    if (outcome === undefined) return;
+    if (text === "expected failure") expected++;
+    if (outcome === "skipped") {
+      skipped.words++;
+      if (last.counts && last.end === null) skipped.tests++;
+      if (last.end === "expected failure") {
+        doubtful.push(...last.names);
+        return;
+      }
+    }
+    last.end = text;
+    for (const name of last.names) list.add(name, outcome);
   };
   for (const line of lines.flatMap(startsOf)) {
     const test = /^ {0,2}(\w+ \([\w.<>]+\))(?=$| )(.*)$/.exec(line);
@@ -57,27 +73,34 @@ function read(lines: string[], list: TestList): void {
     const dots = line.lastIndexOf(" ... ");
     if (test) {
       const [, name = "", rest = ""] = test;
-      names = [shortName(name)];
       // A subtest speaks for its test; a class or module that cannot be set up is no test.
       const isPart = /^ [([]/.test(rest) || line.startsWith("  ");
-      if (!isPart && !/^(?:setUp|tearDown)(?:Class|Module) /.test(name)) begun++;
+      const counts = !isPart && !/^(?:setUp|tearDown)(?:Class|Module) /.test(name);
+      last = { names: [shortName(name)], counts, end: null };
+      if (counts) begun++;
       if (dots !== -1) end(line.slice(dots + 5));
     } else if (failure) {
       failures++;
       list.add(shortName(failure[1] as string), "failed");
     } else if (total) ran.push(Number(total[1]));
     else if (/^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$/.test(line)) verdicts.push(line);
-    else if (dots !== -1 && names.length === 1 && !list.outcomes.has(names[0] as string)) {
-      names.push(line.slice(0, dots));
+    else if (dots !== -1 && last.names.length === 1 && !list.outcomes.has(last.names[0] as string)) {
+      last.names.push(line.slice(0, dots));
       end(line.slice(dots + 5));
     } else end(line);
   }
+  const [verdict] = verdicts;
   list.expectOne("line with the number of tests", ran.length);
   list.expectOne("line with the verdict", verdicts.length);
-  list.expect("run", ran[0] ?? 0, begun, "run unittest with -v");
-  list.expect("failed", countOf(verdicts[0], "failures") + countOf(verdicts[0], "errors"), failures);
+  list.expect("failed", countOf(verdict, "failures") + countOf(verdict, "errors"), failures);
+  // Python 3.12.1 does not count a test that a decorator skips, and its log tells those from others that were skipped by no word.
+  const [count = 0] = ran;
+  const leavesOutSkipped = count < begun && count >= begun - skipped.tests && countOf(verdict, "skipped") === skipped.words;
+  if (!leavesOutSkipped) list.expect("run", count, begun, "run unittest with -v");
+  // As many as the summary counts were the framework's own words; else the work printed one in front of a skipped test.
+  if (countOf(verdict, "expected failures") !== expected) for (const name of doubtful) list.add(name, "skipped");
 }
 
 function countOf(verdict: string | undefined, what: string): number {
-  return Number(new RegExp(`[( ]${what}=(\\d+)`).exec(verdict ?? "")?.[1] ?? 0);
+  return Number(new RegExp(`(?:\\(|, )${what}=(\\d+)`).exec(verdict ?? "")?.[1] ?? 0);
 }

@@ -101,6 +101,48 @@ for (const [version, log] of [
   });
 }
 
+/** Python 3.12.1 begins no test that a decorator skips: it does not count it, and behind an expected failure it does not name it. */
+const skippingLog = `test_a (test_s.A.test_a) ... ok
+test_b (test_s.A.test_b) ... skipped 'later'
+test_doc (test_s.A.test_doc)
+First line. ... skipped 'later'
+test_now (test_s.A.test_now) ... skipped 'now'
+test_e (test_s.A.test_e) ... expected failure
+skipped 'class'
+setUpClass (test_s.C) ... skipped 'cls'
+
+----------------------------------------------------------------------
+Ran 3 tests in 0.007s
+
+OK (skipped=5, expected failures=1)
+`;
+
+test("unittest of Python 3.12.1: skipped tests that are not counted, and one that has no name", () => {
+  const report = parserNamed("unittest").parse(skippingLog, "");
+  assert.deepEqual([report.complete, report.problem], [true, null]);
+  const passed = [...report.outcomes].filter(([, outcome]) => outcome === "passed").map(([name]) => name);
+  assert.deepEqual(passed, ["test_a (test_s.A)", "test_e (test_s.A)"]);
+});
+
+test("unittest: tests that the work printed are too many, also where skipped ones are not counted", () => {
+  const complete = (log: string) => parserNamed("unittest").parse(log, "").complete;
+  const forged = (name: string, word: string) => `${name} (test_s.B.${name}) ... ${word}\n`;
+  assert.equal(complete(`${forged("test_made", "ok")}${skippingLog}`), true, "as many as are skipped cannot be told");
+  const three = ["test_1", "test_2", "test_3"].map((name) => forged(name, "ok")).join("");
+  assert.equal(complete(`${three}${skippingLog}`), false);
+  assert.equal(complete(`${forged("test_1", "skipped 'x'")}${skippingLog}`), false);
+});
+
+test("unittest: a skipped test whose work printed that it was an expected failure has not passed", () => {
+  const log = `test_a (test_s.A.test_a) ... expected failure\nskipped 'now'\n\nRan 1 test in 0.007s\n\nOK (skipped=1)\n`;
+  assert.equal(outcomes("unittest", log)["test_a (test_s.A)"], "failed");
+});
+
+test("unittest: an expected failure is no failure of the summary", () => {
+  const log = `test_a (test_s.A.test_a) ... expected failure\n\nRan 1 test in 0.007s\n\nOK (expected failures=1)\n`;
+  assert.deepEqual([parserNamed("unittest").parse(log, "").problem, outcomes("unittest", log)], [null, { "test_a (test_s.A)": "passed" }]);
+});
+
 test("go test: subtests, packages with tests of one name, and a test that printed before its result", () => {
   const log = `=== RUN   TestTop
 === RUN   TestTop/a_b

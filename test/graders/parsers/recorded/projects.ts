@@ -299,6 +299,7 @@ export const projects: Project[] = [
   pytest(`${place}/pytest-9/bin/python`, "9", ["-rA", "-v", "-rA -v -s --color=yes", "-q -rA"]),
   pytest(`${place}/pytest-6/bin/python`, "6", ["-rA", "-v"]),
   unittest("python3.8", "3.8"),
+  unittest("python3.12", "3.12.1"),
   unittest("python3.13", "3.13"),
   goTest,
   cargo,
