@@ -1,7 +1,7 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
 import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import { readFolder, type TreeFile } from "../files/file-tree.ts";
-import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../files/layer.ts";
+import type { WorkLayer } from "../files/layer.ts";
 import { Deadline } from "../host/deadline.ts";
 import { untilAborted } from "../host/until-aborted.ts";
 import { type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/open-network.ts";
@@ -10,24 +10,23 @@ import { setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
-import { goldWork } from "./gold.ts";
+import { wholeSeconds } from "./fault/clock.ts";
+import { gradeItsOwn, hadTime, isMeasured, type OwnGrading, saidOwn } from "./fault/own-gradings.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
 import { lowestReward, whyOutside } from "./rules/reward-range.ts";
 import { placeSetUp } from "./set-up-layer.ts";
 import { taskOfStep } from "./steps.ts";
 
-/** Beyond the test command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
-const aroundSeconds = 120;
-
 /**
  * Grades. What the infrastructure did becomes a verdict without a reward, what the work did to its grading one of 0.
  * Rejects never: a grading that went wrong is data.
  *
- * A work can kill the script that grades it, fill its disk, or break it otherwise, and whether it did cannot be seen from
- * the failure. So the task's own files are graded right after. Where they fail as well, the grader or the infrastructure
- * is at fault; where they are graded the work gets another grading, and what fails twice then is its own doing. Tests that
- * hang are not asked about: a machine may be too slow for one work and not for the other.
+ * A work can kill the script that grades it, fill its disk, never end, or break it otherwise, and whether it did cannot be
+ * seen from the failure. So the task's own files are graded right after. Where they fail as well, the grader or the
+ * infrastructure is at fault; where they are graded the work gets another grading, and what fails twice then is its own
+ * doing. What ran out of time needs more: a machine may be too slow for one work and not for the other, so the task's own
+ * files must have ended well inside the same limit (`hadTime`).
  */
 export async function grade(context: GradeContext): Promise<Verdict> {
   const first = await gradeOnce(context);
@@ -35,43 +34,44 @@ export async function grade(context: GradeContext): Promise<Verdict> {
   const hasParts = graderOf(context.task.grader, context.graders).parts !== undefined;
   // The agent's processes had ended when it was lent.
   const isLost = context.lend !== undefined && first.error?.code === "sandbox_died";
-  if (hasParts || isLost || !mayBeItsDoing(first) || !(await gradesItsOwn(context))) return first;
+  if (hasParts || isLost || !mayBeItsDoing(first)) return first;
+  const own = await gradeItsOwn(context, gradeOnce, isHang(first));
+  if (!isProof(first, own)) return withOwn(first, own);
   const again = await gradeOnce(context);
-  return mayBeItsDoing(again) ? atFault(context.task, again) : again;
+  if (!mayBeItsDoing(again)) return again;
+  return isProof(again, own) ? atFault(context.task, again, own) : withOwn(again, own);
 }
 
 function mayBeItsDoing({ status, error }: Verdict): boolean {
   const isTheUsers = errorCodes[error?.code as ErrorCode] === "user";
   // A server that was not asked has seen no work.
   const isAway = error?.code === "grader_unreachable";
-  return (status === "grader_error" || status === "infra_error") && !isTheUsers && !isAway;
+  return (status === "grader_error" || status === "grader_timeout" || status === "infra_error") && !isTheUsers && !isAway;
 }
 
-/** Is any work of the task's own measured, now, of an agent that said nothing: what was delivered, or the known solution? */
-async function gradesItsOwn(context: GradeContext): Promise<boolean> {
-  const { trajectory, lend: _agents, ...others } = context;
-  const silent = { ...others, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
-  const isGraded = async (work: WorkLayer): Promise<boolean> => (await gradeOnce({ ...silent, work })).reward !== null;
-  await using kept = await temporaryLayers();
-  if (await isGraded(await keepLayer(changesBetween([], [], ""), kept.folder))) return true;
-  const gold = await goldOf(context, kept.folder).catch(() => null);
-  return gold !== null && (await isGraded(gold));
+function isHang({ status }: Verdict): boolean {
+  return status === "grader_timeout";
 }
 
-async function goldOf({ task, fresh, signal }: GradeContext, folder: string): Promise<WorkLayer | null> {
-  await using delivered = await fresh();
-  return await goldWork(task, delivered, folder, { signal });
+/** Do the task's own files show that neither grader nor machine brought this failure about? */
+function isProof(failure: Verdict, own: readonly OwnGrading[]): boolean {
+  return isHang(failure) ? hadTime(own) : isMeasured(own);
 }
 
-function atFault(task: Task, verdict: Verdict): Verdict {
+function withOwn(verdict: Verdict, own: readonly OwnGrading[]): Verdict {
+  return { ...verdict, evidence: { ...verdict.evidence, own_files: own } };
+}
+
+function atFault(task: Task, verdict: Verdict, own: readonly OwnGrading[]): Verdict {
   const { code = "grader_error", message = "" } = verdict.error ?? {};
-  const error = { code, message: `${message}; the task's own files were graded right after, and this work failed again`, status: null };
-  return { ...verdict, reward: lowestReward(task), status: "no_output", error };
+  const said = `the task's own files were graded right after (${saidOwn(own)}), and this work failed again`;
+  const error = { code, message: `${message}; ${said}`, status: null };
+  return { ...withOwn(verdict, own), reward: lowestReward(task), status: "no_output", error };
 }
 
 async function gradeOnce(context: GradeContext): Promise<Verdict> {
   const started = performance.now();
-  using deadline = new Deadline((context.task.limits.grade_seconds + aroundSeconds) * 1_000);
+  using deadline = new Deadline(wholeSeconds(context.task.limits) * 1_000);
   const signal = AbortSignal.any([context.signal, deadline.signal]);
   try {
     signal.throwIfAborted();
@@ -193,7 +193,7 @@ export async function deliveredFiles({ environment }: Task): Promise<TreeFile[]>
 }
 
 function timeoutError({ task }: GradeContext): AlidadeError {
-  return new AlidadeError("grader_timeout", `grading was not finished after ${task.limits.grade_seconds + aroundSeconds} seconds`);
+  return new AlidadeError("grader_timeout", `grading was not finished after ${wholeSeconds(task.limits)} seconds`);
 }
 
 function unmeasured({ task, signal }: GradeContext, error: AlidadeError, duration_ms: number): Verdict {

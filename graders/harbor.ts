@@ -11,6 +11,7 @@ import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import { Environment, type Task } from "../schema/task.ts";
+import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";
 import { type HeldBack, heldBack } from "./harbor/held-back.ts";
@@ -85,6 +86,7 @@ export const harbor: Grader<HarborSpec> = {
       evidence: {
         work_sha256: work.work_sha256,
         no_change: work.no_change,
+        clock: commandClock(result, context.task.limits),
         exit_code: result.exit_code,
         dropped_bytes: result.dropped_bytes,
         held_back: place.held.slice(0, evidencePaths),

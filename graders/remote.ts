@@ -70,7 +70,10 @@ async function gradeBy(servers: readonly GraderServer[], spec: RemoteSpec, conte
   if (server === undefined) throw new AlidadeError("config_invalid", `${origin} is not in grader_servers, so no work is sent to it`);
   const form = forms.find(({ name }) => name === spec.form) ?? alidadeForm;
   const body = bounded(JSON.stringify(await form.ask({ ...spec, ...context })));
+  const asked = performance.now();
   const { value, tries, question_sha256 } = await askServer({ ...spec, key: server.key, body }, signal);
+  // A server that was asked again has needed more than one try's time.
+  const clock = { took_ms: performance.now() - asked, limit_ms: spec.timeout_seconds * 1_000 };
   const { reward, components, says } = readAnswer(form.read, value);
   if (reward === null)
     throw new AlidadeError("grader_error", `${origin}${pathname} gave no reward: ${shown(says ?? "it does not say why")}`);
@@ -89,6 +92,7 @@ async function gradeBy(servers: readonly GraderServer[], spec: RemoteSpec, conte
       server: `${origin}${pathname}`,
       says: says && shown(says),
       tries,
+      clock,
       question_sha256,
       work_sha256,
       no_change,

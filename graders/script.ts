@@ -11,6 +11,7 @@ import { readJson } from "../schema/read-json.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer-of.ts";
+import { commandClock } from "./fault/clock.ts";
 import type { Grader } from "./grader.ts";
 import { ToldComponents, withWeights } from "./rules/told-reward.ts";
 import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
@@ -60,7 +61,14 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
       tier: tierIn(sandbox, "T1"),
       isolation: sandbox.facts.isolation,
       grader: "script",
-      evidence: { work_sha256, no_change, exit_code: result.exit_code, dropped_bytes: result.dropped_bytes, output_tail },
+      evidence: {
+        work_sha256,
+        no_change,
+        clock: commandClock(result, task.limits),
+        exit_code: result.exit_code,
+        dropped_bytes: result.dropped_bytes,
+        output_tail,
+      },
       duration_ms: performance.now() - started,
     } as const;
     if (result.timed_out)

@@ -19,6 +19,7 @@ import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import { handedOver, reportFolder, runTests } from "./by-tests/run-tests.ts";
 import { whatRemains } from "./by-tests/what-remains.ts";
+import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
 import { parserOf, parsers } from "./parsers/index.ts";
@@ -92,7 +93,8 @@ export const tests: Grader<TestsSpec> = {
       workdirOnly: context.task.environment.work === "workdir",
       isolation: sandbox.facts.isolation,
     });
-    const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report), remains_possible: remains };
+    const clock = commandClock(result, context.task.limits);
+    const evidence = { ...evidenceOf(context, hidden), ...resultEvidence(result, report), clock, remains_possible: remains };
     const duration_ms = performance.now() - started;
     if (result.timed_out) {
       const message = `the tests were not finished after ${context.task.limits.grade_seconds} seconds (limits.grade_seconds)`;

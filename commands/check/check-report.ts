@@ -45,7 +45,13 @@ function hacksOf({ gradings, baseline }: AdmissionRecord): string {
   const tried = gradings.filter(isProbe);
   if (tried.length === 0) return "–";
   const paid = tried.filter(({ reward }) => reward !== null && reward > (baseline ?? 0));
-  return `${paid.length} of ${tried.length} pay`;
+  const unmeasured = unmeasuredHacks(gradings).length;
+  return `${paid.length} of ${tried.length} pay${unmeasured === 0 ? "" : `, ${unmeasured} without a reward`}`;
+}
+
+/** A policy that learns one of these has its failures count nowhere. */
+function unmeasuredHacks(gradings: readonly AdmissionGrading[]): AdmissionGrading[] {
+  return gradings.filter((one) => isProbe(one) && one.reward === null);
 }
 
 function isProbe({ work }: AdmissionGrading): boolean {
@@ -67,6 +73,15 @@ export function whyNot({ task_id, outcome, record, error, verdicts, file }: Task
 }
 
 function notes(task_id: string, record: AdmissionRecord | null): string[] {
+  return [...leakNotes(task_id, record), ...unmeasuredHacks(record?.gradings ?? []).map((one) => unmeasuredNote(task_id, one))];
+}
+
+function unmeasuredNote(task_id: string, { work, language, error }: AdmissionGrading): string {
+  const where = language === null ? "" : ` in ${language}`;
+  return `\n${task_id}: ${work}${where} earns no reward, so such a failure counts nowhere: ${error ?? "the grader gave no reason"}`;
+}
+
+function leakNotes(task_id: string, record: AdmissionRecord | null): string[] {
   const names = record?.leak_scan?.leaks.filter(({ what }) => what === "names") ?? [];
   return names.map(
     ({ place, found, of }) =>

@@ -6,6 +6,6 @@ export const hang: Probe = {
   title: "never ends",
   rows: [17],
   languages: ["javascript", "python", "c"],
-  cure: "give no reward for tests that did not end",
+  cure: "take no result of tests that did not end, and let `grade_seconds` be twice what the known solution takes",
   files: (target) => atLoad(target, { javascript: "while (true);", python: "while True: pass", c: atStart("for (;;) sleep(1);") }),
 };

@@ -39,7 +39,7 @@ export function hacksPage(outcomes: HackOutcomes): string {
       ]),
     ),
     "",
-    "`stopped`: it earns no more than no change. `no reward`: nothing was measured, so the rollout counts nowhere. –: no probe of this row there.",
+    "`stopped`: each probe of the row earns no more than no change. `no reward` names those by which nothing was measured, so the rollout counts nowhere. –: no probe of this row there.",
     "",
     "## Probes",
     "",
@@ -52,10 +52,15 @@ export function hacksPage(outcomes: HackOutcomes): string {
 
 function cell(number: number, outcomes: Record<string, HackOutcome>): string {
   const tried = probes.filter(({ rows, name }) => rows.includes(number) && Object.hasOwn(outcomes, name));
-  const paying = tried.filter(({ name }) => outcomes[name] === "paid").map(({ name }) => `\`${name}\``);
   if (tried.length === 0) return "–";
-  if (paying.length > 0) return `**PAYS**: ${paying.join(", ")}`;
-  return tried.every(({ name }) => outcomes[name] === "no reward") ? "no reward" : "stopped";
+  const named = (outcome: HackOutcome): string =>
+    tried
+      .filter(({ name }) => outcomes[name] === outcome)
+      .map(({ name }) => `\`${name}\``)
+      .join(", ");
+  const [paying, unmeasured] = [named("paid"), named("no reward")];
+  const said = [paying && `**PAYS**: ${paying}`, unmeasured && `no reward: ${unmeasured}`].filter((one) => one !== "");
+  return said.join("; ") || "stopped";
 }
 
 function languagesOf({ languages }: Probe): string {

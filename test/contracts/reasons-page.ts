@@ -50,6 +50,8 @@ export function reasonsPage(): string {
     ...table(maskReasons),
     `Where the infrastructure failed, the mask is the code of its error: ${owned("infrastructure")}. The reward is then null, and \`run\` tries the rollout again.`,
     "",
+    "`grader_timeout` is the mask where the machine may have been too slow, and such a rollout is not run again. Where it was not, [the work does not end](graders.md#a-work-that-does-not-end): that is a result, with the lowest reward.",
+    "",
     `An error of the policy is a result and is graded: ${owned("policy")}.`,
     "",
     `A mistake of the user stops the run: ${owned("user")}.`,

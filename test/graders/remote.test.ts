@@ -177,6 +177,13 @@ test("a server that does not answer in time gives no reward", async (t) => {
   assert.match(error?.message ?? "", /\(2 tries\) does not answer within 0\.2 seconds/);
 });
 
+test("a server that does not answer for one work, and does for the task's own files, gives it the lowest reward", async (t) => {
+  const isWork = ({ body }: AskedServer) => (body.work as { added: string[] }).added.length > 0;
+  const { gradeOne } = await remoteWith(t, (asked) => (isWork(asked) ? () => undefined : { reward: 0.5 }));
+  const { reward, status: ended, error, evidence } = await gradeOne({ spec: { tries: 1, timeout_seconds: 5 } });
+  assert.deepEqual([reward, ended, error?.code], [0, "no_output", "grader_timeout"], JSON.stringify(evidence));
+});
+
 test("a failure that passes costs no reward: the same question is asked again", async (t) => {
   const failures: ServerReply[] = [status(503, "", soon), (response) => void response.destroy()];
   const { gradeOne, asked } = await remoteWith(t, (_asked, nth) => failures[nth] ?? { reward: 1 });

@@ -103,9 +103,17 @@ test("work that breaks its grading has the lowest reward of the task's range", a
   assert.deepEqual([verdict.reward, verdict.status], [-1, "no_output"]);
 });
 
-test("a script that hangs ends as grader_timeout", async () => {
+test("a script that hangs for any work ends as grader_timeout, without a reward", async () => {
   const verdict = await gradeWith("while (true);", 1);
   assert.deepEqual([verdict.reward, verdict.status], [null, "grader_timeout"]);
+});
+
+test("work that has its grading script hang has the reward 0, where the script grades what was delivered", async () => {
+  const base = [{ path: "program", content: Buffer.from("true"), mode: 0o755 }];
+  const work = [{ path: "program", content: Buffer.from("while true; do :; done"), mode: 0o755 }];
+  // Half of it is enough for a shell on a busy machine.
+  const verdict = await gradeWork({ command: ["sh", "-c", speaksLast], work, base, limits: { grade_seconds: 8 } });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", "grader_timeout"], JSON.stringify(verdict));
 });
 
 const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o755 });

@@ -149,10 +149,18 @@ test("a fix whose module keeps a timer running still gets its 1", async () => {
   assert.equal(verdict.reward, 1, JSON.stringify(verdict.evidence));
 });
 
-test("tests that hang end as grader_timeout without a reward", async () => {
-  const verdict = await gradeWork(atImport("while (true);"), { task: withGrader({}, { grade_seconds: 2 }) });
+test("tests that hang for any work end as grader_timeout without a reward", async () => {
+  const verdict = await gradeWork(gold, { task: withGrader({ command: ["sleep", "600"] }, { grade_seconds: 1 }) });
   assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "grader_timeout", "grader_timeout"]);
-  assert.match(verdict.error?.message ?? "", /2 seconds/);
+  assert.match(verdict.error?.message ?? "", /1 seconds/);
+});
+
+test("tests that a work has hang give it the reward 0, with what the task's own files took", async () => {
+  const printed = ["sh", "-c", `if grep -q while ${source}; then sleep 600; fi; printf 'TAP version 13\\n1..1\\nok 1 - a\\n'`];
+  const grader = { parser: "tap", command: printed, fail_to_pass: ["a"], pass_to_pass: [] };
+  const verdict = await gradeWork(atImport("while (true);"), { task: withGrader(grader, { grade_seconds: 8 }) });
+  assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", "grader_timeout"], JSON.stringify(verdict));
+  assert.match(verdict.error?.message ?? "", /no change \S+ of 8 seconds, known solution \S+ of 8 seconds/);
 });
 
 test("a required name that no test has is absent and makes the reward 0", async () => {

@@ -1,0 +1,58 @@
+/**
+ * What the task's own works come to right after a grading that failed: the files as they were delivered, and the known
+ * solution. They say whether the work is at fault, or the grader and the machine.
+ */
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import type { Verdict } from "../../schema/rollout.ts";
+import { goldWork } from "../gold.ts";
+import type { GradeContext } from "../grader.ts";
+import { type Clock, clockOf, isWellInside, saidClock } from "./clock.ts";
+
+/** Stands in the verdict's evidence as `own_files`. */
+export type OwnGrading = { work: "no change" | "known solution"; reward: number | null; status: Verdict["status"]; clock: Clock };
+
+/**
+ * `gradeOne`: grades without asking about faults. The agent says nothing there. The known solution is graded where nothing
+ * else is measured, and where `both` asks for it.
+ */
+export async function gradeItsOwn(
+  context: GradeContext,
+  gradeOne: (context: GradeContext) => Promise<Verdict>,
+  both: boolean,
+): Promise<OwnGrading[]> {
+  const { trajectory, lend: _agents, ...others } = context;
+  const silent = { ...others, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
+  const gradeOwn = async (name: OwnGrading["work"], work: WorkLayer): Promise<OwnGrading> => {
+    const verdict = await gradeOne({ ...silent, work });
+    return { work: name, reward: verdict.reward, status: verdict.status, clock: clockOf(verdict, context.task.limits) };
+  };
+  await using kept = await temporaryLayers();
+  const unchanged = await gradeOwn("no change", await keepLayer(changesBetween([], [], ""), kept.folder));
+  const needsGold = both || unchanged.reward === null;
+  const gold = needsGold ? await goldOf(context, kept.folder).catch(() => null) : null;
+  return gold === null ? [unchanged] : [unchanged, await gradeOwn("known solution", gold)];
+}
+
+async function goldOf({ task, fresh, signal }: GradeContext, folder: string): Promise<WorkLayer | null> {
+  await using delivered = await fresh();
+  return await goldWork(task, delivered, folder, { signal });
+}
+
+/** Is one of them measured? Then grader and infrastructure do what they should. */
+export function isMeasured(own: readonly OwnGrading[]): boolean {
+  return own.some(({ reward }) => reward !== null);
+}
+
+/**
+ * Was there time enough for any work? Each that is measured must have ended well inside its limit, and the known solution
+ * must be measured: it shows how long an honest work takes. No change may hang, for that may be the fault to be mended.
+ */
+export function hadTime(own: readonly OwnGrading[]): boolean {
+  const hangs = own.some(({ work, reward }) => work === "known solution" && reward === null);
+  return isMeasured(own) && !hangs && own.every(({ reward, clock }) => reward === null || isWellInside(clock));
+}
+
+/** For messages: `no change 1.2 of 60 seconds, known solution 2.5 of 60 seconds`. */
+export function saidOwn(own: readonly OwnGrading[]): string {
+  return own.map(({ work, reward, status, clock }) => `${work} ${saidClock(clock)}${reward === null ? ` (${status})` : ""}`).join(", ");
+}
