@@ -2,15 +2,140 @@
  * Codex CLI (npm `@openai/codex`), over the Responses dialect: the only one it still speaks. The model's name decides
  * its tools; a name that it does not know gets the plain shell tool `exec_command`.
  */
-import type { Harness, HarnessContext, PackPlatform } from "./harness.ts";
+import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { tomlString } from "./toml-string.ts";
+import { HarnessConfiguration, type Setting } from "./settings.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
 const keyVariable = "ALIDADE_API_KEY";
+const config = ".codex/config.toml";
+
+const provider = (key: string, value: Setting["value"], why: string, says?: string): Setting => ({
+  place: config,
+  key: `model_providers.alidade.${key}`,
+  value,
+  about: "address",
+  why,
+  ...(says && { says }),
+});
+const off = (key: string, why: string): Setting => ({ place: config, key, value: false, about: "agent", why, only: "run" });
+
+const settings: Setting[] = [
+  {
+    place: "env",
+    key: "HOME",
+    value: ({ home }) => home,
+    says: "the rollout's home",
+    about: "run",
+    why: "each rollout has its own",
+    only: "run",
+  },
+  {
+    place: "env",
+    key: "CODEX_HOME",
+    value: ({ home }) => `${home}/.codex`,
+    says: "a folder of the rollout's home",
+    about: "run",
+    why: "no settings of a person are read",
+  },
+  {
+    place: "env",
+    key: keyVariable,
+    value: ({ apiKey }) => apiKey,
+    says: "the session's key",
+    about: "address",
+    why: "it says whose calls they are",
+  },
+  { place: "argv", key: "exec", value: true, about: "run", why: "without a terminal", only: "run" },
+  { place: "argv", key: "--json", value: true, about: "run", why: "its last events say how it ended", only: "run" },
+  {
+    place: "argv",
+    key: "--ephemeral",
+    value: true,
+    about: "run",
+    why: "no session is kept that another rollout could go on with",
+    only: "run",
+  },
+  { place: "argv", key: "--skip-git-repo-check", value: true, about: "run", why: "a task's folder need not be a repository", only: "run" },
+  {
+    place: "argv",
+    key: "--dangerously-bypass-approvals-and-sandbox",
+    value: true,
+    about: "agent",
+    why: "no person is there to ask, and it already runs in a sandbox",
+    only: "run",
+  },
+  {
+    place: config,
+    key: "model",
+    value: ({ model }) => model,
+    says: "the run's model",
+    about: "address",
+    why: "the name decides its tools: one that it does not know gets the plain shell tool `exec_command`",
+  },
+  { place: config, key: "model_provider", value: "alidade", about: "address", why: "the provider below" },
+  { place: config, key: "check_for_update_on_startup", value: false, about: "run", why: "the version is pinned" },
+  {
+    place: config,
+    key: "model_context_window",
+    value: ({ contextWindow }) => contextWindow ?? undefined,
+    says: "the engine's window, where it is known",
+    about: "agent",
+    why: "it plans by the window that there is",
+  },
+  {
+    place: config,
+    key: "model_auto_compact_token_limit",
+    value: 1_000_000_000,
+    about: "agent",
+    why: "compaction has no switch, so its threshold is out of reach: it would cut the conversation in two",
+    only: "run",
+  },
+  {
+    place: config,
+    key: "web_search",
+    value: "disabled",
+    about: "agent",
+    why: "only the vendor's service can serve this tool",
+    only: "run",
+  },
+  {
+    place: config,
+    key: "allow_login_shell",
+    value: false,
+    about: "run",
+    why: "a login shell would read /etc/profile, which on Debian throws the image's PATH away",
+    only: "run",
+  },
+  provider("name", "alidade", "it must have one"),
+  provider("base_url", ({ baseUrl }) => `${baseUrl}/v1`, "its calls are recorded", "the proxy"),
+  provider("env_key", keyVariable, "the variable above"),
+  provider("wire_api", "responses", "the only dialect that it still speaks"),
+  { ...provider("request_max_retries", 0, "the proxy tries again where that is right"), about: "run", only: "run" },
+  { ...provider("stream_max_retries", 0, "the proxy tries again where that is right"), about: "run", only: "run" },
+  {
+    ...provider("stream_idle_timeout_ms", 3_600_000, "the proxy keeps the stream alive, so an hour of silence is a fault"),
+    about: "run",
+    only: "run",
+  },
+  off("features.apps", "they look for the vendor's service at the start"),
+  off("features.goals", "its tools (`get_goal`, `create_goal`, `update_goal`) are for work over several sessions"),
+  off("features.plugins", "they look for the vendor's service at the start"),
+  off("features.tool_suggest", "it suggests tools of the vendor's service"),
+  {
+    ...off(
+      "features.unbounded_connection_retries",
+      "with it Codex waits for ever where the connection is refused, which no retry setting changes",
+    ),
+    about: "run",
+  },
+  off("agents.enabled", "no sub-agents: the tool `multi_agent_v1` is gone"),
+  { place: config, key: "analytics.enabled", value: false, about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
+  { place: config, key: "feedback.enabled", value: false, about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
+];
 
 export const codex: Harness = {
   name: "codex",
@@ -18,36 +143,27 @@ export const codex: Harness = {
   dialects: ["openai-responses"],
   packages: { [packageName]: version },
   version,
-  // Agents are turned off, and compaction is out of reach (below).
+  // Agents are turned off, and compaction is out of reach (settings).
   makes: [],
   commands: ["codex"],
 
   program: () => `node_modules/${packageName}/bin/codex.js`,
   unneeded: (platform) => [`node_modules/${packageName}-${platform}/vendor/${targets[platform]}/codex-resources/voice`],
 
+  settings,
+
   launch(context) {
+    const set = new HarnessConfiguration(settings, "run", context);
     return {
-      argv: [
-        `${context.pack}/bin/codex`,
-        "exec",
-        "--json",
-        "--ephemeral",
-        "--skip-git-repo-check",
-        // Approvals and Codex's own sandbox are off: it already runs in one.
-        "--dangerously-bypass-approvals-and-sandbox",
-        "--",
-        checkedInstruction(context.instruction),
-      ],
-      env: { HOME: context.home, CODEX_HOME: `${context.home}/.codex`, [keyVariable]: context.apiKey },
-      files: { ".codex/config.toml": toml([...pointedAtUs(context), ...unattended], [...provider(context), ...noRetries], lean) },
+      argv: [`${context.pack}/bin/codex`, ...set.argv(), "--", checkedInstruction(context.instruction)],
+      env: set.env(),
+      files: { [config]: set.toml(config) },
     };
   },
 
   configure(context) {
-    return {
-      env: { CODEX_HOME: `${context.home}/.codex`, [keyVariable]: context.apiKey },
-      files: { ".codex/config.toml": toml(pointedAtUs(context), provider(context), []) },
-    };
+    const set = new HarnessConfiguration(settings, "record", context);
+    return { env: set.env(), files: { [config]: set.toml(config) } };
   },
 
   end({ exit_code, stdout, stderr }) {
@@ -62,68 +178,6 @@ const targets: Record<PackPlatform, string> = {
   "darwin-x64": "x86_64-apple-darwin",
   "darwin-arm64": "aarch64-apple-darwin",
 };
-
-type Line = [key: string, value: string | number | boolean];
-
-function pointedAtUs(context: Pick<HarnessContext, "model" | "contextWindow">): Line[] {
-  const lines: Line[] = [
-    ["model", context.model],
-    ["model_provider", "alidade"],
-    ["check_for_update_on_startup", false],
-  ];
-  if (context.contextWindow !== null) lines.push(["model_context_window", context.contextWindow]);
-  return lines;
-}
-
-/** Compaction has no switch, so its threshold is set out of reach: it would split the conversation in two. */
-const unattended: Line[] = [
-  ["model_auto_compact_token_limit", 1_000_000_000],
-  ["web_search", "disabled"],
-  // A login shell would read /etc/profile, which on Debian throws the image's PATH away.
-  ["allow_login_shell", false],
-];
-
-function provider(context: Pick<HarnessContext, "baseUrl">): Line[] {
-  return [
-    ["name", "alidade"],
-    ["base_url", `${context.baseUrl}/v1`],
-    ["env_key", keyVariable],
-    ["wire_api", "responses"],
-  ];
-}
-
-/** The proxy tries again where that is right; it keeps the stream alive, so an hour of silence is a fault. */
-const noRetries: Line[] = [
-  ["request_max_retries", 0],
-  ["stream_max_retries", 0],
-  ["stream_idle_timeout_ms", 3_600_000],
-];
-
-/** What looks for the network at start or adds tools that only the vendor's service can serve. */
-const lean: Line[] = [
-  ["apps", false],
-  ["goals", false],
-  ["plugins", false],
-  ["tool_suggest", false],
-  // With it Codex waits for ever where the connection is refused, which no retry setting changes.
-  ["unbounded_connection_retries", false],
-];
-
-function toml(top: Line[], provider: Line[], features: Line[]): string {
-  return [
-    table(null, top),
-    table("model_providers.alidade", provider),
-    table("features", features),
-    features.length > 0 ? table("agents", [["enabled", false]]) : "",
-    table("analytics", [["enabled", false]]),
-    table("feedback", [["enabled", false]]),
-  ].join("\n");
-}
-
-function table(name: string | null, lines: Line[]): string {
-  const body = lines.map(([key, value]) => `${key} = ${typeof value === "string" ? tomlString(value) : value}\n`).join("");
-  return name === null ? body : `[${name}]\n${body}`;
-}
 
 function failureInEvents(stdout: string): string | null {
   const event = lastJsonLine(stdout, (line) => line.includes('"turn.failed"') || line.includes('"type":"error"'));

@@ -3,6 +3,7 @@
  * and a line in index.ts.
  */
 import type { RequestClass } from "../schema/session-spec.ts";
+import type { Setting, SettingContext } from "./settings.ts";
 
 /** The platform of a pack: Docker needs `linux-…` on any host, the process sandbox the host's own. */
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
@@ -70,10 +71,12 @@ export interface Harness {
   readonly makes: readonly RequestClass[];
   /** Basenames of commands that are this harness, for `alidade record -- codex …`. */
   readonly commands: readonly string[];
+  /** What its configuration sets, for the page on harnesses; ours are configured by it (settings.ts). Absent: it is not told. */
+  readonly settings?: readonly Setting[];
   /** How it is run headless on an instruction. */
   launch(context: HarnessContext): HarnessLaunch;
   /** How a person's own command line of it is pointed at us: variables and files for a temporary HOME. */
-  configure(context: Omit<HarnessContext, "instruction" | "pack">): Omit<HarnessLaunch, "argv">;
+  configure(context: SettingContext): Omit<HarnessLaunch, "argv">;
   /** Reads the outcome where the exit code lies (Pi's JSON mode always exits 0). */
   end(result: { exit_code: number | null; stdout: string; stderr: string }): HarnessEnd;
 }

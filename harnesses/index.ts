@@ -25,6 +25,7 @@ export const harnessRegistry = registryOf<Harness>({
     fixedWindow: "number?",
     makes: "list",
     commands: "list",
+    settings: "list?",
     launch: "function",
     configure: "function",
     end: "function",

@@ -2,10 +2,11 @@
  * opencode (npm `opencode-ai`), over the Chat dialect: one native binary for each platform. It reads its message from
  * standard input, for on the command line a word with a space arrives in quotation marks and one that is a number ends it.
  */
-import type { Harness, HarnessContext, PackPlatform } from "./harness.ts";
+import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
+import { HarnessConfiguration, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
 
 const packageName = "opencode-ai";
 const version = "1.18.33";
@@ -14,6 +15,112 @@ const input = ".alidade-instruction";
 
 /** Sent as `max_tokens`; the proxy's own limits decide what is really sampled. */
 const maxOutputTokens = 8192;
+
+/** Its configuration, which is handed over in a variable: a file of this name in the task's own folder would stand above ours. */
+const config = "opencode.json";
+const folder = ".config/opencode";
+
+const provided = (key: string, value: Setting["value"], why: string, says?: string): Setting => ({
+  place: config,
+  key: `provider.${provider}.${key}`,
+  value,
+  about: "address",
+  why,
+  ...(says && { says }),
+});
+
+const settings: Setting[] = [
+  { place: "argv", key: "run", value: true, about: "run", why: "without a terminal", only: "run" },
+  { place: "argv", key: "--format", value: "json", about: "run", why: "its events say how it ended", only: "run" },
+  { place: "argv", key: "--title", value: "task", about: "agent", why: "it would ask the model for a title", only: "run" },
+  {
+    place: "env",
+    key: "HOME",
+    value: ({ home }) => home,
+    says: "the rollout's home",
+    about: "run",
+    why: "each rollout has its own",
+    only: "run",
+  },
+  ...Object.entries({ XDG_DATA_HOME: ".local/share", XDG_STATE_HOME: ".local/state", XDG_CACHE_HOME: ".cache" }).map(
+    ([key, below]): Setting => ({
+      place: "env",
+      key,
+      value: ({ home }) => `${home}/${below}`,
+      says: "a folder of the rollout's home",
+      about: "run",
+      why: "nothing of a person's is read or written",
+    }),
+  ),
+  { place: "env", key: "OPENCODE_DISABLE_AUTOUPDATE", value: "1", about: "run", why: "the version is pinned" },
+  {
+    place: "env",
+    key: "OPENCODE_DISABLE_MODELS_FETCH",
+    value: "1",
+    about: "run",
+    why: "nothing is asked of the network, or sent to it, but calls",
+  },
+  {
+    place: "env",
+    key: "OPENCODE_DISABLE_LSP_DOWNLOAD",
+    value: "1",
+    about: "run",
+    why: "nothing is asked of the network, or sent to it, but calls",
+  },
+  { place: config, key: "autoupdate", value: false, about: "run", why: "the version is pinned" },
+  { place: config, key: "share", value: "disabled", about: "run", why: "sessions are shared over the vendor's service" },
+  { place: config, key: "permission", value: "allow", about: "agent", why: "no person is there to ask; the sandbox is the boundary" },
+  {
+    place: config,
+    key: "compaction.auto",
+    value: false,
+    about: "agent",
+    why: "a compaction cuts the conversation in two; a full context is the engine's to say",
+  },
+  {
+    place: config,
+    key: "model",
+    value: ({ model }) => `${provider}/${model}`,
+    says: "the run's model",
+    about: "address",
+    why: "the policy",
+  },
+  {
+    place: config,
+    key: "small_model",
+    value: ({ model }) => `${provider}/${model}`,
+    says: "the run's model",
+    about: "address",
+    why: "no other one is there",
+  },
+  provided("npm", "@ai-sdk/openai-compatible", "Chat Completions"),
+  provided("name", provider, "it must have one"),
+  provided("options.baseURL", ({ baseUrl }) => `${baseUrl}/v1`, "its calls are recorded", "the proxy"),
+  provided("options.apiKey", ({ apiKey }) => apiKey, "it says whose calls they are", "the session's key"),
+  ...["timeout", "headerTimeout", "chunkTimeout"].map(
+    (key): Setting => ({ ...provided(`options.${key}`, false, "the proxy keeps the connection alive"), about: "run" }),
+  ),
+  {
+    ...provided(
+      "models",
+      (context) => modelsOf(context),
+      "otherwise thoughts may be dropped from its history; its own limit of output tokens may be more than the engine has",
+    ),
+    says: `the run's model, with \`reasoning: true\`, \`tool_call: true\`, and where it is known the engine's window with ${maxOutputTokens} output tokens at most`,
+    about: "agent",
+  },
+  // At every start it would fetch the SDK for plugins (20 MB) from a package registry into its folder, and wait for it.
+  ...[`${folder}/package.json`, `${folder}/package-lock.json`].map(
+    (place): Setting => ({
+      place,
+      key: place.endsWith("-lock.json") ? `packages..dependencies.@opencode-ai/plugin` : "dependencies.@opencode-ai/plugin",
+      value: version,
+      about: "run",
+      why: "it takes the SDK for plugins for installed; there are no plugins, and no registry to fetch it from",
+      only: "run",
+    }),
+  ),
+];
 
 export const opencode: Harness = {
   name: "opencode",
@@ -29,17 +136,25 @@ export const opencode: Harness = {
   unneeded: (platform) => (baseline(platform) === "" ? [] : [`node_modules/opencode-${platform}`]),
   input,
 
+  settings,
+
   launch(context) {
+    const set = new HarnessConfiguration(settings, "run", context);
+    const [manifest, lock] = [`${folder}/package.json`, `${folder}/package-lock.json`];
     return {
-      // A title of our own saves the call that would ask the model for one.
-      argv: [`${context.pack}/bin/opencode`, "run", "--format", "json", "--title", "task"],
-      env: { HOME: context.home, ...environment(context) },
-      files: { [input]: checkedInstruction(context.instruction), ...nothingToInstall },
+      argv: [`${context.pack}/bin/opencode`, ...set.argv()],
+      env: environmentOf(set),
+      files: {
+        [input]: checkedInstruction(context.instruction),
+        [manifest]: set.json(manifest),
+        [lock]: set.json(lock),
+        [`${folder}/node_modules/.placeholder`]: "",
+      },
     };
   },
 
   configure(context) {
-    return { env: environment(context), files: {} };
+    return { env: environmentOf(new HarnessConfiguration(settings, "record", context)), files: {} };
   },
 
   end({ exit_code, stdout, stderr }) {
@@ -49,64 +164,17 @@ export const opencode: Harness = {
   },
 };
 
-const folder = ".config/opencode";
-
-/**
- * At every start opencode would fetch the SDK for plugins (20 MB) from a package registry into its folder, and wait for
- * it. There are no plugins here and no registry; it takes what these files name for installed.
- */
-const sdk = { dependencies: { "@opencode-ai/plugin": version } };
-const nothingToInstall = {
-  [`${folder}/package.json`]: json(sdk),
-  [`${folder}/package-lock.json`]: json({ packages: { "": sdk } }),
-  [`${folder}/node_modules/.placeholder`]: "",
-};
-
 function baseline(platform: PackPlatform): string {
   return platform.endsWith("-x64") ? "-baseline" : "";
 }
 
-function environment(context: Omit<HarnessContext, "instruction" | "pack">): Record<string, string> {
-  return {
-    // Not as a file: an opencode.json in the task's own folder would stand above it.
-    OPENCODE_CONFIG_CONTENT: JSON.stringify(config(context)),
-    XDG_DATA_HOME: `${context.home}/.local/share`,
-    XDG_STATE_HOME: `${context.home}/.local/state`,
-    XDG_CACHE_HOME: `${context.home}/.cache`,
-    OPENCODE_DISABLE_AUTOUPDATE: "1",
-    OPENCODE_DISABLE_MODELS_FETCH: "1",
-    OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-  };
+function environmentOf(set: HarnessConfiguration): Record<string, string> {
+  return { OPENCODE_CONFIG_CONTENT: set.json(config), ...set.env() };
 }
 
-function config(context: Pick<HarnessContext, "baseUrl" | "apiKey" | "model" | "contextWindow">) {
-  const { contextWindow } = context;
+function modelsOf({ model, contextWindow }: SettingContext): SettingValue {
   const limit = contextWindow === null ? {} : { limit: { context: contextWindow, output: Math.min(maxOutputTokens, contextWindow) } };
-  return {
-    autoupdate: false,
-    share: "disabled",
-    permission: "allow",
-    // A compaction would cut the conversation in two; a full context is the engine's to say.
-    compaction: { auto: false },
-    model: `${provider}/${context.model}`,
-    small_model: `${provider}/${context.model}`,
-    provider: {
-      [provider]: {
-        npm: "@ai-sdk/openai-compatible",
-        name: provider,
-        options: { baseURL: `${context.baseUrl}/v1`, apiKey: context.apiKey, timeout: false, headerTimeout: false, chunkTimeout: false },
-        models: {
-          // Declared as a reasoning model, for otherwise its reasoning may be dropped from the history.
-          [context.model]: {
-            name: context.model,
-            reasoning: true,
-            tool_call: true,
-            ...limit,
-          },
-        },
-      },
-    },
-  };
+  return { [model]: { name: model, reasoning: true, tool_call: true, ...limit } };
 }
 
 /** What an error event says: its own message, or that of the API's answer inside it. */
@@ -116,8 +184,4 @@ function messageOf(event: Record<string, unknown> | null): string | null {
   const data = "data" in error && typeof error.data === "object" && error.data !== null ? error.data : error;
   if ("message" in data) return String(data.message);
   return "name" in error ? String(error.name) : null;
-}
-
-function json(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
 }
